@@ -1,0 +1,169 @@
+//! What power an action needs.
+//!
+//! A tool declares capabilities and never an opinion on whether they should be granted; the policy
+//! alone decides. Source: APR-4, APR-5; `fs.meta` is split off so that names and dates can be
+//! shown without opening a file (FR-9).
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Capability {
+    /// See file names, sizes and dates.
+    #[serde(rename = "fs.meta")]
+    FsMeta,
+    /// Read files in the workspace.
+    #[serde(rename = "fs.read")]
+    FsRead,
+    /// Create or change files.
+    #[serde(rename = "fs.write")]
+    FsWrite,
+    /// Delete files.
+    #[serde(rename = "fs.delete")]
+    FsDelete,
+    /// Contact another computer.
+    #[serde(rename = "net.egress")]
+    NetEgress,
+    /// Run a program.
+    #[serde(rename = "proc.exec")]
+    ProcExec,
+    /// Use data that the user attached.
+    #[serde(rename = "data.user")]
+    DataUser,
+    /// Use a stored secret.
+    #[serde(rename = "secrets.access")]
+    SecretsAccess,
+}
+
+impl Capability {
+    /// Every capability, in the order in which they are listed everywhere.
+    pub const ALL: [Self; 8] = [
+        Self::FsMeta,
+        Self::FsRead,
+        Self::FsWrite,
+        Self::FsDelete,
+        Self::NetEgress,
+        Self::ProcExec,
+        Self::DataUser,
+        Self::SecretsAccess,
+    ];
+
+    /// The name that policies and records use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FsMeta => "fs.meta",
+            Self::FsRead => "fs.read",
+            Self::FsWrite => "fs.write",
+            Self::FsDelete => "fs.delete",
+            Self::NetEgress => "net.egress",
+            Self::ProcExec => "proc.exec",
+            Self::DataUser => "data.user",
+            Self::SecretsAccess => "secrets.access",
+        }
+    }
+
+    /// The capability of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|capability| capability.name() == name)
+    }
+
+    /// Whether using it changes something or sends something away, so that the record of the
+    /// intent must be durable first. A program counts only when it may write: confined without
+    /// `fs.write` and without a network it can change nothing.
+    #[must_use]
+    pub const fn has_effect(self) -> bool {
+        matches!(
+            self,
+            Self::FsWrite | Self::FsDelete | Self::NetEgress | Self::DataUser | Self::SecretsAccess
+        )
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of capabilities; the default is empty.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities(u8);
+
+impl Capabilities {
+    /// No capability.
+    pub const NONE: Self = Self(0);
+
+    const fn bit(capability: Capability) -> u8 {
+        1 << capability as u8
+    }
+
+    /// The set of one.
+    #[must_use]
+    pub const fn of(capability: Capability) -> Self {
+        Self(Self::bit(capability))
+    }
+
+    /// This set and one more.
+    #[must_use]
+    pub const fn with(self, capability: Capability) -> Self {
+        Self(self.0 | Self::bit(capability))
+    }
+
+    /// Whether the capability is in the set.
+    #[must_use]
+    pub const fn contains(self, capability: Capability) -> bool {
+        self.0 & Self::bit(capability) != 0
+    }
+
+    /// Whether the two sets share a capability.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether the set is empty.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The capabilities in their listed order.
+    pub fn iter(self) -> impl Iterator<Item = Capability> {
+        Capability::ALL.into_iter().filter(move |capability| self.contains(*capability))
+    }
+
+    /// Whether any of them changes or sends something.
+    #[must_use]
+    pub fn have_effect(self) -> bool {
+        self.iter().any(Capability::has_effect)
+    }
+}
+
+impl FromIterator<Capability> for Capabilities {
+    fn from_iter<I: IntoIterator<Item = Capability>>(iter: I) -> Self {
+        iter.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(Capability::name)).finish()
+    }
+}
+
+impl Serialize for Capabilities {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Capabilities {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = alloc::vec::Vec::<Capability>::deserialize(deserializer)?;
+        Ok(list.into_iter().collect())
+    }
+}

@@ -1,0 +1,542 @@
+//! Every code that a user can meet, in one table.
+//!
+//! A code is a readable slug that stays what it is for ever. The table says whose move it is, how a
+//! run ends that met it, what it means, what usually causes it and what to do next. The command
+//! `capsule explain-code`, the reference page and the exit status all come from here.
+
+use core::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::exit::Exit;
+
+/// Who has to act so that it goes better next time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Move {
+    /// Whoever asked: the call, the plan or the policy text is wrong.
+    Asker,
+    /// The policy's author: the policy rules it out.
+    Policy,
+    /// A person: they declined, or nobody was there.
+    Person,
+    /// The outside: a file, a program or a host did not do what was hoped.
+    World,
+    /// The machine's owner: something that the runtime needs is missing or broken.
+    Machine,
+    /// Us: a fault in this program.
+    Capsule,
+    /// Nobody: nothing went wrong.
+    Nobody,
+}
+
+/// The three ways in which a call can fail, as models, users and reports see them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Ruled out by the policy or declined by a person; nothing was done.
+    Denied,
+    /// The tool could not do it.
+    ToolError,
+    /// The runtime could not do it.
+    RuntimeError,
+}
+
+macro_rules! codes {
+    ($( $variant:ident = $slug:literal, $whose:ident, $exit:ident,
+        $meaning:literal, $cause:literal, $next:literal; )*) => {
+        /// A code. See the module's table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Code { $( #[doc = $meaning] $variant, )* }
+
+        impl Code {
+            /// Every code, in the table's order.
+            pub const ALL: &'static [Self] = &[ $( Self::$variant, )* ];
+
+            /// The stable name.
+            #[must_use]
+            pub const fn slug(self) -> &'static str {
+                match self { $( Self::$variant => $slug, )* }
+            }
+
+            /// Whose move it is.
+            #[must_use]
+            pub const fn whose(self) -> Move {
+                match self { $( Self::$variant => Move::$whose, )* }
+            }
+
+            /// How a run ends that met this code and did not expect it.
+            #[must_use]
+            pub const fn exit(self) -> Exit {
+                match self { $( Self::$variant => Exit::$exit, )* }
+            }
+
+            /// What the code means, in a sentence.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $( Self::$variant => $meaning, )* }
+            }
+
+            /// What usually causes it.
+            #[must_use]
+            pub const fn cause(self) -> &'static str {
+                match self { $( Self::$variant => $cause, )* }
+            }
+
+            /// What to do next.
+            #[must_use]
+            pub const fn next_step(self) -> &'static str {
+                match self { $( Self::$variant => $next, )* }
+            }
+        }
+    };
+}
+
+codes! {
+    // ---- decisions -------------------------------------------------------------------------------
+    Allowed = "policy.allowed", Nobody, Ok,
+        "A rule of the policy allows the call.", "The rule that is named with it.",
+        "Nothing: the call went on.";
+    Asked = "policy.asked", Person, ApprovalNeeded,
+        "The policy wants a person to approve the call.", "The rule says `ask`, or the profile does.",
+        "Approve it where you are asked, or give the rule a decision of its own.";
+    Never = "policy.never", Policy, Denied,
+        "A `never` rule forbids the call; no profile, grant or approval lifts it.",
+        "The call touches what the rule protects.",
+        "Do without it. If the rule is your own and wrong, change the rule in the policy file.";
+    BaseDenied = "policy.base-denied", Policy, Denied,
+        "The built-in base policy denies this program.",
+        "Network programs are denied while commands have no network.",
+        "Use `http.get` for a download, or let the person do it from the host.";
+    NoRule = "policy.no-rule", Policy, Denied,
+        "No rule of the policy names this, and what is not named is denied.",
+        "The tool, program or subcommand is missing from the policy.",
+        "Add the narrowest rule that covers it, and check it with `capsule policy explain`.";
+    RuleDenied = "policy.denied", Policy, Denied,
+        "The rule that matches says `deny`.", "The policy's author decided so.",
+        "Do it another way, or change the rule.";
+    ToolUnknown = "tool.unknown", Asker, Denied,
+        "There is no tool of that name.", "A spelling, or a tool that this build does not carry.",
+        "Use a name as the reference lists it, for example `fs.read`.";
+    ApprovalNeeded = "approval.needed", Person, ApprovalNeeded,
+        "An approval was needed and nobody could be asked.",
+        "The rule says `ask`, and this run has no person in front of it.",
+        "Give the rule the decision `allow`, or leave the step out.";
+    ApprovalChangedAfter = "approval.changed-after", World, Denied,
+        "What was judged is no longer what is there.",
+        "The file or program was replaced between the decision and the run.",
+        "Submit the call again; it will be judged afresh.";
+
+    // ---- arguments -------------------------------------------------------------------------------
+    ArgsInvalid = "args.invalid", Asker, ToolFailed,
+        "The arguments do not fit the tool.", "A missing, unknown or wrongly typed argument.",
+        "Compare the call with the tool's reference page.";
+    ArgsDuplicateKey = "args.duplicate-key", Asker, ToolFailed,
+        "The arguments name one key twice.",
+        "Two values for one key: a policy and a tool could read different ones.",
+        "Send each key once.";
+    ArgsTooLarge = "args.too-large", Asker, ToolFailed,
+        "The arguments are larger than a call may be.", "A whole file in one argument.",
+        "Split the call, or write a file and name it.";
+    ArgsTooDeep = "args.too-deep", Asker, ToolFailed,
+        "The arguments are nested deeper than a call may be.", "Generated JSON.",
+        "Flatten the arguments.";
+    ArgsNumber = "args.number", Asker, ToolFailed,
+        "A number cannot be represented exactly.", "An integer beyond 2^53.",
+        "Send it as a string.";
+
+    // ---- paths -----------------------------------------------------------------------------------
+    PathOutside = "path.outside-workspace", Policy, Denied,
+        "The path leads out of the workspace.",
+        "An absolute path, `..` above the root, `~`, or a link that points outside.",
+        "Name a path relative to the workspace.";
+    PathInvalid = "path.invalid", Asker, Denied,
+        "The path is not one that can be used.", "An empty path, a NUL byte or a control character.",
+        "Name the file plainly.";
+    PathTooLong = "path.too-long", Asker, Denied,
+        "The path is longer than the system allows.", "A component over 255 bytes, or 4,096 in all.",
+        "Shorten the path.";
+    PathNotAllowed = "path.not-allowed", Policy, Denied,
+        "The policy does not open this path to the tool.", "`paths.allow` does not cover it, or `paths.deny` does.",
+        "Use a path that the policy allows, or widen `paths.allow` by the narrowest pattern.";
+    PathHidden = "path.hidden", Policy, Denied,
+        "The path is hidden, and the policy denies hidden files.",
+        "A component that begins with a dot.",
+        "Leave hidden files alone, or set `hidden: allow` for this tool.";
+    PathSymlink = "path.symlink", Policy, Denied,
+        "The path goes through a symbolic link, and the policy denies links.",
+        "`symlinks: deny`.", "Name the real path.";
+
+    // ---- files -----------------------------------------------------------------------------------
+    FileNotFound = "fs.not-found", World, ToolFailed,
+        "There is nothing at that path.", "A spelling, or the file was never made.",
+        "List the folder with `fs.list`.";
+    FileNotRegular = "fs.not-a-file", World, ToolFailed,
+        "What is there is not a regular file.", "A folder, pipe, socket or device.",
+        "Use `fs.list` for a folder; the others are not read.";
+    FileNotFolder = "fs.not-a-folder", World, ToolFailed,
+        "What is there is not a folder.", "A file was named where a folder is needed.",
+        "Name the folder.";
+    FilePermission = "fs.permission", World, ToolFailed,
+        "The system does not let this user do that.", "File permissions.",
+        "Ask the person to change the permissions.";
+    FileExists = "fs.exists", World, ToolFailed,
+        "The file is there already.", "`mode: create` never replaces a file.",
+        "Use `mode: overwrite` or `append`.";
+    FileUndoTooLarge = "fs.undo-too-large", World, ToolFailed,
+        "The file to be replaced is too large to be kept for undo.",
+        "Overwriting or appending to a very large file.",
+        "Write a new file instead.";
+    FileSystem = "fs.system", World, ToolFailed,
+        "The file system refused.", "A full or failing disk, or a file system without the feature.",
+        "Read the message; it carries the system's own words.";
+
+    // ---- network ---------------------------------------------------------------------------------
+    NetUrl = "net.url-invalid", Asker, Denied,
+        "The URL cannot be parsed.", "A missing scheme or host.", "Write `https://host/path`.";
+    NetScheme = "net.scheme", Policy, Denied,
+        "Only http and https are fetched.", "`file:`, `ftp:`, `data:` and their like.",
+        "Use `fs.read` for files.";
+    NetUserinfo = "net.userinfo", Policy, Denied,
+        "The URL carries a user name or password.", "`https://user@host/`.",
+        "Leave the credentials out.";
+    NetNotAllowed = "net.not-allowed", Policy, Denied,
+        "The policy does not name this address.", "`urls.allow` has no rule that covers it.",
+        "Use an address that the policy names; the name was not looked up.";
+    NetPrivate = "net.private-address", Policy, Denied,
+        "The address is private, local or reserved.",
+        "A name that resolves to loopback, link-local, private or metadata addresses.",
+        "Name the address under `private_ips.allow` if it is meant.";
+    NetHeader = "net.header", Policy, Denied,
+        "The header may not be set by a call.", "`Host`, `Cookie`, `Authorization` and their like.",
+        "Leave the header out.";
+    NetRedirect = "net.redirect-denied", Policy, Denied,
+        "A redirect leads where the policy does not.", "The server answered with another address.",
+        "Ask for the final address if the policy names it.";
+    NetTooManyRedirects = "net.too-many-redirects", World, ToolFailed,
+        "The server redirects more often than is followed.", "A redirect loop.",
+        "Ask for the final address.";
+    NetResolve = "net.resolve", World, ToolFailed,
+        "The name could not be resolved.", "A spelling, or no network.", "Check the name.";
+    NetConnect = "net.connect", World, ToolFailed,
+        "The connection failed.", "Nobody listens there, or a firewall.", "Try again later.";
+    NetProtocol = "net.protocol", World, ToolFailed,
+        "The answer is not proper HTTP or TLS.", "A broken server or an unknown certificate.",
+        "Check the address and the server's certificate.";
+    NetTimeout = "net.timeout", World, ToolFailed,
+        "The answer did not come in time.", "A slow server.", "Raise `limits.timeout`, or ask for less.";
+
+    // ---- commands --------------------------------------------------------------------------------
+    ExecNotAllowed = "exec.not-allowed", Policy, Denied,
+        "The policy does not allow this program.", "`executables` does not name it.",
+        "Use a program that the policy names.";
+    ExecSubcommand = "exec.subcommand-denied", Policy, Denied,
+        "The policy does not allow this subcommand.", "`subcommands` does not name it, or denies it.",
+        "Use a subcommand that the policy names.";
+    ExecFlag = "exec.flag-denied", Policy, Denied,
+        "The policy denies this flag.", "`flags` or `global_flags` denies it, or does not list it.",
+        "Leave the flag out.";
+    ExecFlagEffect = "exec.flag-effect", Policy, Denied,
+        "The flag makes the program do more than read: write a file, start other programs, use a network.",
+        "An option such as `--ext-diff` or `--output` of git.",
+        "Leave the flag out, or name it under `flags.allow`.";
+    ExecAmbiguous = "exec.ambiguous", Policy, Denied,
+        "It cannot be told which word is the subcommand.",
+        "An option before the subcommand that is not known to take a value or not.",
+        "Put the option behind the subcommand, or name it under `global_flags.allow`.";
+    ExecToken = "exec.token-denied", Policy, Denied,
+        "The policy denies this word.", "`denied_tokens` lists it.", "Leave the word out.";
+    ExecArgv = "exec.argv-invalid", Asker, Denied,
+        "The command line cannot be run.", "An empty argv, a NUL byte, or too many words.",
+        "Send `argv` as a list of plain words.";
+    ExecNotFound = "exec.not-found", World, ToolFailed,
+        "The program is not installed where programs are looked for.",
+        "It is missing, or lies outside the system's folders.",
+        "Install it, or name its place with `path:` in the policy.";
+    ExecFailed = "exec.exit-nonzero", World, ToolFailed,
+        "The program ended with a status other than 0.", "It says so on its standard error.",
+        "Read its output.";
+    ExecSignal = "exec.killed", World, ToolFailed,
+        "The program was ended by a signal.", "A crash, or a kernel limit.", "Read its output.";
+    ExecTimeout = "exec.timeout", World, ToolFailed,
+        "The program ran longer than it may and was ended with all it started.",
+        "`limits.timeout`.", "Ask for less, or raise the limit.";
+    ExecMemory = "exec.memory", World, ToolFailed,
+        "The program used more memory than it may and was ended.", "`limits.memory`.",
+        "Ask for less, or raise the limit.";
+    ExecCancelled = "exec.cancelled", Person, Interrupted,
+        "The call was cancelled.", "Ctrl+C, or the run ended.", "Run it again.";
+
+    // ---- quotas ----------------------------------------------------------------------------------
+    QuotaCalls = "quota.calls", Policy, BudgetUsedUp,
+        "The tool has been called as often as this run may.", "`quota.calls`.",
+        "Combine calls, or raise the quota.";
+    QuotaBytes = "quota.bytes", Policy, BudgetUsedUp,
+        "The tool has moved as many bytes as this run may.", "`quota.bytes`.",
+        "Ask for less, or raise the quota.";
+    QuotaWall = "quota.wall", Policy, BudgetUsedUp,
+        "The tool has run as long as this run may.", "`quota.wall`.",
+        "Ask for less, or raise the quota.";
+    QuotaPerHost = "quota.per-host", Policy, BudgetUsedUp,
+        "The host has been asked as often as this run may.", "`quota.per_host`.",
+        "Combine requests, or raise the quota.";
+
+    // ---- sandbox ---------------------------------------------------------------------------------
+    SandboxBelowFloor = "sandbox.below-floor", Machine, SandboxBelowFloor,
+        "The sandbox that this machine can give is weaker than the policy requires.",
+        "User namespaces, Landlock or seccomp are missing.",
+        "Run `capsule doctor`; it names the missing layer and how to get it.";
+    SandboxFailed = "sandbox.failed", Machine, SandboxBelowFloor,
+        "The sandbox could not be set up, so the command was not run.",
+        "A kernel or container setting that forbids a step.",
+        "Run `capsule doctor`; it names the step.";
+    SandboxTooManyMasks = "sandbox.too-many-masks", Machine, SandboxBelowFloor,
+        "More files must be hidden from commands than can be.",
+        "A `never` pattern that matches thousands of files.",
+        "Narrow the pattern to the folder that holds them.";
+
+    // ---- plans and policies as text --------------------------------------------------------------
+    PolicyMissing = "policy.missing", Asker, BadUsage,
+        "There is no policy file at that place.", "A spelling, or no `--policy`.",
+        "Name one with `--policy`, or write a starter with `capsule init`.";
+    PolicyUnreadable = "policy.unreadable", Asker, BadUsage,
+        "The policy file cannot be read.", "Permissions, a folder, a special file or its size.",
+        "Make it a regular file that you can read.";
+    PolicyEmpty = "policy.empty", Asker, BadUsage,
+        "The policy file is empty; everything is denied.", "A file with comments only.",
+        "Start from `version: 1` and `tools:`.";
+    PolicyVersion = "policy.unknown-version", Asker, BadUsage,
+        "This build does not know that version of the policy language.", "A newer policy, or none named.",
+        "Write `version: 1`.";
+    PolicySyntax = "policy.syntax", Asker, BadUsage,
+        "The policy is not proper YAML.", "Indentation, a tab or an open quote.",
+        "Look at the marked place.";
+    PolicyYaml = "policy.yaml-feature", Asker, BadUsage,
+        "Policies use plain YAML only.", "A tag, an anchor, an alias or a merge key.",
+        "Write the value out.";
+    PolicyDuplicateKey = "policy.duplicate-key", Asker, BadUsage,
+        "A key stands twice.", "Two values for one key: only one of them could count.",
+        "Keep one of them.";
+    PolicyUnknownKey = "policy.unknown-key", Asker, BadUsage,
+        "The policy language has no such key there.", "A spelling, or the key belongs elsewhere.",
+        "Look at the suggestion beside the marked place.";
+    PolicyNotYetSupported = "policy.not-yet-supported", Asker, BadUsage,
+        "This build does not enforce that key yet, so it refuses it.",
+        "A policy written for a later version.", "Remove the key until a build enforces it.";
+    PolicyMissingKey = "policy.missing-key", Asker, BadUsage,
+        "A key that is needed is not there.", "It was forgotten.", "Add the key.";
+    PolicyType = "policy.wrong-type", Asker, BadUsage,
+        "The value is of another kind than the key wants.", "A list for a map, a word for a number.",
+        "Look at the marked place.";
+    PolicyValue = "policy.unknown-value", Asker, BadUsage,
+        "The value is not one that the key knows.", "A spelling.",
+        "Use one of the values that are listed beside the marked place.";
+    PolicyUnit = "policy.unit", Asker, BadUsage,
+        "A size or a duration needs a number with its unit.", "`10` for `10s`, or `50k` for `50KB`.",
+        "Write for example `50KB`, `1MiB`, `500ms`, `10s`, `5m`.";
+    PolicyGlob = "policy.glob", Asker, BadUsage,
+        "The pattern is not one that can be matched.", "An open bracket, braces, or `..`.",
+        "Write patterns relative to the workspace with `*`, `?`, `[a-z]` and `**`.";
+    PolicyUrl = "policy.url", Asker, BadUsage,
+        "The URL pattern is not one that can be matched.", "A missing scheme, or a wildcard inside a name.",
+        "Write for example `https://*.example.org/docs/**`.";
+    PolicyRegex = "policy.regex", Asker, BadUsage,
+        "The regular expression cannot be compiled.", "An open group or class.",
+        "Look at the marked place.";
+    PolicyEnv = "policy.env-dangerous", Asker, BadUsage,
+        "The variable changes which code a program runs, so it is never passed on.",
+        "`LD_PRELOAD`, `GIT_*`, `NODE_OPTIONS` and their like.", "Remove the name.";
+    PolicyExample = "policy.example-failed", Asker, BadUsage,
+        "An example of the policy is decided otherwise than it says.",
+        "The rule or the example is wrong.", "Ask `capsule policy explain` which check decided.";
+    PolicyLint = "policy.lint", Asker, Ok,
+        "The policy says something that its author probably did not mean.",
+        "An unreachable rule, two rules that overlap, or an interpreter that is allowed.",
+        "Read the note; the policy works as written.";
+    PlanUnreadable = "plan.unreadable", Asker, BadUsage,
+        "The plan file cannot be read.", "A spelling, permissions or its size.",
+        "Name a regular file that you can read.";
+    PlanSyntax = "plan.syntax", Asker, BadUsage,
+        "The plan is not proper YAML.", "Indentation, a tab or an open quote.",
+        "Look at the marked place.";
+    PlanYaml = "plan.yaml-feature", Asker, BadUsage,
+        "Plans use plain YAML only.", "A tag, an anchor, an alias or a merge key.",
+        "Write the value out.";
+    PlanDuplicateKey = "plan.duplicate-key", Asker, BadUsage,
+        "A key stands twice.", "Two values for one key.", "Keep one of them.";
+    PlanVersion = "plan.unknown-version", Asker, BadUsage,
+        "This build does not know that version of the plan language.", "A newer plan.",
+        "Write `version: 1`.";
+    PlanUnknownKey = "plan.unknown-key", Asker, BadUsage,
+        "The plan language has no such key there.", "A spelling, or the key belongs elsewhere.",
+        "Look at the suggestion beside the marked place.";
+    PlanMissingKey = "plan.missing-key", Asker, BadUsage,
+        "A key that is needed is not there.", "It was forgotten.", "Add the key.";
+    PlanType = "plan.wrong-type", Asker, BadUsage,
+        "The value is of another kind than the key wants.", "A list for a map, a word for a number.",
+        "Look at the marked place.";
+    PlanValue = "plan.unknown-value", Asker, BadUsage,
+        "The value is not one that the key knows.", "A spelling.",
+        "Use one of the values that are listed beside the marked place.";
+    PlanUnit = "plan.unit", Asker, BadUsage,
+        "A size or a duration needs a number with its unit.", "`10` for `10s`.",
+        "Write for example `64KiB`, `500ms`, `10s`.";
+    PlanTool = "plan.unknown-tool", Asker, BadUsage,
+        "The step names a tool that there is not.", "A spelling.",
+        "Use the tool that is suggested.";
+    PlanArgument = "plan.argument", Asker, BadUsage,
+        "The step's arguments do not fit its tool.", "A missing, unknown or wrongly typed argument.",
+        "Compare the step with the tool's reference page.";
+    PlanFunction = "plan.function", Asker, BadUsage,
+        "The `$`-function is not used as it can be.", "A spelling, or a function in the wrong place.",
+        "Use `$ref`, `$concat`, `$url`, `$template`, `$lines`, `$default`, `$not_empty` or `$spread`.";
+    PlanRef = "plan.ref-unknown", Asker, BadUsage,
+        "The reference leads nowhere.", "A step that comes later, a skipped step, or a field that its tool does not have.",
+        "Refer to an earlier step and a field of its result.";
+    PlanRefTruncated = "plan.ref-truncated", Asker, ToolFailed,
+        "The reference leads to text that was cut.", "The output was longer than its limit.",
+        "Raise the limit, or ask for less.";
+    PlanEvaluation = "plan.evaluation", Asker, ToolFailed,
+        "The step's arguments could not be made.", "A value of another kind than the place wants.",
+        "Look at the step and the values it refers to.";
+    PlanInput = "plan.input", Asker, BadUsage,
+        "An input is missing or does not fit.", "`--input` was not given, or has another form.",
+        "Give it as `--input name=value`.";
+    PlanStep = "plan.step", Asker, BadUsage,
+        "The steps do not fit together.", "Two steps with one id, or a step that needs a later one.",
+        "Look at the marked place.";
+    PlanExpectation = "plan.expectation", World, ToolFailed,
+        "The step did not give what the plan expects.", "The world is not as the plan's author thought.",
+        "Compare the result with `expect`.";
+
+    // ---- runs, records, replay -------------------------------------------------------------------
+    Usage = "usage", Asker, BadUsage,
+        "The command line is not one that this program knows.", "A spelling.",
+        "See `capsule help`.";
+    WorkspaceRefused = "workspace.refused", Asker, BadUsage,
+        "This folder is not taken as a workspace unless it is named.",
+        "The home folder or `/` would give tools everything.",
+        "Name the folder you mean with `--workspace`.";
+    WorkspaceMissing = "workspace.missing", Asker, BadUsage,
+        "The workspace is not a folder that can be opened.", "A spelling.", "Name an existing folder.";
+    RunUnknown = "run.unknown", Asker, BadUsage,
+        "The store holds no such run.", "A spelling, or another store.",
+        "See `capsule list-runs`.";
+    RunAmbiguous = "run.ambiguous", Asker, BadUsage,
+        "More than one run begins so.", "The prefix is too short.", "Write one character more.";
+    RunInterrupted = "run.interrupted", Person, Interrupted,
+        "The run was interrupted.", "Ctrl+C.", "Run it again.";
+    OutcomeUnknown = "run.outcome-unknown", Machine, RuntimeError,
+        "The call was started and its end was never written.",
+        "The machine or the runtime was stopped in the middle of it.",
+        "Look at what the call may have changed before you run it again.";
+    StoreOpen = "store.open", Machine, RuntimeError,
+        "The store cannot be opened.", "Permissions, a full disk, or another program's file.",
+        "Read the message; `capsule doctor` checks the store.";
+    StoreVersion = "store.unknown-version", Machine, RuntimeError,
+        "The store was written by a newer version.", "An older program on a newer store.",
+        "Use the newer program.";
+    StoreWrite = "store.write", Machine, RuntimeError,
+        "The record could not be written, so nothing was run.", "A full or failing disk.",
+        "Make room and run it again.";
+    Integrity = "store.integrity", Machine, IntegrityFailed,
+        "The record is not what was written.", "A changed, missing or added row or payload.",
+        "Keep the file as it is, and compare it with a copy.";
+    ReplayDiverged = "replay.diverged", Asker, ReplayDiverged,
+        "The replay met something that is not in its recording.",
+        "The plan, its arguments or their order changed.",
+        "Read the cause; run the plan anew if the change is meant.";
+    ReplayIncomplete = "replay.incomplete", Asker, ReplayDiverged,
+        "The recording does not hold everything that a replay needs.",
+        "A run that crashed, or payloads that were not kept.",
+        "Only a sealed run with `audit.payloads: full` can be replayed.";
+    EnginePanicked = "engine.panicked", Capsule, RuntimeError,
+        "A tool of ours failed in a way it must not.", "A fault in this program.",
+        "Please report it with the output of `capsule doctor`.";
+    EngineFault = "engine.fault", Capsule, RuntimeError,
+        "The runtime met a state that it must not be in.", "A fault in this program.",
+        "Please report it with the output of `capsule doctor`.";
+}
+
+impl Code {
+    /// The code with this slug.
+    #[must_use]
+    pub fn from_slug(slug: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.slug() == slug)
+    }
+
+    /// The class in which users and models see it.
+    #[must_use]
+    pub const fn class(self) -> Class {
+        match (self.whose(), self.exit()) {
+            (_, Exit::Denied | Exit::ApprovalNeeded | Exit::BudgetUsedUp) => Class::Denied,
+            (Move::Machine | Move::Capsule, _) => Class::RuntimeError,
+            _ => Class::ToolError,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.slug())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.slug())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Slug;
+        impl de::Visitor<'_> for Slug {
+            type Value = Code;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the slug of a code")
+            }
+            fn visit_str<E: de::Error>(self, slug: &str) -> Result<Code, E> {
+                Code::from_slug(slug).ok_or_else(|| E::custom("unknown code"))
+            }
+        }
+        deserializer.deserialize_str(Slug)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn slugs_are_unique_and_readable() {
+        let mut seen = BTreeSet::new();
+        for code in Code::ALL {
+            let slug = code.slug();
+            assert!(seen.insert(slug), "{slug} stands twice");
+            assert!(
+                slug.bytes().all(|b| b.is_ascii_lowercase() || b == b'-' || b == b'.'),
+                "{slug} is not a readable slug"
+            );
+            assert_eq!(Code::from_slug(slug), Some(*code));
+        }
+    }
+
+    #[test]
+    fn every_text_is_a_sentence() {
+        for code in Code::ALL {
+            for text in [code.meaning(), code.cause(), code.next_step()] {
+                assert!(text.ends_with('.'), "{code}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_denial_ends_a_run_as_a_denial() {
+        assert_eq!(Code::PathOutside.class(), Class::Denied);
+        assert_eq!(Code::FileNotFound.class(), Class::ToolError);
+        assert_eq!(Code::SandboxBelowFloor.class(), Class::RuntimeError);
+        assert_eq!(Code::QuotaCalls.class(), Class::Denied);
+    }
+}

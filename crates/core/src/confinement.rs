@@ -1,0 +1,259 @@
+//! What a command is confined to, and what was really held.
+//!
+//! `Confinement` is what is asked for; it has no value that means "nothing". `Enforcement` is what
+//! came of it, as a value that is recorded and compared with the policy's floor, so that a missing
+//! layer is never silent (house rule 9).
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// How strong a sandbox is, weakest first; the default is the strongest, so that a floor that was
+/// left out demands everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// Landlock and seccomp alone, where namespaces cannot be had.
+    Landlock,
+    /// Namespaces, a view of its own, Landlock and seccomp.
+    #[default]
+    Namespaces,
+}
+
+impl Tier {
+    /// The word that is shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Namespaces => "namespaces",
+        }
+    }
+}
+
+/// What a command may reach over a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// Nothing: it has a network of its own, with nobody else in it.
+    #[default]
+    None,
+}
+
+/// What a command may do to the workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkspaceAccess {
+    /// Read what the policy lets it see, and change nothing.
+    #[default]
+    ReadOnly,
+}
+
+/// The bounds of one command. All of them always hold; there is no way to leave one out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessLimits {
+    /// Wall-clock time, in milliseconds.
+    pub timeout_ms: u64,
+    /// Processor time of each process, in milliseconds; enforced in whole seconds.
+    pub cpu_ms: u64,
+    /// Memory of the whole tree, in bytes.
+    pub memory_bytes: u64,
+    /// Processes and threads of the whole tree.
+    pub processes: u64,
+    /// Open files of each process.
+    pub open_files: u64,
+    /// The largest file that a process may write, in bytes.
+    pub file_bytes: u64,
+    /// The size of the private `/tmp`, in bytes.
+    pub tmp_bytes: u64,
+    /// How much standard output is kept, in bytes.
+    pub stdout_bytes: u64,
+    /// How much standard error is kept, in bytes.
+    pub stderr_bytes: u64,
+}
+
+impl Default for ProcessLimits {
+    fn default() -> Self {
+        let millis = |duration: core::time::Duration| {
+            u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+        };
+        Self {
+            timeout_ms: millis(limits::TIMEOUT),
+            cpu_ms: millis(limits::CPU),
+            memory_bytes: limits::MEMORY_BYTES,
+            processes: limits::PROCESSES,
+            open_files: limits::OPEN_FILES,
+            file_bytes: limits::FILE_BYTES,
+            tmp_bytes: limits::TMP_BYTES,
+            stdout_bytes: limits::STDOUT_BYTES,
+            stderr_bytes: limits::STDERR_BYTES,
+        }
+    }
+}
+
+/// What a command is confined to. The default is the strictest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// The weakest sandbox that will do.
+    pub floor: Tier,
+    /// What it may reach.
+    pub network: Network,
+    /// What it may do to the workspace.
+    pub workspace: WorkspaceAccess,
+    /// Its bounds.
+    pub limits: ProcessLimits,
+}
+
+/// One wall of the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// Users and capabilities of its own.
+    UserNamespace,
+    /// A view of the file system of its own.
+    MountNamespace,
+    /// Processes of its own.
+    PidNamespace,
+    /// Queues and shared memory of its own.
+    IpcNamespace,
+    /// A host name of its own.
+    UtsNamespace,
+    /// A network of its own.
+    NetworkNamespace,
+    /// The kernel's access rules for unprivileged programs.
+    Landlock,
+    /// The filter on system calls.
+    Seccomp,
+    /// No program can gain privileges.
+    NoNewPrivileges,
+    /// No capability of root is left.
+    NoCapabilities,
+}
+
+impl Layer {
+    /// Every layer, from the outermost in.
+    pub const ALL: [Self; 10] = [
+        Self::UserNamespace,
+        Self::MountNamespace,
+        Self::PidNamespace,
+        Self::IpcNamespace,
+        Self::UtsNamespace,
+        Self::NetworkNamespace,
+        Self::Landlock,
+        Self::Seccomp,
+        Self::NoNewPrivileges,
+        Self::NoCapabilities,
+    ];
+
+    /// The words that are shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserNamespace => "user namespace",
+            Self::MountNamespace => "mount namespace",
+            Self::PidNamespace => "pid namespace",
+            Self::IpcNamespace => "ipc namespace",
+            Self::UtsNamespace => "uts namespace",
+            Self::NetworkNamespace => "network namespace",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::NoNewPrivileges => "no new privileges",
+            Self::NoCapabilities => "no capabilities",
+        }
+    }
+}
+
+/// How far a layer or limit holds; the default is not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// Not there.
+    #[default]
+    Missing,
+    /// There, but by a weaker means than the best one known.
+    Weaker,
+    /// There.
+    Held,
+}
+
+/// A bound that the sandbox keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Wall-clock time.
+    Time,
+    /// Processor time.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Processes.
+    Processes,
+    /// The size of a file.
+    FileSize,
+    /// Open files.
+    OpenFiles,
+    /// Output that is kept.
+    Output,
+    /// The private `/tmp`.
+    Tmp,
+}
+
+/// A layer, how far it holds, and by what means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LayerHeld {
+    /// Which layer.
+    pub layer: Layer,
+    /// How far it holds.
+    pub hold: Hold,
+    /// By what means or why not: `abi 7`, `EPERM`.
+    pub detail: String,
+}
+
+/// A bound, how far it holds, and by what means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundHeld {
+    /// Which bound.
+    pub bound: Bound,
+    /// How far it holds.
+    pub hold: Hold,
+    /// By what means: `cgroup v1`, `rlimit`, `sampled`, `pid_max 301`.
+    pub detail: String,
+}
+
+/// What was really held while something ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Enforcement {
+    /// It ran in this process, held by the descriptors that it was given and nothing else.
+    InProcess,
+    /// It ran behind walls.
+    Walls(Walls),
+}
+
+/// The walls of a sandbox, as found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Walls {
+    /// The tier that they add up to.
+    pub tier: Tier,
+    /// Each layer.
+    pub layers: Vec<LayerHeld>,
+    /// Each bound.
+    pub bounds: Vec<BoundHeld>,
+}
+
+impl Walls {
+    /// The layers that are not fully held.
+    pub fn gaps(&self) -> impl Iterator<Item = &LayerHeld> {
+        self.layers.iter().filter(|layer| layer.hold != Hold::Held)
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

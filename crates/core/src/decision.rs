@@ -1,0 +1,80 @@
+//! What the policy says, always with the rule, its place, the risk and a way forward.
+
+use alloc::string::String;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capability::Capabilities;
+use crate::code::Code;
+use crate::risk::Risk;
+
+/// The word of a rule. Strictest wins: combining is `max`, and the default denies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// A person is asked; a grant may answer for them.
+    Ask,
+    /// A person is asked every time.
+    AskEach,
+    /// It may not run.
+    #[default]
+    Deny,
+}
+
+impl Verdict {
+    /// The words of the policy language.
+    pub const WORDS: [&'static str; 4] = ["allow", "ask", "ask-each", "deny"];
+
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::AskEach => "ask-each",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Allow, Self::Ask, Self::AskEach, Self::Deny]
+            .into_iter()
+            .find(|verdict| verdict.word() == word)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// A decision on a call. The order of the fields is that of the JSON that users see.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The word.
+    #[serde(rename = "decision")]
+    pub verdict: Verdict,
+    /// What kind of decision it is.
+    pub code: Code,
+    /// The rule that decided: `fs.write/generated-docs`, `shell.run/git`, `no-credentials`. None
+    /// where no rule matched.
+    pub rule: Option<String>,
+    /// Where that rule stands: file, line, column.
+    pub at: Option<String>,
+    /// How much the call could cost.
+    pub risk: Risk,
+    /// What it needs.
+    pub capabilities: Capabilities,
+    /// Why, in a sentence without its full stop.
+    pub reason: String,
+    /// What to do instead.
+    pub suggestion: Option<String>,
+    /// Whether an approval, a grant or another policy of the user could change it.
+    pub liftable: bool,
+}

@@ -1,0 +1,153 @@
+//! SHA-256 digests, written as lower-case hexadecimal.
+//!
+//! SHA-256 and no faster hash, so that a stranger can check every digest with the tools that any
+//! system has.
+
+use alloc::string::String;
+use core::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// The digest of some bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::of_parts(&[bytes])
+    }
+
+    /// The digest of several byte strings, one after the other.
+    #[must_use]
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// HMAC-SHA-256 of some bytes under a key (RFC 2104).
+    #[must_use]
+    pub fn keyed(key: &[u8; 32], bytes: &[u8]) -> Self {
+        // RFC 2104 pads a key that is shorter than the hash's block of 64 bytes with zeros.
+        let mut block = [0u8; 64];
+        for (to, from) in block.iter_mut().zip(key) {
+            *to = *from;
+        }
+        let mut mac = Hmac::<Sha256>::new(&block.into());
+        mac.update(bytes);
+        Self(mac.finalize().into_bytes().into())
+    }
+
+    /// Reads 64 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0u8; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let [high, low] = pair else { return None };
+            let value = |digit: u8| char::from(digit).to_digit(16);
+            *byte = u8::try_from(value(*high)? * 16 + value(*low)?).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The first six digits and the last two, for a line on a screen.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let text = alloc::format!("{self}");
+        let (head, tail) = (text.get(..6).unwrap_or(""), text.get(62..).unwrap_or(""));
+        alloc::format!("{head}…{tail}")
+    }
+}
+
+/// A digest that is being made of bytes that come in pieces.
+#[derive(Clone, Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    /// Adds more bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of everything added.
+    #[must_use]
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
+impl fmt::Debug for Digester {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Digester")
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_hex(&text).ok_or_else(|| de::Error::custom("not a SHA-256 digest"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_the_published_vectors() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(alloc::format!("{}", Digest::of(b"")), empty);
+        assert_eq!(Digest::from_hex(empty), Some(Digest::of(b"")));
+        // RFC 4231, test case 2 has a 4-byte key; ours are 32 bytes, zero-padded like any short key.
+        let mut key = [0u8; 32];
+        key[..4].copy_from_slice(b"Jefe");
+        let mac = Digest::keyed(&key, b"what do ya want for nothing?");
+        assert_eq!(
+            alloc::format!("{mac}"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+    }
+
+    #[test]
+    fn refuses_what_is_not_hex() {
+        for text in ["", "e3", &"g".repeat(64), &"é".repeat(32)] {
+            assert_eq!(Digest::from_hex(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn pieces_make_the_whole() {
+        let mut digester = Digester::default();
+        digester.update(b"ab");
+        digester.update(b"c");
+        assert_eq!(digester.finish(), Digest::of(b"abc"));
+    }
+}

@@ -1,0 +1,195 @@
+//! From a clearance to an end that is written down.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+use serde_json::Value;
+
+use crate::code::Code;
+use crate::confinement::{Confinement, Enforcement};
+use crate::evidence::Cleared;
+use crate::journal::{
+    CallFinished, CallStarted, Durability, Event, Journal, PayloadClass, Recorded,
+};
+use crate::json;
+use crate::outcome::{Ending, Outcome, Output, Problem, Status};
+use crate::policy::Bounds;
+use crate::redact::Redactor;
+
+/// What a tool's preflight prepared: it owns the descriptors, and waits for a permit.
+pub trait Prepared {
+    /// Reads what an undo of the coming effect needs. Called once, before the intent is written.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is too large to be kept: then the call does not run.
+    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+        Ok(None)
+    }
+
+    /// Carries the action out, within the bounds that the permit states.
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome;
+}
+
+/// The intent was written: this call may run now, once.
+struct Receipt {
+    at: u64,
+}
+
+/// Leave to run one call, now, within bounds.
+///
+/// There is no way to make one, to keep one beyond the call, to copy or to serialise one.
+#[derive(Debug)]
+pub struct Permit<'p> {
+    bounds: &'p Bounds,
+    /// When the intent was written, in microseconds since 1970.
+    at: u64,
+    // Invariant, so that a permit cannot pass for one with another lifetime.
+    once: PhantomData<&'p mut &'p ()>,
+}
+
+impl<'p> Permit<'p> {
+    /// The bounds within which the call may run.
+    #[must_use]
+    pub const fn bounds(&self) -> &'p Bounds {
+        self.bounds
+    }
+
+    /// When the intent was written, in microseconds since 1970.
+    #[must_use]
+    pub const fn at(&self) -> u64 {
+        self.at
+    }
+}
+
+/// A call that ended, as it was written down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    /// What the caller is told first.
+    pub status: Status,
+    /// How it ended.
+    pub ending: Ending,
+    /// The result, as recorded.
+    pub value: Value,
+    /// What went wrong.
+    pub problem: Option<Problem>,
+    /// From the intent to the end, in microseconds.
+    pub micros: u64,
+}
+
+/// Writes the intent, runs the call, writes its end.
+///
+/// Where the call changes or sends something, the intent is durable before anything acts: no
+/// record, no run. The end is written even when the tool panics; the panic then goes on.
+///
+/// # Errors
+/// When intent or end cannot be written. Without a written intent nothing has run.
+pub fn run<J, F>(
+    cleared: Cleared,
+    redactor: &Redactor,
+    journal: &mut J,
+    act: F,
+) -> Result<Done, J::Error>
+where
+    J: Journal,
+    F: for<'p> FnOnce(Permit<'p>, Box<dyn Prepared>) -> Outcome,
+{
+    let Cleared { number, bounds, decision, mut prepared } = cleared;
+    let undo = match prepared.preserve() {
+        Ok(None) => None,
+        Ok(Some(bytes)) => Some(journal.keep(PayloadClass::Undo, &bytes)?),
+        Err(problem) => {
+            let end = End { number, redactor, journal };
+            return end.write(Outcome::failed(problem), None);
+        }
+    };
+    let effects = decision.capabilities.have_effect();
+    let confinement: Option<Confinement> = bounds.confinement();
+    let started = CallStarted { call: number, effects, confinement, undo };
+    let durability = if effects { Durability::Power } else { Durability::Process };
+    let Recorded { at, .. } = journal.append(Event::CallStarted(started), durability)?;
+    let receipt = Receipt { at };
+    let guard = Guard { end: Some(End { number, redactor, journal }), at };
+    let permit = Permit { bounds: &bounds, at: receipt.at, once: PhantomData };
+    let outcome = act(permit, prepared);
+    guard.finish(outcome)
+}
+
+/// Writes the end of a call.
+struct End<'e, J: Journal> {
+    number: u64,
+    redactor: &'e Redactor,
+    journal: &'e mut J,
+}
+
+impl<J: Journal> End<'_, J> {
+    fn write(self, outcome: Outcome, started: Option<u64>) -> Result<Done, J::Error> {
+        let status = outcome.status();
+        let Outcome { ending, problem, output, enforcement } = outcome;
+        let delivered = output.deliver(self.redactor);
+        let output = self.journal.keep(PayloadClass::Output, &json::canonical(&delivered.value))?;
+        let mut masked = delivered.masked;
+        let problem = problem.map(|problem| Problem {
+            message: self.redactor.text(&problem.message, &mut masked).into_owned(),
+            ..problem
+        });
+        let words = match &problem {
+            Some(problem) => {
+                Some(self.journal.keep(PayloadClass::Text, &json::canonical(problem))?)
+            }
+            None => None,
+        };
+        let finished = CallFinished {
+            call: self.number,
+            ending,
+            status,
+            code: problem.as_ref().map(|problem| problem.code),
+            output,
+            problem: words,
+            enforcement,
+            masked,
+        };
+        let Recorded { at, .. } =
+            self.journal.append(Event::CallFinished(finished), Durability::Process)?;
+        let micros = started.map_or(0, |started| at.saturating_sub(started));
+        Ok(Done { status, ending, value: delivered.value, problem, micros })
+    }
+}
+
+/// Sees to it that a started call has an end, whatever happens in between.
+struct Guard<'e, J: Journal> {
+    end: Option<End<'e, J>>,
+    at: u64,
+}
+
+impl<J: Journal> Guard<'_, J> {
+    fn finish(mut self, outcome: Outcome) -> Result<Done, J::Error> {
+        match self.end.take() {
+            Some(end) => end.write(outcome, Some(self.at)),
+            // `finish` consumes the guard, and only it and `drop` take the end.
+            None => Ok(Done {
+                status: Status::RuntimeError,
+                ending: Ending::Failed,
+                value: Value::Null,
+                problem: Some(Problem::new(Code::EngineFault, "a call ended twice")),
+                micros: 0,
+            }),
+        }
+    }
+}
+
+impl<J: Journal> Drop for Guard<'_, J> {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            let outcome = Outcome {
+                ending: Ending::Failed,
+                problem: Some(Problem::new(Code::EnginePanicked, "the tool panicked")),
+                output: Output::default(),
+                enforcement: Enforcement::InProcess,
+            };
+            // The panic is on its way to someone who stops the run; a journal that cannot be
+            // written to either leaves an outcome that is unknown, which is what readers will see.
+            let _ = end.write(outcome, Some(self.at));
+        }
+    }
+}

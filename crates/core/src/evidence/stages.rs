@@ -1,0 +1,270 @@
+//! From a call to a clearance.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Action, Facts, Fingerprint};
+use crate::call::ToolCall;
+use crate::capability::Capabilities;
+use crate::code::Code;
+use crate::decision::{Decision, Verdict};
+use crate::evidence::Prepared;
+use crate::journal::{
+    CallDecided, CallProposed, Durability, Event, Journal, PayloadClass, PayloadRef,
+};
+use crate::json;
+use crate::outcome::Problem;
+use crate::policy::{Bounds, Case, Policy, Usage, decide};
+use crate::redact::Redactor;
+use crate::risk::Risk;
+
+/// A call that was written down. Nothing is known about it yet.
+#[derive(Debug)]
+pub struct Proposed {
+    call: ToolCall,
+    number: u64,
+}
+
+/// Writes down that a call was asked for.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn propose<J: Journal>(
+    call: ToolCall,
+    number: u64,
+    redactor: &Redactor,
+    journal: &mut J,
+) -> Result<Proposed, J::Error> {
+    let args_mac = journal.seal_arguments(&json::canonical(&call.args))?;
+    let mut masked = 0;
+    let clean = redactor.value(call.args.clone(), &mut masked);
+    let args = journal.keep(PayloadClass::Arguments, &json::canonical(&clean))?;
+    let event = CallProposed {
+        call: number,
+        step: call.step.clone(),
+        attempt: call.attempt,
+        tool: call.tool.clone(),
+        origin: call.origin,
+        args,
+        args_mac,
+        tainted: call.tainted.clone(),
+    };
+    journal.append(Event::CallProposed(event), Durability::Process)?;
+    Ok(Proposed { call, number })
+}
+
+/// What a tool makes of a call: what it means, what was found out, and the hands that could do it.
+pub struct Understanding {
+    /// What the call means exactly.
+    pub action: Action,
+    /// What was found out about it.
+    pub facts: Facts,
+    /// What could carry it out, given a permit.
+    pub prepared: Box<dyn Prepared>,
+}
+
+impl Proposed {
+    /// The call.
+    #[must_use]
+    pub const fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    /// The call was understood.
+    #[must_use]
+    pub fn understood(self, understanding: Understanding) -> Preflight {
+        Preflight { proposed: self, understanding }
+    }
+
+    /// The call was not understood, so it is denied: an error while judging is a denial.
+    ///
+    /// # Errors
+    /// When the decision cannot be written.
+    pub fn misunderstood<J: Journal>(
+        self,
+        problem: Problem,
+        redactor: &Redactor,
+        journal: &mut J,
+    ) -> Result<Denied, J::Error> {
+        let decision = Decision {
+            verdict: Verdict::Deny,
+            code: problem.code,
+            rule: None,
+            at: None,
+            risk: Risk::Low,
+            capabilities: Capabilities::NONE,
+            reason: problem.message,
+            suggestion: problem.suggestion,
+            liftable: false,
+        };
+        write_decision(self.number, &decision, None, redactor, journal)?;
+        Ok(Denied { decision })
+    }
+}
+
+/// A call that is understood and not yet judged.
+pub struct Preflight {
+    proposed: Proposed,
+    understanding: Understanding,
+}
+
+impl Preflight {
+    /// Judges the call and writes down the decision.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn judge<J: Journal>(
+        self,
+        policy: &Arc<Policy>,
+        usage: &Usage,
+        redactor: &Redactor,
+        journal: &mut J,
+    ) -> Result<Judged, J::Error> {
+        let Self { proposed, understanding } = self;
+        let Understanding { action, facts, prepared } = understanding;
+        let tool = &proposed.call.tool;
+        let case = Case { tool, action: &action, facts: &facts, usage };
+        let judgement = decide(policy, &case);
+        let fingerprint = Fingerprint::of(tool, &action, &facts, policy.digest());
+        let considered = json::canonical(&serde_json::json!({ "action": action, "facts": facts }));
+        let mut masked = 0;
+        let considered = redactor.bytes(&considered, &mut masked);
+        let kept = journal.keep(PayloadClass::Action, &considered)?;
+        let decision = judgement.decision;
+        write_decision(proposed.number, &decision, Some((kept, fingerprint)), redactor, journal)?;
+        let cleared = Cleared {
+            number: proposed.number,
+            bounds: judgement.bounds,
+            decision: decision.clone(),
+            prepared,
+        };
+        Ok(match decision.verdict {
+            Verdict::Allow => Judged::Allowed(Allowed { cleared }),
+            Verdict::Ask | Verdict::AskEach => Judged::Asking(Asking { decision }),
+            Verdict::Deny => Judged::Denied(Denied { decision }),
+        })
+    }
+}
+
+/// What a decision says in words that may quote the call; kept apart so that it can be erased.
+#[derive(Serialize, Deserialize)]
+struct Words {
+    reason: String,
+    suggestion: Option<String>,
+}
+
+fn write_decision<J: Journal>(
+    call: u64,
+    decision: &Decision,
+    considered: Option<(PayloadRef, Fingerprint)>,
+    redactor: &Redactor,
+    journal: &mut J,
+) -> Result<(), J::Error> {
+    let words = Words { reason: decision.reason.clone(), suggestion: decision.suggestion.clone() };
+    let mut masked = 0;
+    let words = json::canonical(&words);
+    let text = journal.keep(PayloadClass::Text, &redactor.bytes(&words, &mut masked))?;
+    let event = CallDecided {
+        call,
+        decision: decision.verdict,
+        code: decision.code,
+        rule: decision.rule.clone(),
+        at: decision.at.clone(),
+        risk: decision.risk,
+        capabilities: decision.capabilities,
+        liftable: decision.liftable,
+        text,
+        action: considered.map(|(action, _)| action),
+        fingerprint: considered.map(|(_, fingerprint)| fingerprint),
+    };
+    journal.append(Event::CallDecided(event), Durability::Process)?;
+    Ok(())
+}
+
+/// Puts a decision together again from its event and the words beside it.
+#[must_use]
+pub fn recorded_decision(event: &CallDecided, words: &[u8]) -> Option<Decision> {
+    let Words { reason, suggestion } = serde_json::from_slice(words).ok()?;
+    Some(Decision {
+        verdict: event.decision,
+        code: event.code,
+        rule: event.rule.clone(),
+        at: event.at.clone(),
+        risk: event.risk,
+        capabilities: event.capabilities,
+        reason,
+        suggestion,
+        liftable: event.liftable,
+    })
+}
+
+/// A call that was judged.
+pub enum Judged {
+    /// The policy allows it.
+    Allowed(Allowed),
+    /// The policy wants a person to approve it.
+    Asking(Asking),
+    /// The policy denies it.
+    Denied(Denied),
+}
+
+/// A call that the policy allows.
+pub struct Allowed {
+    cleared: Cleared,
+}
+
+impl Allowed {
+    /// Nothing stands in its way.
+    #[must_use]
+    pub fn clear(self) -> Cleared {
+        self.cleared
+    }
+}
+
+/// A call that waits for a person.
+#[derive(Debug)]
+pub struct Asking {
+    decision: Decision,
+}
+
+impl Asking {
+    /// Nobody is there to ask, so it does not run.
+    #[must_use]
+    pub fn unattended(self) -> Denied {
+        let decision = Decision { code: Code::ApprovalNeeded, ..self.decision };
+        Denied { decision }
+    }
+}
+
+/// A call that will not run. It holds no hands and leads nowhere.
+#[derive(Debug)]
+pub struct Denied {
+    decision: Decision,
+}
+
+impl Denied {
+    /// The decision.
+    #[must_use]
+    pub const fn decision(&self) -> &Decision {
+        &self.decision
+    }
+}
+
+/// A call that may run once its intent is written.
+pub struct Cleared {
+    pub(super) number: u64,
+    pub(super) bounds: Bounds,
+    pub(super) decision: Decision,
+    pub(super) prepared: Box<dyn Prepared>,
+}
+
+impl Cleared {
+    /// The decision that cleared it.
+    #[must_use]
+    pub const fn decision(&self) -> &Decision {
+        &self.decision
+    }
+}

@@ -1,0 +1,134 @@
+//! An event with its place in a run, and its bytes.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::id::RunId;
+use crate::journal::Event;
+use crate::json;
+
+/// The version of the event format that this build writes. Every older one is read for ever.
+pub const VERSION: u16 = 1;
+
+/// An event as it is written: canonical JSON (RFC 8785) of exactly these fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The version of the format.
+    pub v: u16,
+    /// The run; none for events that belong to the store.
+    pub run: Option<RunId>,
+    /// The number within the run, from 1 on; 0 outside of runs.
+    pub seq: u64,
+    /// The digest of the run's previous entry; none for the first.
+    pub prev: Option<Digest>,
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub at: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// The part of an entry that says where it belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Header {
+    /// The version of the format.
+    pub v: u16,
+    /// The run.
+    pub run: Option<RunId>,
+    /// The number within the run.
+    pub seq: u64,
+    /// The digest of the run's previous entry.
+    pub prev: Option<Digest>,
+    /// Microseconds since 1970.
+    pub at: u64,
+    /// What happened.
+    pub kind: String,
+}
+
+/// Why bytes are not an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryError {
+    /// They are not JSON with the fields of an entry.
+    Malformed,
+    /// They were written by a newer version.
+    Newer(u16),
+}
+
+impl fmt::Display for EntryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed => f.write_str("the bytes are not an event"),
+            Self::Newer(version) => {
+                write!(f, "the event has format version {version}; this build reads {VERSION}")
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// The bytes that are stored and hashed.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        json::canonical(self)
+    }
+
+    /// Reads stored bytes.
+    ///
+    /// # Errors
+    /// When they are not an entry that this build knows.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, EntryError> {
+        serde_json::from_slice(bytes).map_err(|_| match Header::from_bytes(bytes) {
+            Ok(header) if header.v > VERSION => EntryError::Newer(header.v),
+            _ => EntryError::Malformed,
+        })
+    }
+}
+
+impl Header {
+    /// Reads where an entry belongs, without understanding what happened.
+    ///
+    /// # Errors
+    /// When the bytes have no such fields.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, EntryError> {
+        serde_json::from_slice(bytes).map_err(|_| EntryError::Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+    use crate::journal::RunSealed;
+
+    #[test]
+    fn entries_are_canonical_and_read_back() {
+        let entry = Entry {
+            v: VERSION,
+            run: Some(RunId::from_bits([7; 10])),
+            seq: 3,
+            prev: Some(Digest::of(b"x")),
+            at: 1_700_000_000_000_000,
+            event: Event::RunSealed(RunSealed {
+                exit: Exit::Ok,
+                events: 3,
+                calls: 0,
+                outputs: None,
+            }),
+        };
+        let bytes = entry.to_bytes();
+        let text = core::str::from_utf8(&bytes).unwrap();
+        assert!(
+            text.starts_with(r#"{"at":1700000000000000,"body":{"calls":0,"events":3,"exit":"ok""#),
+            "{text}"
+        );
+        assert_eq!(Entry::from_bytes(&bytes), Ok(entry));
+        assert_eq!(Header::from_bytes(&bytes).unwrap().kind, "run.sealed");
+        let newer = text.replace(r#""v":1"#, r#""v":2"#).replace("run.sealed", "run.melted");
+        assert_eq!(Entry::from_bytes(newer.as_bytes()), Err(EntryError::Newer(2)));
+        assert_eq!(Entry::from_bytes(b"{}"), Err(EntryError::Malformed));
+    }
+}

@@ -1,0 +1,298 @@
+//! Everything that can happen, as a closed list. No event has a free text as its kind, and text
+//! that quotes arguments or outputs is never in an event: it lies in a payload that can be erased.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::Fingerprint;
+use crate::call::Origin;
+use crate::capability::Capabilities;
+use crate::code::Code;
+use crate::confinement::{Confinement, Enforcement, Walls};
+use crate::decision::Verdict;
+use crate::digest::Digest;
+use crate::exit::Exit;
+use crate::id::RunId;
+use crate::journal::PayloadRef;
+use crate::outcome::{Ending, Status};
+use crate::risk::Risk;
+use crate::tool::ToolName;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "body")]
+pub enum Event {
+    /// A run began.
+    #[serde(rename = "run.opened")]
+    RunOpened(Box<RunOpened>),
+    /// A call was asked for.
+    #[serde(rename = "call.proposed")]
+    CallProposed(CallProposed),
+    /// The policy decided.
+    #[serde(rename = "call.decided")]
+    CallDecided(CallDecided),
+    /// A call is about to run. Without a later `call.finished` its outcome is unknown.
+    #[serde(rename = "call.started")]
+    CallStarted(CallStarted),
+    /// A call ended.
+    #[serde(rename = "call.finished")]
+    CallFinished(CallFinished),
+    /// A step of a plan ended, with what its expectations made of it.
+    #[serde(rename = "step.ended")]
+    StepEnded(StepEnded),
+    /// A run ended and nothing follows in it.
+    #[serde(rename = "run.sealed")]
+    RunSealed(RunSealed),
+    /// A sealed run was written to a file of its own. Belongs to no run.
+    #[serde(rename = "run.exported")]
+    RunExported(RunExported),
+}
+
+impl Event {
+    /// The kind as it is written.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::RunOpened(_) => "run.opened",
+            Self::CallProposed(_) => "call.proposed",
+            Self::CallDecided(_) => "call.decided",
+            Self::CallStarted(_) => "call.started",
+            Self::CallFinished(_) => "call.finished",
+            Self::StepEnded(_) => "step.ended",
+            Self::RunSealed(_) => "run.sealed",
+            Self::RunExported(_) => "run.exported",
+        }
+    }
+
+    /// Every payload that the event holds on to, with whether it is private to the store.
+    #[must_use]
+    pub fn payloads(&self) -> Vec<PayloadRef> {
+        let maybe: Vec<Option<PayloadRef>> = match self {
+            Self::RunOpened(body) => alloc::vec![
+                body.plan.as_ref().map(|document| document.text),
+                Some(body.policy.text),
+                Some(body.inputs),
+                Some(body.key),
+            ],
+            Self::CallProposed(body) => alloc::vec![Some(body.args)],
+            Self::CallDecided(body) => alloc::vec![Some(body.text), body.action],
+            Self::CallStarted(body) => alloc::vec![body.undo],
+            Self::CallFinished(body) => alloc::vec![Some(body.output), body.problem],
+            Self::StepEnded(body) => alloc::vec![body.note],
+            Self::RunSealed(body) => alloc::vec![body.outputs],
+            Self::RunExported(_) => Vec::new(),
+        };
+        maybe.into_iter().flatten().collect()
+    }
+}
+
+/// What started the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// `capsule run`: a plan.
+    Plan,
+    /// `capsule call` and `capsule exec`: one call.
+    Call,
+}
+
+/// A text that came from a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// Where it was read.
+    pub path: String,
+    /// The digest of its bytes.
+    pub sha256: Digest,
+    /// The text, masked.
+    pub text: PayloadRef,
+}
+
+/// The folder that a run works in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    /// Its real path.
+    pub path: String,
+    /// The device it lies on.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+}
+
+/// A run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOpened {
+    /// The shortest prefix of its id that was unique when it began.
+    pub label: String,
+    /// What started it.
+    pub origin: RunKind,
+    /// What the plan or the call is called.
+    pub name: String,
+    /// The program that ran it: its name, version and target.
+    pub engine: String,
+    /// The plan.
+    pub plan: Option<Document>,
+    /// The policy.
+    pub policy: Document,
+    /// What the policy calls itself.
+    pub policy_name: String,
+    /// The label of the earliest run since which the policy has not changed.
+    pub policy_since: Option<String>,
+    /// The profile that decided where rules did not.
+    pub profile: String,
+    /// The inputs, as JSON, masked.
+    pub inputs: PayloadRef,
+    /// The key for the digests of raw arguments.
+    pub key: PayloadRef,
+    /// The folder.
+    pub workspace: Workspace,
+    /// The digest of the signatures of all tools.
+    pub tools: Digest,
+    /// The walls that commands will stand behind, if the run has commands.
+    pub walls: Option<Walls>,
+    /// How many steps the plan has.
+    pub steps: u64,
+}
+
+/// A call was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallProposed {
+    /// Its number within the run, from 1 on.
+    pub call: u64,
+    /// The plan's step.
+    pub step: Option<String>,
+    /// Which attempt at the step, from 1 on.
+    pub attempt: u32,
+    /// The tool.
+    pub tool: ToolName,
+    /// Who asked.
+    pub origin: Origin,
+    /// The arguments, masked, canonical.
+    pub args: PayloadRef,
+    /// HMAC of the raw arguments under the run's key.
+    pub args_mac: Digest,
+    /// The arguments that derive from content that nobody vouches for.
+    pub tainted: Vec<String>,
+}
+
+/// The policy decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallDecided {
+    /// The call.
+    pub call: u64,
+    /// The word.
+    pub decision: Verdict,
+    /// The kind of decision.
+    pub code: Code,
+    /// The rule that decided.
+    pub rule: Option<String>,
+    /// Where that rule stands.
+    pub at: Option<String>,
+    /// The risk.
+    pub risk: Risk,
+    /// What it needs.
+    pub capabilities: Capabilities,
+    /// Whether it could be lifted.
+    pub liftable: bool,
+    /// Reason and suggestion.
+    pub text: PayloadRef,
+    /// The action and the facts; none if the call was not understood.
+    pub action: Option<PayloadRef>,
+    /// What an approval would be bound to.
+    pub fingerprint: Option<Fingerprint>,
+}
+
+/// A call is about to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallStarted {
+    /// The call.
+    pub call: u64,
+    /// Whether it changes or sends something, so that this event is durable first.
+    pub effects: bool,
+    /// What a command is confined to.
+    pub confinement: Option<Confinement>,
+    /// What an undo needs.
+    pub undo: Option<PayloadRef>,
+}
+
+/// A call ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallFinished {
+    /// The call.
+    pub call: u64,
+    /// How.
+    pub ending: Ending,
+    /// What the caller was told first.
+    pub status: Status,
+    /// The code of what went wrong.
+    pub code: Option<Code>,
+    /// The result, as delivered.
+    pub output: PayloadRef,
+    /// What went wrong, in words.
+    pub problem: Option<PayloadRef>,
+    /// What held it.
+    pub enforcement: Enforcement,
+    /// How many places of the result were masked.
+    pub masked: u64,
+}
+
+/// How a step of a plan ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepEnding {
+    /// As expected.
+    Ok,
+    /// Denied, as the plan expects.
+    DeniedAsExpected,
+    /// It failed, as the plan expects.
+    FailedAsExpected,
+    /// Denied.
+    Denied,
+    /// It failed, or did not give what was expected.
+    Failed,
+    /// Its `when` did not hold.
+    Skipped,
+    /// The run ended before it.
+    NotReached,
+}
+
+/// A step of a plan ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepEnded {
+    /// The step.
+    pub step: String,
+    /// How.
+    pub ending: StepEnding,
+    /// The code of what went wrong.
+    pub code: Option<Code>,
+    /// Whether the run goes on although it went wrong.
+    pub goes_on: bool,
+    /// What was expected and what came, in words.
+    pub note: Option<PayloadRef>,
+}
+
+/// A run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSealed {
+    /// How.
+    pub exit: Exit,
+    /// How many events the run has, this one included.
+    pub events: u64,
+    /// How many calls were proposed.
+    pub calls: u64,
+    /// The plan's outputs, as JSON, masked.
+    pub outputs: Option<PayloadRef>,
+}
+
+/// A sealed run was written to a file of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunExported {
+    /// The run.
+    pub subject: RunId,
+    /// The digest of the file.
+    pub sha256: Digest,
+    /// Where it was written.
+    pub path: String,
+}

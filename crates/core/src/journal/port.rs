@@ -1,0 +1,123 @@
+//! The port through which evidence writes. Stores and replays implement it; nothing else does
+//! (`cargo xtask tidy` keeps the list).
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::journal::Event;
+
+/// How sure a write must be before it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It survives the death of the process.
+    Process,
+    /// It survives a power cut. For the record of an intent to change or send something.
+    Power,
+}
+
+/// What a payload holds, and so who may see it and how long it stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PayloadClass {
+    /// Arguments, masked.
+    Arguments,
+    /// The action and the facts that were judged, masked.
+    Action,
+    /// Text that quotes arguments or outputs.
+    Text,
+    /// Results, as delivered.
+    Output,
+    /// Plans, policies and inputs, masked.
+    Document,
+    /// Raw bytes for undo: private, never exported, erasable.
+    Undo,
+    /// The run's key for the digests of raw arguments: private and erasable.
+    Key,
+}
+
+impl PayloadClass {
+    /// Every class.
+    pub const ALL: [Self; 7] = [
+        Self::Arguments,
+        Self::Action,
+        Self::Text,
+        Self::Output,
+        Self::Document,
+        Self::Undo,
+        Self::Key,
+    ];
+
+    /// The word in the store.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Arguments => "arguments",
+            Self::Action => "action",
+            Self::Text => "text",
+            Self::Output => "output",
+            Self::Document => "document",
+            Self::Undo => "undo",
+            Self::Key => "key",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.word() == word)
+    }
+
+    /// Whether it never leaves the store.
+    #[must_use]
+    pub const fn is_private(self) -> bool {
+        matches!(self, Self::Undo | Self::Key)
+    }
+}
+
+/// An event's hold on a payload: the commitment stays when payload and salt are erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadRef {
+    /// `SHA-256(salt ‖ payload)`.
+    pub commit: Digest,
+    /// The payload's size.
+    pub bytes: u64,
+}
+
+/// The commitment to a payload under a salt.
+#[must_use]
+pub fn commitment(salt: &[u8], payload: &[u8]) -> Digest {
+    Digest::of_parts(&[salt, payload])
+}
+
+/// Where an event came to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its number within the run, from 1 on.
+    pub seq: u64,
+    /// When it was written, in microseconds since 1970.
+    pub at: u64,
+}
+
+/// Where evidence writes.
+pub trait Journal {
+    /// Why a write failed.
+    type Error;
+
+    /// Takes a payload; it becomes part of the record together with the next event.
+    ///
+    /// # Errors
+    /// When no salt can be had.
+    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, Self::Error>;
+
+    /// The digest of raw arguments under the run's key.
+    ///
+    /// # Errors
+    /// When a replay has no such digest in its recording.
+    fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, Self::Error>;
+
+    /// Writes an event, and every payload taken since the last one, as one.
+    ///
+    /// # Errors
+    /// When it cannot be written, or when a replay's recording has another event here.
+    fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, Self::Error>;
+}

@@ -1,0 +1,185 @@
+//! JSON that has one reading.
+//!
+//! Arguments come from models. A parser that lets a key stand twice lets the policy read one value
+//! and the tool another; one that rounds integers changes what was asked. Both are refused here,
+//! and depth and size are bounded. What is written is canonical (RFC 8785), so that equal values
+//! have equal bytes and equal digests.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::code::Code;
+use crate::limits;
+
+/// Why a text is not JSON that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// One of the `args.` codes.
+    pub code: Code,
+    /// What is wrong and where.
+    pub message: String,
+}
+
+/// Reads one JSON value.
+///
+/// # Errors
+/// [`Code::ArgsDuplicateKey`], [`Code::ArgsTooDeep`], [`Code::ArgsTooLarge`], [`Code::ArgsNumber`],
+/// or [`Code::ArgsInvalid`] for what is not JSON at all.
+pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
+    if text.len() > limits::ARGUMENT_BYTES {
+        return Err(JsonError {
+            code: Code::ArgsTooLarge,
+            message: alloc::format!(
+                "{} bytes; at most {} are taken",
+                text.len(),
+                limits::ARGUMENT_BYTES
+            ),
+        });
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = Strict { depth: limits::ARGUMENT_DEPTH }
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| {
+            let message = alloc::format!("{error}");
+            let marked = |mark: &str| message.starts_with(mark);
+            let code = match () {
+                () if marked(DUPLICATE) => Code::ArgsDuplicateKey,
+                () if marked(DEEP) || marked("recursion limit") => Code::ArgsTooDeep,
+                () if marked(NUMBER) => Code::ArgsNumber,
+                () => Code::ArgsInvalid,
+            };
+            JsonError { code, message }
+        })?;
+    Ok(value)
+}
+
+const DUPLICATE: &str = "the key stands twice";
+const DEEP: &str = "nested too deep";
+const NUMBER: &str = "the number is not exact";
+
+/// The canonical bytes of a value (RFC 8785).
+///
+/// Our values hold no number that JSON cannot write, so writing cannot fail; should it ever, the
+/// result is JSON's `null`, which no reader of ours accepts in an event or an action.
+#[must_use]
+pub fn canonical<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
+}
+
+#[derive(Clone, Copy)]
+struct Strict {
+    depth: usize,
+}
+
+impl Strict {
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        let depth = self.depth.checked_sub(1).ok_or_else(|| E::custom(DEEP))?;
+        Ok(Self { depth })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+    fn deserialize<D: de::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+        if value > limits::EXACT_INTEGER {
+            return Err(E::custom(NUMBER));
+        }
+        Ok(Value::from(value))
+    }
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+        if value.unsigned_abs() > limits::EXACT_INTEGER {
+            return Err(E::custom(NUMBER));
+        }
+        Ok(Value::from(value))
+    }
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        // An integer too large for 64 bits arrives here too: it was rounded already.
+        let exact = limits::EXACT_INTEGER as f64;
+        if !(-exact..=exact).contains(&value) {
+            return Err(E::custom(NUMBER));
+        }
+        Ok(Value::from(value))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(inner)?;
+            if map.insert(key, value).is_some() {
+                return Err(de::Error::custom(DUPLICATE));
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_reading_or_none() {
+        let deep = "[".repeat(100_000);
+        let ok_depth = alloc::format!("{}{}", "[".repeat(60), "]".repeat(60));
+        for (text, code) in [
+            (r#"{"path":"ok","path":"/etc/shadow"}"#, Some(Code::ArgsDuplicateKey)),
+            (r#"{"a":{"b":1,"b":1}}"#, Some(Code::ArgsDuplicateKey)),
+            (deep.as_str(), Some(Code::ArgsTooDeep)),
+            (ok_depth.as_str(), None),
+            ("9007199254740993", Some(Code::ArgsNumber)),
+            ("-9007199254740993", Some(Code::ArgsNumber)),
+            ("123456789012345678901234567890", Some(Code::ArgsNumber)),
+            ("9007199254740992", None),
+            ("1.5", None),
+            ("NaN", Some(Code::ArgsInvalid)),
+            ("{} {}", Some(Code::ArgsInvalid)),
+            ("", Some(Code::ArgsInvalid)),
+            (r#""\ud800""#, Some(Code::ArgsInvalid)),
+        ] {
+            let got = parse(text.as_bytes()).err().map(|error| error.code);
+            assert_eq!(got, code, "{}", text.chars().take(40).collect::<String>());
+        }
+    }
+
+    #[test]
+    fn writing_is_canonical() {
+        let value = parse(br#"{"b":1,"a":[true,null,"\u00e9"],"A":1.0}"#).unwrap();
+        assert_eq!(canonical(&value), r#"{"A":1,"a":[true,null,"é"],"b":1}"#.as_bytes());
+    }
+}

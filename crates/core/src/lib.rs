@@ -1,0 +1,43 @@
+//! `core` decides and never does.
+//!
+//! Here are the nouns of the house (a call, an action, a capability, a decision, a permit, an
+//! outcome, an event), the policy that judges, the evidence that makes the order of the one path a
+//! matter of types, and the chain that the journal is built of. There is no file, process, network,
+//! environment, clock or randomness in it: everything it needs comes in as an argument, so that it
+//! can be audited, fuzzed and proved alone.
+//!
+//! Read in this order: [`call`], [`action`], [`capability`], [`policy`], [`decision`],
+//! [`evidence`], [`outcome`], [`journal`].
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod action;
+pub mod call;
+pub mod capability;
+pub mod code;
+pub mod confinement;
+pub mod decision;
+pub mod diagnostic;
+pub mod digest;
+pub mod escape;
+pub mod evidence;
+pub mod exit;
+pub mod glob;
+pub mod id;
+pub mod journal;
+pub mod json;
+pub mod limits;
+pub mod net;
+pub mod outcome;
+pub mod path;
+pub mod policy;
+pub mod programs;
+pub mod redact;
+pub mod risk;
+pub mod tool;
+pub mod units;
+pub mod url;
+pub mod yaml;

@@ -1,0 +1,139 @@
+//! Every limit of the runtime, with its name and its reason.
+//!
+//! Bounds are decimal (50 KB is 50,000 bytes) as the requirements write them. A policy may lower a
+//! bound, and may raise a default up to the ceiling that stands beside it; nothing raises a ceiling.
+
+use core::time::Duration;
+
+// ---- texts that come in -------------------------------------------------------------------------
+
+/// The largest policy file. A thousand rules take 200 KB.
+pub const POLICY_BYTES: usize = 1_000_000;
+/// The largest plan file.
+pub const PLAN_BYTES: usize = 1_000_000;
+/// How deep YAML may nest. The deepest policy key lies nine levels down.
+pub const YAML_DEPTH: usize = 32;
+/// How many values a YAML file may hold; stops a file that is small on disk and huge in memory.
+pub const YAML_NODES: usize = 100_000;
+/// How many problems of one file are reported before the reader stops.
+pub const DIAGNOSTICS: usize = 50;
+/// The largest arguments of a call, as JSON. Holds the largest `fs.write` in base64.
+pub const ARGUMENT_BYTES: usize = 4_000_000;
+/// How deep JSON arguments may nest.
+pub const ARGUMENT_DEPTH: usize = 64;
+/// The largest integer that every JSON reader keeps exact: 2^53 (RFC 8259, section 6).
+pub const EXACT_INTEGER: u64 = 1 << 53;
+/// The most steps of a plan.
+pub const PLAN_STEPS: usize = 10_000;
+/// The largest text that a plan's `$template` or `$concat` may make.
+pub const PLAN_TEXT_BYTES: usize = 4_000_000;
+/// The most retries of a step.
+pub const PLAN_RETRIES: u64 = 10;
+/// The longest pause between two retries.
+pub const PLAN_BACKOFF: Duration = Duration::from_secs(300);
+/// The most digits of a number with a unit; more cannot be a size that anyone means.
+pub const UNIT_DIGITS: usize = 15;
+/// The longest glob, and the most components of one.
+pub const GLOB_BYTES: usize = 1_024;
+/// The largest compiled regular expression of a policy, in bytes.
+pub const REGEX_BYTES: usize = 1 << 20;
+
+// ---- names --------------------------------------------------------------------------------------
+
+/// The fewest characters of a run's label: 20 bits, enough to be read aloud.
+pub const RUN_LABEL_MIN: usize = 4;
+/// The longest path, as Linux has it (`PATH_MAX`).
+pub const PATH_BYTES: usize = 4_096;
+/// The longest component of a path, as Linux has it (`NAME_MAX`).
+pub const NAME_BYTES: usize = 255;
+
+// ---- files --------------------------------------------------------------------------------------
+
+/// `fs.read` without a limit (FR-12).
+pub const READ_BYTES: u64 = 50_000;
+/// The most that `fs.read` ever returns (FR-12).
+pub const READ_BYTES_MAX: u64 = 200_000;
+/// How much of a binary file is shown (FR-13).
+pub const BINARY_PREVIEW_BYTES: u64 = 4_000;
+/// The largest content of one `fs.write`.
+pub const WRITE_BYTES: u64 = 1_000_000;
+/// The most that a policy may raise `fs.write` to.
+pub const WRITE_BYTES_MAX: u64 = 2_500_000;
+/// The largest file whose former content is kept before it is replaced. Larger ones are refused.
+pub const UNDO_BYTES: u64 = 64_000_000;
+/// `fs.search` and `fs.list` without a limit (FR-8).
+pub const RESULTS: u64 = 20;
+/// The most results of `fs.search` (FR-8).
+pub const RESULTS_MAX: u64 = 100;
+/// `fs.list` without a limit. A listing is one folder, so it may be longer than a search.
+pub const LIST_ENTRIES: u64 = 200;
+/// The most entries of `fs.list`.
+pub const LIST_ENTRIES_MAX: u64 = 1_000;
+/// How deep `fs.list` may go.
+pub const LIST_DEPTH_MAX: u64 = 8;
+/// How long a search may take before it returns what it found (NFR-10).
+pub const SEARCH_TIME: Duration = Duration::from_secs(2);
+/// How many links a path may go through, as Linux has it (`MAXSYMLINKS`).
+pub const LINKS: usize = 40;
+
+// ---- network ------------------------------------------------------------------------------------
+
+/// The most bytes of a response as it comes over the wire.
+pub const FETCH_BYTES: u64 = 1_000_000;
+/// The most that a policy may raise it to.
+pub const FETCH_BYTES_MAX: u64 = 50_000_000;
+/// The most bytes of a response after decompression.
+pub const INFLATED_BYTES: u64 = 4_000_000;
+/// The most that a policy may raise it to.
+pub const INFLATED_BYTES_MAX: u64 = 50_000_000;
+/// How many redirects are followed.
+pub const REDIRECTS: u64 = 3;
+/// The most that a policy may raise it to.
+pub const REDIRECTS_MAX: u64 = 10;
+/// The longest URL.
+pub const URL_BYTES: usize = 8_192;
+/// The most headers that a call may set.
+pub const REQUEST_HEADERS: usize = 16;
+
+// ---- commands -----------------------------------------------------------------------------------
+
+/// How long any call may take unless the policy says otherwise (NFR-11).
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+/// The ceiling that a call can ask for without the policy naming a higher one (SAF-4).
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// The longest that a policy may allow.
+pub const TIMEOUT_CEILING: Duration = Duration::from_secs(24 * 3600);
+/// The most bytes of standard output that are kept, unless the policy says otherwise.
+pub const STDOUT_BYTES: u64 = 256_000;
+/// The most bytes of standard error that are kept, unless the policy says otherwise.
+pub const STDERR_BYTES: u64 = 64_000;
+/// The most output that a policy may keep of one stream (SAF-4: 10 MB).
+pub const OUTPUT_BYTES_MAX: u64 = 10_000_000;
+/// A command that goes on writing beyond this many bytes is ended: nobody will read them.
+pub const OUTPUT_DISCARD_BYTES: u64 = 1_000_000_000;
+/// Processes of one command (SAF-4).
+pub const PROCESSES: u64 = 50;
+/// The most processes that a policy may allow.
+pub const PROCESSES_MAX: u64 = 4_096;
+/// Memory of one command.
+pub const MEMORY_BYTES: u64 = 1 << 30;
+/// The most memory that a policy may allow.
+pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
+/// Processor time of one process of a command.
+pub const CPU: Duration = Duration::from_secs(60);
+/// Open files of one process of a command.
+pub const OPEN_FILES: u64 = 1_024;
+/// The largest file that a command may write.
+pub const FILE_BYTES: u64 = 256_000_000;
+/// The size of the private `/tmp`.
+pub const TMP_BYTES: u64 = 256_000_000;
+/// The most words of a command line.
+pub const ARGV_WORDS: usize = 4_096;
+/// The most bytes of a command line; Linux gives a word 128 KiB and all of them a few MiB.
+pub const ARGV_BYTES: usize = 1_000_000;
+/// The largest standard input that a call may give to a command.
+pub const STDIN_BYTES: usize = 1_000_000;
+/// The most paths that are hidden from commands one by one.
+pub const MASKS: usize = 4_096;
+/// How long the sandbox may take to be set up.
+pub const SANDBOX_SETUP: Duration = Duration::from_secs(10);

@@ -1,0 +1,258 @@
+//! What came of a call.
+//!
+//! A tool hands over raw bytes. They become text at one place only, [`Output::deliver`], after
+//! everything that looks like a credential was masked: what is recorded, shown and handed to a
+//! model is the same, so a replay stays exact.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::code::{Class, Code};
+use crate::confinement::Enforcement;
+use crate::redact::Redactor;
+
+/// How a call that was allowed ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// It did what was asked.
+    Done,
+    /// It could not.
+    Failed,
+    /// It met something on its way that the policy rules out, such as a redirect to a private
+    /// address.
+    Refused,
+    /// It was cancelled.
+    Cancelled,
+    /// It took longer than it may.
+    TimedOut,
+}
+
+/// What a caller is told first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It went as asked.
+    Ok,
+    /// It was ruled out or declined.
+    Denied,
+    /// The tool could not do it.
+    ToolError,
+    /// The runtime could not do it.
+    RuntimeError,
+}
+
+impl Status {
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Denied => "denied",
+            Self::ToolError => "tool_error",
+            Self::RuntimeError => "runtime_error",
+        }
+    }
+}
+
+impl From<Class> for Status {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::Denied => Self::Denied,
+            Class::ToolError => Self::ToolError,
+            Class::RuntimeError => Self::RuntimeError,
+        }
+    }
+}
+
+/// Why a call did not go as asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What kind of problem.
+    pub code: Code,
+    /// What happened, as a fragment in lower case.
+    pub message: String,
+    /// What to do instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+impl Problem {
+    /// A problem without a suggestion.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), suggestion: None }
+    }
+
+    /// The same with a suggestion.
+    #[must_use]
+    pub fn suggest(self, suggestion: impl Into<String>) -> Self {
+        Self { suggestion: Some(suggestion.into()), ..self }
+    }
+}
+
+/// What came of a call that ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// Why it did not go as asked.
+    pub problem: Option<Problem>,
+    /// What it gave; a failed call may have given something too.
+    pub output: Output,
+    /// What held it while it ran.
+    pub enforcement: Enforcement,
+}
+
+impl Outcome {
+    /// A call in this process that did what was asked.
+    #[must_use]
+    pub const fn done(output: Output) -> Self {
+        Self { ending: Ending::Done, problem: None, output, enforcement: Enforcement::InProcess }
+    }
+
+    /// A call in this process that did not.
+    #[must_use]
+    pub fn failed(problem: Problem) -> Self {
+        let ending = match problem.code {
+            Code::ExecCancelled => Ending::Cancelled,
+            Code::ExecTimeout | Code::NetTimeout => Ending::TimedOut,
+            code if code.class() == Class::Denied => Ending::Refused,
+            _ => Ending::Failed,
+        };
+        Self {
+            ending,
+            problem: Some(problem),
+            output: Output::default(),
+            enforcement: Enforcement::InProcess,
+        }
+    }
+
+    /// The same with what it gave nevertheless.
+    #[must_use]
+    pub fn with_output(self, output: Output) -> Self {
+        Self { output, ..self }
+    }
+
+    /// The status that callers see.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.problem.as_ref().map_or(Status::Ok, |problem| problem.code.class().into())
+    }
+}
+
+/// The fields of a result, still raw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output(Vec<(&'static str, Datum)>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Datum {
+    /// A value that needs no decoding; texts in it are masked too.
+    Plain(Value),
+    /// Bytes: text where they are UTF-8, base64 under the other name where they are not.
+    Bytes { bytes: Vec<u8>, otherwise: &'static str },
+    /// Bytes that are shown as base64 whatever they are.
+    Binary(Vec<u8>),
+    /// A recorded value: masked when it was recorded.
+    Recorded(Value),
+}
+
+impl Output {
+    /// Adds a value.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.push((name, Datum::Plain(value.into())));
+        self
+    }
+
+    /// Adds bytes under `name` if they are text, else in base64 under `otherwise`.
+    #[must_use]
+    pub fn with_bytes(
+        mut self,
+        name: &'static str,
+        otherwise: &'static str,
+        bytes: Vec<u8>,
+    ) -> Self {
+        self.0.push((name, Datum::Bytes { bytes, otherwise }));
+        self
+    }
+
+    /// Adds bytes in base64.
+    #[must_use]
+    pub fn with_binary(mut self, name: &'static str, bytes: Vec<u8>) -> Self {
+        self.0.push((name, Datum::Binary(bytes)));
+        self
+    }
+
+    /// A result that was delivered before and is served again.
+    #[must_use]
+    pub fn recorded(value: Value) -> Self {
+        Self(alloc::vec![("", Datum::Recorded(value))])
+    }
+
+    /// Masks what looks like a credential and turns bytes into text.
+    #[must_use]
+    pub fn deliver(self, redactor: &Redactor) -> Delivered {
+        let mut map = Map::new();
+        let mut masked = 0;
+        for (name, datum) in self.0 {
+            let (name, value) = match datum {
+                Datum::Plain(value) => (name, redactor.value(value, &mut masked)),
+                Datum::Binary(bytes) => {
+                    (name, STANDARD.encode(redactor.bytes(&bytes, &mut masked)).into())
+                }
+                Datum::Bytes { bytes, otherwise } => {
+                    let clean = redactor.bytes(&bytes, &mut masked);
+                    match core::str::from_utf8(&clean) {
+                        Ok(text) => (name, text.to_string().into()),
+                        Err(_) => (otherwise, STANDARD.encode(&clean).into()),
+                    }
+                }
+                Datum::Recorded(value) => return Delivered { value, masked: 0 },
+            };
+            map.insert(name.to_string(), value);
+        }
+        Delivered { value: Value::Object(map), masked }
+    }
+}
+
+/// A result as everyone sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivered {
+    /// The fields.
+    pub value: Value,
+    /// How many places were masked.
+    pub masked: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_text_or_base64() {
+        let redactor = Redactor::builtin();
+        let output = Output::default()
+            .with("exit_code", 0)
+            .with_bytes("stdout", "stdout_base64", b"hello".to_vec())
+            .with_bytes("stderr", "stderr_base64", b"\xff\xfe".to_vec());
+        let delivered = output.deliver(&redactor);
+        assert_eq!(delivered.value["stdout"], "hello");
+        assert_eq!(delivered.value["stderr_base64"], "//4=");
+        assert_eq!(delivered.value.get("stderr"), None);
+    }
+
+    #[test]
+    fn endings_follow_codes() {
+        let ending = |code| Outcome::failed(Problem::new(code, "x")).ending;
+        assert_eq!(ending(Code::NetPrivate), Ending::Refused);
+        assert_eq!(ending(Code::ExecTimeout), Ending::TimedOut);
+        assert_eq!(ending(Code::FileNotFound), Ending::Failed);
+        assert_eq!(ending(Code::ExecCancelled), Ending::Cancelled);
+    }
+}

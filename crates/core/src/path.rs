@@ -1,0 +1,245 @@
+//! Paths as a call names them, parsed once into something that cannot lead out of the workspace.
+//!
+//! The parser only reads text: whether a link on the way leads outside is found when the path is
+//! opened. A path is relative to the workspace. Inside a sandboxed command the workspace stands at
+//! `/workspace`, so that prefix is understood too. Nothing is decoded: `%2e` is three characters.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// Where the workspace stands inside a sandboxed command.
+pub const WORKSPACE_MOUNT: &str = "/workspace";
+
+/// A path inside the workspace: relative, without `.`, `..` or doubled slashes; the root is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WorkspacePath(String);
+
+/// Why a path is not one inside the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathProblem {
+    /// It begins with `/`.
+    Absolute,
+    /// It climbs above the root by `..`.
+    Climbs,
+    /// It begins with `~`, which a shell would make a home folder.
+    Home,
+    /// It begins with a variable, which a shell would replace.
+    Variable,
+    /// It is empty, or holds a NUL byte or another control character.
+    Invalid,
+    /// It, or one component, is longer than the system allows.
+    TooLong,
+    /// A link on the way leads out of the workspace.
+    Escapes,
+}
+
+impl PathProblem {
+    /// The problem as the middle of a sentence: "the path ...".
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Absolute => "is absolute",
+            Self::Climbs => "climbs above the workspace",
+            Self::Home => "begins with `~`, which leads out of the workspace",
+            Self::Variable => "begins with a variable, which is not expanded",
+            Self::Invalid => "is empty or holds a control character",
+            Self::TooLong => "is longer than the system allows",
+            Self::Escapes => "goes through a link that leads out of the workspace",
+        }
+    }
+}
+
+impl WorkspacePath {
+    /// The workspace itself.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// Reads a path as a call names it.
+    ///
+    /// # Errors
+    /// Says why the text is not a path inside the workspace.
+    pub fn parse(asked: &str) -> Result<Self, PathProblem> {
+        if asked.is_empty() || asked.chars().any(char::is_control) {
+            return Err(PathProblem::Invalid);
+        }
+        if asked.len() > limits::PATH_BYTES {
+            return Err(PathProblem::TooLong);
+        }
+        let relative = match asked.strip_prefix(WORKSPACE_MOUNT) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
+            _ if asked.starts_with('/') => return Err(PathProblem::Absolute),
+            _ if asked.starts_with('~') => return Err(PathProblem::Home),
+            _ if begins_with_variable(asked) => return Err(PathProblem::Variable),
+            _ => asked,
+        };
+        let mut components: Vec<&str> = Vec::new();
+        for component in relative.split('/') {
+            match component {
+                "" | "." => {}
+                ".." => {
+                    components.pop().ok_or(PathProblem::Climbs)?;
+                }
+                _ if component.len() > limits::NAME_BYTES => return Err(PathProblem::TooLong),
+                _ => components.push(component),
+            }
+        }
+        Ok(Self(components.join("/")))
+    }
+
+    /// The text; empty for the root.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The components from the root down.
+    pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('/').filter(|component| !component.is_empty())
+    }
+
+    /// Whether any component begins with a dot.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.components().any(|component| component.starts_with('.'))
+    }
+
+    /// Whether this is the workspace itself.
+    #[must_use]
+    pub const fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The last component; none for the root.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.components().next_back()
+    }
+
+    /// The path without its last component; none for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        self.name()?;
+        let head = self.0.rsplit_once('/').map_or("", |(head, _)| head);
+        Some(Self(head.to_owned()))
+    }
+
+    /// This path and one component more. The component is taken as it is: it comes from a folder
+    /// listing or from a parsed path, never from a call.
+    #[must_use]
+    pub fn join(&self, component: &str) -> Self {
+        if self.is_root() {
+            Self(component.to_owned())
+        } else {
+            let mut path = String::with_capacity(self.0.len() + 1 + component.len());
+            path.push_str(&self.0);
+            path.push('/');
+            path.push_str(component);
+            Self(path)
+        }
+    }
+}
+
+fn begins_with_variable(asked: &str) -> bool {
+    let mut chars = asked.chars();
+    chars.next() == Some('$')
+        && chars.next().is_some_and(|c| c == '{' || c == '_' || c.is_ascii_alphabetic())
+}
+
+impl fmt::Display for WorkspacePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(if self.0.is_empty() { "." } else { &self.0 })
+    }
+}
+
+impl From<WorkspacePath> for String {
+    fn from(path: WorkspacePath) -> Self {
+        if path.0.is_empty() { Self::from(".") } else { path.0 }
+    }
+}
+
+impl TryFrom<String> for WorkspacePath {
+    type Error = &'static str;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).map_err(PathProblem::reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(asked: &str, expected: Result<&str, PathProblem>) {
+        let got = WorkspacePath::parse(asked);
+        let got = got.as_ref().map(WorkspacePath::as_str).map_err(|problem| *problem);
+        assert_eq!(got, expected, "{asked:?}");
+    }
+
+    #[test]
+    fn inside_is_normalised() {
+        for (asked, path) in [
+            ("a", "a"),
+            ("./a//b/", "a/b"),
+            ("a/../b", "b"),
+            (".", ""),
+            ("a/..", ""),
+            ("/workspace", ""),
+            ("/workspace/a/./b", "a/b"),
+            ("a/%2e%2e/b", "a/%2e%2e/b"),
+            ("$", "$"),
+            ("a/~/b", "a/~/b"),
+            ("...", "..."),
+        ] {
+            check(asked, Ok(path));
+        }
+    }
+
+    #[test]
+    fn outside_is_refused() {
+        use PathProblem::{Absolute, Climbs, Home, Invalid, TooLong, Variable};
+        let long = "x".repeat(256);
+        let longer = "x/".repeat(2100);
+        for (asked, problem) in [
+            ("/etc/passwd", Absolute),
+            ("/workspace-evil/x", Absolute),
+            ("/workspaces", Absolute),
+            ("../x", Climbs),
+            ("a/../../x", Climbs),
+            ("/workspace/../etc/passwd", Climbs),
+            ("~/.ssh/id_rsa", Home),
+            ("~root", Home),
+            ("$HOME/x", Variable),
+            ("${HOME}/x", Variable),
+            ("", Invalid),
+            ("a\0b", Invalid),
+            ("a\nb", Invalid),
+            ("a\u{1b}[2Jb", Invalid),
+            (long.as_str(), TooLong),
+            (longer.as_str(), TooLong),
+        ] {
+            check(asked, Err(problem));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_leads_out(asked in "[/.~$a%\\x00-\\x1f]{0,40}") {
+            if let Ok(path) = WorkspacePath::parse(&asked) {
+                prop_assert!(path.components().all(|c| c != ".." && c != "." && !c.is_empty()));
+                prop_assert!(!path.as_str().starts_with('/'));
+                prop_assert_eq!(WorkspacePath::parse(&String::from(path.clone())), Ok(path));
+            }
+        }
+    }
+}

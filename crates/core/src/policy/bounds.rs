@@ -1,0 +1,181 @@
+//! The bounds within which an allowed call may run.
+//!
+//! They come out of the decision and travel in the permit, so a tool needs no policy of its own:
+//! what it may show, follow or dial on its way is asked here, by the same functions that judged.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::net::IpAddr;
+
+use crate::capability::{Capabilities, Capability};
+use crate::code::Code;
+use crate::confinement::Confinement;
+use crate::decision::Verdict;
+use crate::net;
+use crate::outcome::Problem;
+use crate::path::WorkspacePath;
+use crate::policy::decide::{judge_address, judge_url, open_to};
+use crate::policy::model::{Constraint, Environment, FetchRule, Policy};
+use crate::tool::ToolName;
+use crate::url::Address;
+
+/// The bounds of one call.
+#[derive(Clone, Debug)]
+pub enum Bounds {
+    /// Nothing may run.
+    Nothing,
+    /// Looking at names, sizes and dates.
+    Look {
+        /// The most results.
+        results: u64,
+        /// Whether more were asked for.
+        clamped: bool,
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+        /// What may be shown.
+        sight: Sight,
+    },
+    /// Reading a file.
+    Read {
+        /// The most bytes.
+        bytes: u64,
+        /// Whether more were asked for.
+        clamped: bool,
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
+    /// Writing a file.
+    Write {
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
+    /// Fetching a URL.
+    Fetch {
+        /// What may be dialled and followed.
+        reach: Reach,
+        /// The most bytes over the wire.
+        bytes_max: u64,
+        /// The most bytes after decompression.
+        inflated_max: u64,
+        /// How many redirects are followed.
+        redirects: u64,
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
+    /// Running a program.
+    Run {
+        /// What it is confined to.
+        confinement: Confinement,
+        /// What it finds in its environment.
+        environment: Environment,
+        /// What it may see of the workspace.
+        sight: Sight,
+    },
+}
+
+impl Bounds {
+    /// What a command is confined to.
+    #[must_use]
+    pub const fn confinement(&self) -> Option<Confinement> {
+        match self {
+            Self::Run { confinement, .. } => Some(*confinement),
+            _ => None,
+        }
+    }
+}
+
+/// What a call may see of the workspace.
+#[derive(Clone, Debug)]
+pub struct Sight {
+    policy: Arc<Policy>,
+    tool: ToolName,
+}
+
+impl Sight {
+    pub(crate) const fn new(policy: Arc<Policy>, tool: ToolName) -> Self {
+        Self { policy, tool }
+    }
+
+    /// Whether an entry may be shown: its name must be open to the tool, and no invariant may
+    /// protect it.
+    #[must_use]
+    pub fn shows(&self, path: &WorkspacePath) -> bool {
+        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
+        self.policy.forbids(path, look).is_none()
+            && self.policy.files(self.tool.as_str()).is_some_and(|rule| open_to(rule, path))
+    }
+
+    /// Whether something beneath a folder might be shown.
+    #[must_use]
+    pub fn enters(&self, folder: &WorkspacePath) -> bool {
+        let Some(rule) = self.policy.files(self.tool.as_str()) else { return false };
+        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
+        (rule.hidden || !folder.is_hidden())
+            && self.policy.forbids(folder, look).is_none()
+            && !rule.deny.iter().any(|pattern| pattern.covers(folder))
+            && rule
+                .allow
+                .iter()
+                .any(|pattern| pattern.matches(folder) || pattern.reaches_beneath(folder))
+    }
+
+    /// Whether a path must be kept from programs.
+    #[must_use]
+    pub fn hides(&self, path: &WorkspacePath) -> bool {
+        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
+        self.policy.forbids(path, look).is_some()
+    }
+}
+
+/// What a fetch may dial and follow.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    policy: Arc<Policy>,
+    tool: ToolName,
+}
+
+impl Reach {
+    pub(crate) const fn new(policy: Arc<Policy>, tool: ToolName) -> Self {
+        Self { policy, tool }
+    }
+
+    fn rule(&self) -> Option<&FetchRule> {
+        match self.policy.tool(&self.tool).map(|rule| &rule.constraint) {
+            Some(Constraint::Fetch(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// Judges an address that a name resolved to, before it is dialled.
+    ///
+    /// # Errors
+    /// [`Code::NetPrivate`] where it is not public and the policy does not name it.
+    pub fn dial(&self, address: IpAddr) -> Result<(), Problem> {
+        let private: &[net::Range] = self.rule().map_or(&[], |rule| &rule.private);
+        judge_address(private, address)
+    }
+
+    /// Judges where a redirect leads, before the name is looked up.
+    ///
+    /// # Errors
+    /// [`Code::NetRedirect`] where the policy would not have allowed a call to it.
+    pub fn follow(&self, from: &Address, to: &Address) -> Result<(), Problem> {
+        let refused = |why: String| {
+            Problem::new(
+                Code::NetRedirect,
+                alloc::format!("the redirect to `{}` {why}", to.shown()),
+            )
+        };
+        let Some(rule) = self.rule() else { return Err(refused("has no rule".into())) };
+        if !from.same_origin(to) && rule.cross_origin != Verdict::Allow {
+            return Err(refused("leads to another origin".into())
+                .suggest("ask for that address itself, if the policy names it"));
+        }
+        let found = judge_url(rule, to);
+        match found.first() {
+            None => Err(refused("is not named by the policy".into())),
+            Some(finding) if finding.verdict == Verdict::Allow => Ok(()),
+            Some(finding) => Err(refused(finding.reason.clone())),
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Constraints on programs.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::action::{FileKind, PathFact, PathTarget, Place};
+use crate::code::Code;
+use crate::confinement::{Confinement, ProcessLimits, Tier};
+use crate::decision::Verdict;
+use crate::limits;
+use crate::policy::decide::files::{closed, outside};
+use crate::policy::decide::{Case, Finding, because, never, words};
+use crate::policy::model::{CommandRule, ExecRule, FlagRule, Policy, ProgramRule, ToolRule};
+use crate::programs::{self, Effect, Flag, Level, Reading};
+use crate::risk::Risk;
+
+/// Checks a command. Nothing found means that the tool's own word decides.
+pub(super) fn check(
+    policy: &Policy,
+    exec: &ExecRule,
+    rule: &ToolRule,
+    case: &Case<'_>,
+    argv: &[String],
+    cwd: &PathTarget,
+) -> Vec<Finding> {
+    let tool = case.tool.as_str();
+    if let Some(finding) = unusable(argv) {
+        return alloc::vec![finding.by(tool, &rule.source)];
+    }
+    let mut found: Vec<Finding> = working_folder(case, cwd).into_iter().collect();
+    found.extend(denied_token(exec, argv).map(|finding| under(tool, finding)));
+    let Some(program) = program_rule(exec, argv) else {
+        found.push(not_allowed(exec, argv).by(tool, &rule.source));
+        return found;
+    };
+    let id = format!("{tool}/{}", program.name);
+    let knowledge = programs::known(&program.name);
+    let expects = !program.command.subcommands.is_empty();
+    let reading = Reading::of(argv, knowledge.as_ref(), expects);
+    found.extend(paths(policy, case, &reading));
+    found.extend(command(program, &id, &reading));
+    found.extend(walls(policy, case));
+    found
+}
+
+fn under(tool: &str, finding: Finding) -> Finding {
+    Finding { rule: Some(tool.to_string()), ..finding }
+}
+
+/// A command line that cannot be run at all.
+fn unusable(argv: &[String]) -> Option<Finding> {
+    let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
+    let why = match argv.first() {
+        None => "the command line is empty",
+        Some(program) if program.is_empty() => "the program's name is empty",
+        _ if argv.iter().any(|word| word.contains('\0')) => "a word holds a NUL byte",
+        _ if argv.len() > limits::ARGV_WORDS => "the command line has too many words",
+        _ if bytes > limits::ARGV_BYTES => "the command line is too long",
+        _ => return None,
+    };
+    Some(Finding::deny(Code::ExecArgv, why))
+}
+
+fn working_folder(case: &Case<'_>, cwd: &PathTarget) -> Option<Finding> {
+    match &cwd.place {
+        Place::Outside(problem) => Some(outside(&cwd.asked, *problem)),
+        Place::Inside(path) => match case.facts.at(path) {
+            Some(PathFact { real: Place::Outside(problem), .. }) => {
+                Some(outside(&cwd.asked, *problem))
+            }
+            Some(PathFact { kind: FileKind::File | FileKind::Special, .. }) => {
+                Some(Finding::deny(Code::PathInvalid, format!("`{path}` is not a folder")))
+            }
+            _ => None,
+        },
+    }
+}
+
+fn denied_token(exec: &ExecRule, argv: &[String]) -> Option<Finding> {
+    argv.iter().find_map(|word| {
+        let pattern = exec.denied_tokens.iter().find(|pattern| pattern.token.is(word))?;
+        let reason = format!("the word `{word}` is denied");
+        Some(Finding::deny(Code::ExecToken, reason).by("", &pattern.source))
+    })
+}
+
+/// The rule for a program: by its plain name, or by the very path that the rule names.
+fn program_rule<'p>(exec: &'p ExecRule, argv: &[String]) -> Option<&'p ProgramRule> {
+    let asked = argv.first()?;
+    exec.programs.iter().find(|program| match asked.contains('/') {
+        true => program.path.as_ref() == Some(asked),
+        false => program.name == *asked,
+    })
+}
+
+fn not_allowed(exec: &ExecRule, argv: &[String]) -> Finding {
+    let asked = argv.first().map_or("", String::as_str);
+    let named: Vec<&str> = exec.programs.iter().map(|program| program.name.as_str()).collect();
+    let reason = format!("the policy does not name the program `{asked}`");
+    let base = asked.rsplit('/').next().unwrap_or(asked);
+    let suggestion = match named.as_slice() {
+        [] => "the policy names no program at all".to_string(),
+        named if asked != base && named.contains(&base) => {
+            format!("programs go by their plain name: `{base}`")
+        }
+        named => format!("it names `{}`", named.join("`, `")),
+    };
+    Finding::deny(Code::ExecNotAllowed, reason).suggest(Some(suggestion))
+}
+
+/// Paths among the arguments of a program whose arguments are known.
+fn paths(policy: &Policy, case: &Case<'_>, reading: &Reading) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for used in &reading.paths {
+        let path = match never::argument(case, &used.path) {
+            Ok(path) => path,
+            Err(problem) => {
+                found.push(outside(&used.path, problem));
+                continue;
+            }
+        };
+        let fact = case.facts.at(&path);
+        let tool = if used.written { "fs.write" } else { "fs.read" };
+        // What the policy closes to our own tool it closes to the argument of a program as well.
+        // A folder is walked by the program; what it must not see there is masked in its view.
+        let closing = match policy.files(tool) {
+            Some(files) => closed(files, &path, fact, !used.written),
+            None => match fact.map(|fact| &fact.real) {
+                Some(Place::Outside(problem)) => Some(outside(&used.path, *problem)),
+                _ => None,
+            },
+        };
+        found.extend(closing.map(
+            |finding| match policy.tool(&crate::tool::ToolName::asked(tool)) {
+                Some(rule) if finding.code != Code::PathOutside => finding.by(tool, &rule.source),
+                _ => finding,
+            },
+        ));
+    }
+    found
+}
+
+/// The program's rule, its subcommand's, and their flags. Nothing found means that neither has a
+/// word of its own.
+fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut rule = &program.command;
+    let mut id = id.to_string();
+    let mut word = rule.decision.map(|verdict| (verdict, id.clone(), rule));
+    let mut levels = reading.levels.iter();
+    let mut level = levels.next();
+    if !rule.subcommands.is_empty() {
+        found.extend(level.and_then(|level| flags(&program.global_flags, level, &id)));
+        if reading.ambiguous {
+            let reason = format!(
+                "an option that is not known stands before the subcommand of `{}`",
+                program.name
+            );
+            found.push(Finding::deny(Code::ExecAmbiguous, reason).by(id, &program.source));
+            return found;
+        }
+    }
+    while !rule.subcommands.is_empty() {
+        level = levels.next();
+        let Some((name, inner)) = level.and_then(|level| subcommand(rule, &level.name)) else {
+            found.push(no_subcommand(rule, level, &program.name).by(id, &program.source));
+            return found;
+        };
+        let separator = if id.ends_with(&format!("/{}", program.name)) { '.' } else { ' ' };
+        id = format!("{id}{separator}{name}");
+        rule = inner;
+        if let Some(verdict) = rule.decision {
+            word = Some((verdict, id.clone(), rule));
+        }
+    }
+    for level in level.into_iter().chain(levels) {
+        found.extend(flags(&rule.flags, level, &id));
+    }
+    found.extend(unasked_effect(program, rule, reading, &id));
+    if let Some((verdict, id, rule)) = word {
+        let shown = id.rsplit('/').next().unwrap_or(&id).to_string();
+        let reason = because(&rule.because, || words(verdict, &format!("`{shown}`")));
+        let finding = Finding::word(verdict, reason).by(id, &rule.source);
+        let suggestion = rule.suggest.clone();
+        found.push(match verdict {
+            Verdict::Deny if rule.suggest.is_none() => finding.suggest(allowed(&program.command)),
+            _ => finding.suggest(suggestion),
+        });
+    }
+    found
+}
+
+fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<(String, &'r CommandRule)> {
+    let exact = rule.subcommands.iter().find(|(own, _)| own == name);
+    let any = || rule.subcommands.iter().find(|(own, _)| own == "*");
+    exact.or_else(any).map(|(_, inner)| (name.to_string(), inner))
+}
+
+fn allowed(rule: &CommandRule) -> Option<String> {
+    let named: Vec<&str> = rule
+        .subcommands
+        .iter()
+        .filter(|(name, inner)| name != "*" && inner.decision != Some(Verdict::Deny))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    (!named.is_empty()).then(|| format!("allowed are `{}`", named.join("`, `")))
+}
+
+fn no_subcommand(rule: &CommandRule, level: Option<&Level>, program: &str) -> Finding {
+    let reason = match level {
+        Some(level) => format!("the policy does not name `{program} {}`", level.name),
+        None => format!("`{program}` needs one of the subcommands that the policy names"),
+    };
+    Finding::deny(Code::ExecSubcommand, reason).suggest(allowed(rule))
+}
+
+/// The first flag that the rule denies, or does not list.
+fn flags(rule: &FlagRule, level: &Level, id: &str) -> Option<Finding> {
+    let name = &level.name;
+    level.flags.iter().find_map(|flag| {
+        if let Some((denied, source)) = rule.deny.iter().find(|(own, _)| flag.could_be(own)) {
+            let reason = if *denied == flag.spelled {
+                format!("the flag `{denied}` is denied for `{name}`")
+            } else {
+                format!(
+                    "the flag `{}` could be `{denied}`, which is denied for `{name}`",
+                    flag.spelled
+                )
+            };
+            let hint = format!("drop `{}`", flag.spelled);
+            return Some(Finding::deny(Code::ExecFlag, reason).by(id, source).suggest(Some(hint)));
+        }
+        let listed = rule.allow.as_ref()?;
+        if listed.iter().any(|own| flag.surely_is(own)) {
+            return None;
+        }
+        let reason = format!("the flag `{}` is not among those allowed for `{name}`", flag.spelled);
+        let hint = format!("allowed are `{}`", listed.join("`, `"));
+        Some(Finding::deny(Code::ExecFlag, reason).by(id, &rule.source).suggest(Some(hint)))
+    })
+}
+
+/// A flag that makes a program do more than its rule lets on, and that the rule does not name.
+fn unasked_effect(
+    program: &ProgramRule,
+    rule: &CommandRule,
+    reading: &Reading,
+    id: &str,
+) -> Option<Finding> {
+    let listed = |flag: &Flag| {
+        [&program.global_flags, &rule.flags]
+            .into_iter()
+            .filter_map(|flags| flags.allow.as_ref())
+            .flatten()
+            .any(|own| flag.surely_is(own))
+    };
+    let flags = reading.levels.iter().flat_map(|level| &level.flags);
+    flags.into_iter().find_map(|flag| {
+        let (effect, why) = flag.effect.as_ref()?;
+        if *effect == Effect::Reads || listed(flag) {
+            return None;
+        }
+        let reason = format!("the flag `{}` {why}", flag.spelled);
+        let hint = format!("drop `{}`, or name it under `flags.allow`", flag.spelled);
+        let finding = Finding::deny(Code::ExecFlagEffect, reason);
+        Some(finding.by(id, &rule.source).suggest(Some(hint)))
+    })
+}
+
+/// The walls that the machine can give, against those that the policy wants.
+fn walls(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
+    let floor = policy.sandbox.floor;
+    let reason = match case.facts.walls.as_ref()? {
+        Ok(walls) if walls.tier >= floor => return None,
+        Ok(walls) => {
+            let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
+            let (tier, gaps) = (walls.tier, gaps.join(", "));
+            format!("the policy wants `{floor}` and this machine gives `{tier}` (missing: {gaps})")
+        }
+        Err(why) => format!("the policy wants `{floor}` and there is no sandbox: {why}"),
+    };
+    let hint = "`capsule doctor` names the missing layer and how to get it";
+    Some(Finding::deny(Code::SandboxBelowFloor, reason).suggest(Some(hint)))
+}
+
+/// What is known of the program says how much it could cost; an unknown one could do anything that
+/// the walls let it.
+pub(super) fn risk(argv: &[String]) -> Risk {
+    let name = argv.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+    let knowledge = programs::known(name);
+    match Reading::of(argv, knowledge.as_ref(), true).effect {
+        Some(Effect::Reads) => Risk::Low,
+        _ => Risk::Medium,
+    }
+}
+
+/// What a command is confined to.
+pub(super) fn confinement(
+    policy: &Policy,
+    exec: &ExecRule,
+    argv: &[String],
+    asked_ms: Option<u64>,
+) -> Confinement {
+    let program = program_rule(exec, argv);
+    let bounds: ProcessLimits = program.and_then(|program| program.limits).unwrap_or(exec.limits);
+    let most = program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms);
+    let timeout_ms = asked_ms.unwrap_or(bounds.timeout_ms).clamp(1, most);
+    Confinement {
+        floor: policy.sandbox.floor.max(Tier::Landlock),
+        network: policy.sandbox.network,
+        workspace: policy.sandbox.workspace,
+        limits: ProcessLimits { timeout_ms, ..bounds },
+    }
+}

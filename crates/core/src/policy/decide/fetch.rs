@@ -1,0 +1,135 @@
+//! Constraints on URLs.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use crate::action::{Parsed, UrlTarget};
+use crate::code::Code;
+use crate::decision::Verdict;
+use crate::limits;
+use crate::net;
+use crate::outcome::Problem;
+use crate::policy::decide::{Case, Finding, because, words};
+use crate::policy::model::{FetchRule, ToolRule, UrlRule};
+use crate::url::{Address, HostName};
+
+/// The headers that a call may set: they say what is wanted, never who asks or whom.
+const HEADERS: &[&str] =
+    &["accept", "accept-language", "if-modified-since", "if-none-match", "user-agent"];
+
+/// Checks a fetch. Nothing found means that the tool's own word decides.
+pub(super) fn check(
+    fetch: &FetchRule,
+    rule: &ToolRule,
+    case: &Case<'_>,
+    url: &UrlTarget,
+    headers: &[(String, String)],
+) -> Vec<Finding> {
+    let tool = case.tool.as_str();
+    let address = match &url.parsed {
+        Parsed::Url(address) => address,
+        Parsed::Refused(code) => {
+            let shown: String = url.asked.chars().take(200).collect();
+            let finding = Finding::deny(*code, format!("`{shown}`: {}", lower(code.meaning())))
+                .suggest(Some(code.next_step()));
+            return alloc::vec![finding];
+        }
+    };
+    if let Some(finding) = forbidden_header(headers) {
+        return alloc::vec![finding.by(tool, &rule.source)];
+    }
+    let named = judge_url(fetch, address);
+    let mut found: Vec<Finding> = named.into_iter().map(|finding| under(tool, finding)).collect();
+    if found.is_empty() && !fetch.allow.iter().any(|rule| rule.pattern.matches(address)) {
+        found.push(not_named(fetch, address).by(tool, &rule.source));
+    }
+    for address in case.facts.resolves.iter().copied() {
+        if let Err(problem) = judge_address(&fetch.private, address) {
+            found.push(
+                Finding::deny(problem.code, problem.message)
+                    .by(tool, &rule.source)
+                    .suggest(problem.suggestion),
+            );
+        }
+    }
+    found
+}
+
+/// `gh-issues` becomes `http.get/gh-issues`.
+fn under(tool: &str, finding: Finding) -> Finding {
+    let rule = finding.rule.map(|id| format!("{tool}/{id}"));
+    Finding { rule, ..finding }
+}
+
+fn lower(sentence: &str) -> String {
+    let mut chars = sentence.trim_end_matches('.').chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn forbidden_header(headers: &[(String, String)]) -> Option<Finding> {
+    if headers.len() > limits::REQUEST_HEADERS {
+        return Some(Finding::deny(Code::NetHeader, "the call sets too many headers"));
+    }
+    headers.iter().find_map(|(name, value)| {
+        let known = HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+        let plain = value.chars().all(|c| c == ' ' || c.is_ascii_graphic());
+        if known && plain {
+            return None;
+        }
+        let shown: String = name.chars().take(60).collect();
+        let reason = format!("the header `{shown}` may not be set by a call");
+        let hint = format!("a call may set `{}`", HEADERS.join("`, `"));
+        Some(Finding::deny(Code::NetHeader, reason).suggest(Some(hint)))
+    })
+}
+
+fn not_named(fetch: &FetchRule, address: &Address) -> Finding {
+    let named: Vec<&str> = fetch.allow.iter().map(|rule| rule.pattern.as_str()).collect();
+    let reason = format!("the policy does not name `{}`", address.shown());
+    let suggestion = match named.as_slice() {
+        [] => "the policy names no address at all".into(),
+        named => format!("it names `{}`", named.join("`, `")),
+    };
+    Finding::deny(Code::NetNotAllowed, reason).suggest(Some(suggestion))
+}
+
+/// The words of the rules that name an address, and what its host says by itself. Rules without a
+/// word of their own leave no finding; an address that no rule names leaves none either.
+pub(crate) fn judge_url(fetch: &FetchRule, address: &Address) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let HostName::Ip(ip) = address.host()
+        && let Err(problem) = judge_address(&fetch.private, ip)
+    {
+        found.push(Finding::deny(problem.code, problem.message).suggest(problem.suggestion));
+    }
+    let matching = |rules: &'_ [UrlRule]| -> Vec<UrlRule> {
+        rules.iter().filter(|rule| rule.pattern.matches(address)).cloned().collect()
+    };
+    for rule in matching(&fetch.deny) {
+        found.push(worded(&rule, Verdict::Deny));
+    }
+    for rule in matching(&fetch.allow) {
+        if let Some(verdict) = rule.decision {
+            found.push(worded(&rule, verdict));
+        }
+    }
+    found
+}
+
+fn worded(rule: &UrlRule, verdict: Verdict) -> Finding {
+    let reason = because(&rule.because, || words(verdict, &format!("`{}`", rule.pattern.as_str())));
+    Finding::word(verdict, reason).by(rule.id.clone(), &rule.source).suggest(rule.suggest.clone())
+}
+
+/// Judges an address that would be dialled.
+pub(crate) fn judge_address(private: &[net::Range], address: IpAddr) -> Result<(), Problem> {
+    let Some(kind) = net::reserved(address) else { return Ok(()) };
+    if private.iter().any(|range| range.contains(address)) {
+        return Ok(());
+    }
+    let message = format!("the address {address} is {}", kind.word());
+    Err(Problem::new(Code::NetPrivate, message)
+        .suggest("name it under `private_ips.allow` if it is meant"))
+}

@@ -1,0 +1,259 @@
+//! One function decides. It is pure and total, and every caller gets the same answer from it.
+//!
+//! Checks do not answer; they leave findings. The strictest finding is the decision, the first of
+//! several that are equally strict, and where there is none the call is denied.
+
+mod exec;
+mod fetch;
+mod files;
+mod never;
+mod quota;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::action::{Action, Facts};
+use crate::capability::Capabilities;
+use crate::code::Code;
+use crate::decision::{Decision, Verdict};
+use crate::policy::bounds::{Bounds, Reach, Sight};
+use crate::policy::model::{Constraint, Policy, Source, ToolRule};
+use crate::policy::usage::Usage;
+use crate::risk::Risk;
+use crate::tool::ToolName;
+
+pub(crate) use fetch::{judge_address, judge_url};
+pub(crate) use files::open_to;
+
+/// What is to be decided.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'c> {
+    /// The tool's id.
+    pub tool: &'c ToolName,
+    /// What the call means.
+    pub action: &'c Action,
+    /// What was found out about it.
+    pub facts: &'c Facts,
+    /// What the run has used so far.
+    pub usage: &'c Usage,
+}
+
+/// A decision, and the bounds that come with it where it allows.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// The decision.
+    pub decision: Decision,
+    /// The bounds.
+    pub bounds: Bounds,
+}
+
+/// What one check found.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) verdict: Verdict,
+    pub(crate) code: Code,
+    pub(crate) rule: Option<String>,
+    pub(crate) at: Option<String>,
+    pub(crate) reason: String,
+    pub(crate) suggestion: Option<String>,
+}
+
+impl Finding {
+    /// A check that denies.
+    pub(crate) fn deny(code: Code, reason: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Deny,
+            code,
+            rule: None,
+            at: None,
+            reason: reason.into(),
+            suggestion: None,
+        }
+    }
+
+    /// The word of a rule.
+    pub(crate) fn word(verdict: Verdict, reason: impl Into<String>) -> Self {
+        let code = match verdict {
+            Verdict::Allow => Code::Allowed,
+            Verdict::Ask | Verdict::AskEach => Code::Asked,
+            Verdict::Deny => Code::RuleDenied,
+        };
+        Self { verdict, ..Self::deny(code, reason) }
+    }
+
+    /// The same under a rule and its place.
+    pub(crate) fn by(self, rule: impl Into<String>, source: &Source) -> Self {
+        Self { rule: Some(rule.into()), at: Some(source.at.clone()), ..self }
+    }
+
+    /// The same with a way forward.
+    pub(crate) fn suggest(self, suggestion: Option<impl Into<String>>) -> Self {
+        Self { suggestion: suggestion.map(Into::into), ..self }
+    }
+}
+
+/// Decides a case.
+#[must_use]
+pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
+    let mut findings = never::check(policy, case);
+    let rule = policy.tool(case.tool);
+    match rule {
+        Some(rule) => {
+            constraints(policy, rule, case, &mut findings);
+            findings.extend(quota::check(rule, case));
+        }
+        None => findings.push(no_rule(policy, case)),
+    }
+    let capabilities = case.action.capabilities();
+    let strictest = findings.iter().map(|finding| finding.verdict).max().unwrap_or_default();
+    let decided = findings
+        .into_iter()
+        .find(|finding| finding.verdict == strictest)
+        .unwrap_or_else(|| Finding::deny(Code::NoRule, "no rule of the policy matches"));
+    let bounds = match rule {
+        Some(rule) if decided.verdict != Verdict::Deny => bounds(policy, rule, case),
+        _ => Bounds::Nothing,
+    };
+    let liftable = decided.verdict != Verdict::Allow
+        && !matches!(decided.code, Code::Never | Code::SandboxBelowFloor)
+        && decided.code.class() == crate::code::Class::Denied
+        && decided.code != Code::ToolUnknown;
+    let decision = Decision {
+        verdict: decided.verdict,
+        code: decided.code,
+        rule: decided.rule,
+        at: decided.at,
+        risk: risk(case, capabilities),
+        capabilities,
+        reason: decided.reason,
+        suggestion: decided.suggestion,
+        liftable,
+    };
+    Judgement { decision, bounds }
+}
+
+fn no_rule(policy: &Policy, case: &Case<'_>) -> Finding {
+    let named: Vec<&str> = policy.tools.keys().map(ToolName::as_str).collect();
+    let suggestion = match named.as_slice() {
+        [] => "the policy names no tool at all".to_string(),
+        named => format!("the policy names `{}`", named.join("`, `")),
+    };
+    Finding::deny(Code::NoRule, format!("the policy does not name `{}`", case.tool))
+        .suggest(Some(suggestion))
+}
+
+fn constraints(
+    policy: &Arc<Policy>,
+    rule: &ToolRule,
+    case: &Case<'_>,
+    findings: &mut Vec<Finding>,
+) {
+    let before = findings.len();
+    match (&rule.constraint, case.action) {
+        (
+            Constraint::Files(files),
+            Action::Read { path, .. }
+            | Action::Write { path, .. }
+            | Action::List { path, .. }
+            | Action::Search { path, .. },
+        ) => findings.extend(files::check(files, rule, case, path)),
+        (Constraint::Fetch(fetch), Action::Fetch { url, headers }) => {
+            findings.extend(fetch::check(fetch, rule, case, url, headers));
+        }
+        (Constraint::Exec(exec), Action::Run { argv, cwd, .. }) => {
+            findings.extend(exec::check(policy, exec, rule, case, argv, cwd));
+        }
+        _ => {
+            let reason = format!("`{}` cannot do that", case.tool);
+            findings.push(Finding::deny(Code::EngineFault, reason));
+        }
+    }
+    // Nothing in the rule had a word of its own: its own word counts, or else the profile's.
+    let silent = findings.get(before..).is_none_or(<[Finding]>::is_empty);
+    if silent {
+        findings.push(own_word(policy, rule, case));
+    }
+}
+
+/// The tool's own word, or the profile's.
+pub(crate) fn own_word(policy: &Policy, rule: &ToolRule, case: &Case<'_>) -> Finding {
+    let tool = case.tool.as_str();
+    if let Some(verdict) = rule.decision {
+        let reason = because(&rule.because, || words(verdict, &format!("`{tool}`")));
+        return Finding::word(verdict, reason).by(tool, &rule.source).suggest(rule.suggest.clone());
+    }
+    let capabilities = case.action.capabilities();
+    let verdict = policy.profile.word(capabilities);
+    let powers: Vec<&str> = capabilities.iter().map(crate::capability::Capability::name).collect();
+    let name = policy.profile.name;
+    let subject = format!("`{}` under the profile `{name}`", powers.join("`, `"));
+    Finding::word(verdict, words(verdict, &subject)).by(format!("profile/{name}"), &rule.source)
+}
+
+/// What a verdict says about something.
+pub(crate) fn words(verdict: Verdict, subject: &str) -> String {
+    match verdict {
+        Verdict::Allow => format!("{subject} is allowed"),
+        Verdict::Ask => format!("{subject} needs an approval"),
+        Verdict::AskEach => format!("{subject} needs an approval every time"),
+        Verdict::Deny => format!("{subject} is denied"),
+    }
+}
+
+/// The author's reason without its full stop, or else ours.
+pub(crate) fn because(theirs: &Option<String>, ours: impl FnOnce() -> String) -> String {
+    match theirs {
+        Some(text) => text.trim().trim_end_matches('.').to_string(),
+        None => ours(),
+    }
+}
+
+/// How much the call could cost, whatever is decided about it.
+fn risk(case: &Case<'_>, capabilities: Capabilities) -> Risk {
+    match case.action {
+        Action::Run { argv, .. } => exec::risk(argv),
+        _ if capabilities.have_effect() => Risk::Medium,
+        _ => Risk::Low,
+    }
+}
+
+fn bounds(policy: &Arc<Policy>, rule: &ToolRule, case: &Case<'_>) -> Bounds {
+    let timeout_ms = rule.timeout_ms;
+    let left = quota::bytes_left(rule, case);
+    match (&rule.constraint, case.action) {
+        (Constraint::Files(files), Action::Read { limit, .. }) => {
+            let asked = limit.unwrap_or(files.bytes);
+            let bytes = asked.min(files.bytes_max).min(left);
+            Bounds::Read { bytes, clamped: bytes < asked, timeout_ms }
+        }
+        (Constraint::Files(files), Action::Search { limit, .. } | Action::List { limit, .. }) => {
+            let asked = limit.unwrap_or(files.results);
+            let results = asked.min(files.results_max);
+            let sight = Sight::new(Arc::clone(policy), case.tool.clone());
+            let timeout_ms = match case.action {
+                Action::Search { .. } => timeout_ms.min(SEARCH_MS),
+                _ => timeout_ms,
+            };
+            Bounds::Look { results, clamped: results < asked, timeout_ms, sight }
+        }
+        (Constraint::Files(_), Action::Write { .. }) => Bounds::Write { timeout_ms },
+        (Constraint::Fetch(fetch), Action::Fetch { .. }) => Bounds::Fetch {
+            reach: Reach::new(Arc::clone(policy), case.tool.clone()),
+            bytes_max: fetch.bytes_max.min(left),
+            inflated_max: fetch.inflated_max,
+            redirects: fetch.redirects,
+            timeout_ms,
+        },
+        (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => Bounds::Run {
+            confinement: exec::confinement(policy, exec, argv, *timeout_ms),
+            environment: exec.env.clone(),
+            sight: Sight::new(Arc::clone(policy), case.tool.clone()),
+        },
+        _ => Bounds::Nothing,
+    }
+}
+
+/// The time of a search in milliseconds (NFR-10).
+const SEARCH_MS: u64 = crate::limits::SEARCH_TIME.as_millis() as u64;

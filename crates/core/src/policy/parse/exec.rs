@@ -1,0 +1,357 @@
+//! Reads constraints on programs.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::code::Code;
+use crate::confinement::ProcessLimits;
+use crate::limits;
+use crate::policy::model::{
+    CommandRule, Environment, ExecRule, FlagRule, ProgramRule, Token, TokenPattern,
+};
+use crate::policy::parse::Context;
+use crate::policy::parse::tool::{bounded_time, ceiling, millis, text, word};
+use crate::yaml::{Key, Node, Section, Value, key, later};
+
+pub(super) const KEYS: &[Key] = &[
+    key("executables"),
+    key("denied_tokens"),
+    key("env"),
+    key("form"),
+    later("cwd"),
+    later("rules"),
+];
+const PROGRAM: &[Key] = &[
+    key("path"),
+    key("global_flags"),
+    key("limits"),
+    key("decision"),
+    key("flags"),
+    key("subcommands"),
+    key("because"),
+    key("suggest"),
+    key("examples"),
+    later("capabilities"),
+    later("reads"),
+    later("writes"),
+    later("cwd"),
+    later("env"),
+];
+const COMMAND: &[Key] = &[
+    key("decision"),
+    key("flags"),
+    key("subcommands"),
+    key("because"),
+    key("suggest"),
+    later("capabilities"),
+    later("reads"),
+    later("writes"),
+    later("limits"),
+];
+const LIMITS: &[Key] = &[
+    key("timeout"),
+    key("timeout_max"),
+    key("stdout_max"),
+    key("stderr_max"),
+    key("processes_max"),
+    key("cpu"),
+    key("memory"),
+];
+
+pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule {
+    let mut bounds = ProcessLimits::default();
+    let mut timeout_max = millis(limits::TIMEOUT_MAX);
+    if let Some(node) = section.get("limits") {
+        process_limits(context, node, &mut bounds, &mut timeout_max);
+    }
+    if let Some(node) = section.get("form") {
+        context.reader.only(node, "argv", &["command"]);
+    }
+    let programs = section
+        .get("executables")
+        .map(|node| programs(context, node, bounds, timeout_max))
+        .unwrap_or_default();
+    let denied_tokens =
+        section.get("denied_tokens").map(|node| tokens(context, node)).unwrap_or_default();
+    let env = section.get("env").map(|node| environment(context, node)).unwrap_or_default();
+    ExecRule { programs, denied_tokens, env, limits: bounds, timeout_max_ms: timeout_max }
+}
+
+/// `executables: [git, rg]` is short for a map with empty bodies.
+fn programs(
+    context: &mut Context<'_>,
+    node: &Node,
+    bounds: ProcessLimits,
+    timeout_max: u64,
+) -> Vec<ProgramRule> {
+    let mut programs: Vec<ProgramRule> = Vec::new();
+    if let Value::List(items) = &node.value {
+        for item in items {
+            let Some(name) = program_name(context, item) else { continue };
+            let source = context.source(item);
+            programs.push(ProgramRule {
+                name,
+                source: source.clone(),
+                path: None,
+                command: CommandRule { source, ..CommandRule::default() },
+                global_flags: FlagRule::default(),
+                limits: None,
+                timeout_max_ms: None,
+            });
+        }
+        return programs;
+    }
+    let Some(map) = context.reader.map(node, "`executables`") else { return programs };
+    for (_, at, body) in map.entries() {
+        let Some(name) = program_name(context, at) else { continue };
+        let known = format!("`{name}`");
+        let Some(section) = context.reader.section(body, &known, PROGRAM) else { continue };
+        let (mut own, mut own_max) = (bounds, timeout_max);
+        if let Some(node) = section.get("limits") {
+            process_limits(context, node, &mut own, &mut own_max);
+        }
+        programs.push(ProgramRule {
+            name,
+            source: context.source(at),
+            path: section.get("path").and_then(|node| program_path(context, node)),
+            command: command(context, at, &section),
+            global_flags: section
+                .get("global_flags")
+                .map(|node| flags(context, node))
+                .unwrap_or_default(),
+            limits: (own != bounds).then_some(own),
+            timeout_max_ms: (own_max != timeout_max).then_some(own_max),
+        });
+    }
+    programs
+}
+
+fn program_name(context: &mut Context<'_>, node: &Node) -> Option<String> {
+    let name = context.reader.line(node)?;
+    if name.is_empty() || name.contains(['/', '*', ' ']) || name.starts_with('-') {
+        context.error(
+            Code::PolicyType,
+            node,
+            "a program goes by its plain name; `path:` says where it is",
+        );
+        return None;
+    }
+    Some(name)
+}
+
+fn program_path(context: &mut Context<'_>, node: &Node) -> Option<String> {
+    let path = context.reader.line(node)?;
+    let plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    if !plain {
+        context.error(Code::PolicyType, node, "an absolute path without `..` is needed");
+    }
+    plain.then_some(path)
+}
+
+fn command(context: &mut Context<'_>, at: &Node, section: &Section<'_>) -> CommandRule {
+    let subcommands =
+        section.get("subcommands").map(|node| subcommands(context, node)).unwrap_or_default();
+    CommandRule {
+        source: context.source(at),
+        decision: word(context, section),
+        flags: section.get("flags").map(|node| flags(context, node)).unwrap_or_default(),
+        subcommands,
+        because: text(context, section, "because"),
+        suggest: text(context, section, "suggest"),
+    }
+}
+
+fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRule)> {
+    let Some(map) = context.reader.map(node, "`subcommands`") else { return Vec::new() };
+    let mut rules = Vec::new();
+    for (name, at, body) in map.entries() {
+        if let Some(decision) =
+            body.text().and_then(|_| context.reader.word(body, &crate::decision::Verdict::WORDS))
+        {
+            // `status: allow` is short for `status: { decision: allow }`.
+            let decision = crate::decision::Verdict::from_word(decision);
+            let source = context.source(at);
+            rules.push((name.into(), CommandRule { source, decision, ..CommandRule::default() }));
+            continue;
+        }
+        let Some(section) = context.reader.section(body, "a subcommand", COMMAND) else { continue };
+        rules.push((name.to_string(), command(context, at, &section)));
+    }
+    rules
+}
+
+fn flags(context: &mut Context<'_>, node: &Node) -> FlagRule {
+    let mut rule = FlagRule { source: context.source(node), ..FlagRule::default() };
+    let keys = [key("allow"), key("deny")];
+    let Some(section) = context.reader.section(node, "`flags`", &keys) else { return rule };
+    let list = |context: &mut Context<'_>, node: &Node| {
+        let items = context.reader.list(node, "a list of flags").unwrap_or_default();
+        let mut flags = Vec::new();
+        for item in items {
+            let Some(flag) = context.reader.line(item) else { continue };
+            if !flag.starts_with('-') || flag.contains(['=', ' ']) {
+                context.error(Code::PolicyType, item, "a flag begins with `-` and has no value");
+                continue;
+            }
+            flags.push((flag, context.source(item)));
+        }
+        flags
+    };
+    if let Some(node) = section.get("allow") {
+        rule.allow = Some(list(context, node).into_iter().map(|(flag, _)| flag).collect());
+    }
+    if let Some(node) = section.get("deny") {
+        rule.deny = list(context, node);
+    }
+    rule
+}
+
+fn tokens(context: &mut Context<'_>, node: &Node) -> Vec<TokenPattern> {
+    let items = context.reader.list(node, "a list of words").unwrap_or_default();
+    let mut tokens = Vec::new();
+    for item in items {
+        let source = context.source(item);
+        if let Some(word) = item.text() {
+            tokens.push(TokenPattern { source, token: Token::Word(word.to_string()) });
+            continue;
+        }
+        let section = context.reader.section(item, "a denied word", &[key("regex")]);
+        let pattern =
+            section.and_then(|section| context.reader.need(&section, "regex", "a denied word"));
+        if let Some(regex) = pattern.and_then(|node| regex(context, node)) {
+            tokens.push(TokenPattern { source, token: Token::Regex(regex) });
+        }
+    }
+    tokens
+}
+
+/// A regular expression that must match a word as a whole.
+pub(super) fn regex(context: &mut Context<'_>, node: &Node) -> Option<Regex> {
+    let text = context.reader.text(node)?;
+    let whole = format!("^(?:{text})$");
+    match RegexBuilder::new(&whole).size_limit(limits::REGEX_BYTES).unicode(false).build() {
+        Ok(regex) => Some(regex),
+        Err(_) => {
+            let message = "the expression cannot be compiled, or becomes too large";
+            context.error(Code::PolicyRegex, node, message);
+            None
+        }
+    }
+}
+
+fn environment(context: &mut Context<'_>, node: &Node) -> Environment {
+    let mut env = Environment::default();
+    let keys = [key("pass"), key("set")];
+    let Some(section) = context.reader.section(node, "`env`", &keys) else { return env };
+    if let Some(node) = section.get("pass") {
+        for (name, span) in context.reader.lines(node, "a list of variables") {
+            check_variable(context, &name, Node { span, value: Value::List(Vec::new()) });
+            env.pass.push(name);
+        }
+    }
+    if let Some(map) = section.get("set").and_then(|node| context.reader.map(node, "`set`")) {
+        for (name, at, node) in map.entries() {
+            check_variable(context, name, at.clone());
+            if let Some(value) = context.reader.line(node) {
+                env.set.push((name.to_string(), value));
+            }
+        }
+    }
+    env
+}
+
+fn check_variable(context: &mut Context<'_>, name: &str, at: Node) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(plain) {
+        context.error(Code::PolicyType, &at, "a variable has letters, digits and `_`");
+    } else if is_dangerous(name) {
+        let message =
+            format!("`{name}` changes which code a program runs, so it is never passed on");
+        context.error(Code::PolicyEnv, &at, message);
+    }
+}
+
+/// Variables that make a program load or run something else than itself.
+fn is_dangerous(name: &str) -> bool {
+    const PREFIXES: &[&str] = &["LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "PERL5", "RUBY"];
+    const NAMES: &[&str] = &[
+        "BASH_ENV",
+        "ENV",
+        "PROMPT_COMMAND",
+        "PS4",
+        "IFS",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PERLLIB",
+        "PERLIO_DEBUG",
+        "GCONV_PATH",
+        "GLIBC_TUNABLES",
+        "MALLOC_CHECK_",
+        "NLSPATH",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "CLASSPATH",
+        "RUSTC_WRAPPER",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTFLAGS",
+        "CARGO_BUILD_RUSTC_WRAPPER",
+        "MAKEFLAGS",
+        "EDITOR",
+        "VISUAL",
+        "PAGER",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "MANPAGER",
+        "BROWSER",
+        "RIPGREP_CONFIG_PATH",
+        "LUA_INIT",
+        "AWKPATH",
+        "AWKLIBPATH",
+        "SSH_AUTH_SOCK",
+        "SSH_ASKPASS",
+        "SUDO_ASKPASS",
+        "TMPDIR",
+        "HOME",
+        "PATH_SEPARATOR",
+    ];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
+}
+
+fn process_limits(
+    context: &mut Context<'_>,
+    node: &Node,
+    bounds: &mut ProcessLimits,
+    timeout_max: &mut u64,
+) {
+    let Some(section) = context.reader.section(node, "`limits`", LIMITS) else { return };
+    let timeout = section.get("timeout").and_then(|node| bounded_time(context, node)).map(millis);
+    let most = section.get("timeout_max").and_then(|node| bounded_time(context, node)).map(millis);
+    bounds.timeout_ms = timeout.unwrap_or(bounds.timeout_ms);
+    // A policy that names a longer time than the ceiling has raised the ceiling with it.
+    *timeout_max = most.unwrap_or((*timeout_max).max(bounds.timeout_ms));
+    bounds.timeout_ms = bounds.timeout_ms.min(*timeout_max);
+    if let Some(node) = section.get("cpu") {
+        let cpu = bounded_time(context, node).map(millis);
+        bounds.cpu_ms = cpu.unwrap_or(bounds.cpu_ms);
+    }
+    let mut size = |name: &str, most: u64, slot: &mut u64| {
+        if let Some(node) = section.get(name) {
+            let size = context.reader.size(node);
+            *slot = ceiling(context, node, size, most).unwrap_or(*slot);
+        }
+    };
+    size("stdout_max", limits::OUTPUT_BYTES_MAX, &mut bounds.stdout_bytes);
+    size("stderr_max", limits::OUTPUT_BYTES_MAX, &mut bounds.stderr_bytes);
+    size("memory", limits::MEMORY_BYTES_MAX, &mut bounds.memory_bytes);
+    if let Some(node) = section.get("processes_max") {
+        let number = context.reader.number(node);
+        let number = ceiling(context, node, number, limits::PROCESSES_MAX);
+        bounds.processes = number.unwrap_or(bounds.processes);
+    }
+}

@@ -1,0 +1,183 @@
+//! Reads constraints on URLs.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use crate::code::Code;
+use crate::decision::Verdict;
+use crate::limits;
+use crate::net;
+use crate::policy::model::{FetchRule, UrlRule};
+use crate::policy::parse::Context;
+use crate::policy::parse::tool::{ceiling, text, word};
+use crate::url::UrlPattern;
+use crate::yaml::{Key, Node, Section, Value, key, later};
+
+pub(super) const KEYS: &[Key] = &[
+    key("urls"),
+    key("domains"),
+    key("private_ips"),
+    key("redirects"),
+    // Both also stand under `urls`, where the longer form has them.
+];
+const URLS: &[Key] = &[key("allow"), key("deny"), key("private_ips"), key("redirects")];
+const RULE: &[Key] = &[
+    key("id"),
+    key("url"),
+    key("decision"),
+    key("because"),
+    key("suggest"),
+    later("headers"),
+    later("output"),
+];
+const LIMITS: &[Key] = &[key("bytes_max"), key("inflated_max"), key("timeout")];
+
+pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRule {
+    let mut rule = FetchRule {
+        allow: Vec::new(),
+        deny: Vec::new(),
+        private: Vec::new(),
+        redirects: limits::REDIRECTS,
+        cross_origin: Verdict::Deny,
+        bytes_max: limits::FETCH_BYTES,
+        inflated_max: limits::INFLATED_BYTES,
+    };
+    if let Some(node) = section.get("domains") {
+        domains(context, node, &mut rule.allow);
+    }
+    if let Some(node) = section.get("urls") {
+        urls(context, node, &mut rule);
+    }
+    around(context, section, &mut rule);
+    if let Some(section) =
+        section.get("limits").and_then(|node| context.reader.section(node, "`limits`", LIMITS))
+    {
+        if let Some(node) = section.get("bytes_max") {
+            let size = context.reader.size(node);
+            let most = limits::FETCH_BYTES_MAX;
+            rule.bytes_max = ceiling(context, node, size, most).unwrap_or(rule.bytes_max);
+        }
+        if let Some(node) = section.get("inflated_max") {
+            let size = context.reader.size(node);
+            let most = limits::INFLATED_BYTES_MAX;
+            rule.inflated_max = ceiling(context, node, size, most).unwrap_or(rule.inflated_max);
+        }
+    }
+    rule
+}
+
+fn domains(context: &mut Context<'_>, node: &Node, rules: &mut Vec<UrlRule>) {
+    for item in context.reader.list(node, "a list of domains").unwrap_or_default() {
+        let Some(name) = context.reader.text(item) else { continue };
+        match UrlPattern::domain(name) {
+            Ok(pattern) => {
+                let source = context.source(item);
+                rules.push(plain(name.into(), source, pattern));
+            }
+            Err(why) => context.error(Code::PolicyUrl, item, why),
+        }
+    }
+}
+
+fn plain(id: alloc::string::String, source: super::Source, pattern: UrlPattern) -> UrlRule {
+    UrlRule { id, source, pattern, decision: None, because: None, suggest: None }
+}
+
+/// `urls: [..]` is short for `urls: { allow: [..] }`.
+fn urls(context: &mut Context<'_>, node: &Node, rule: &mut FetchRule) {
+    if matches!(node.value, Value::List(_)) {
+        url_rules(context, node, &mut rule.allow);
+        return;
+    }
+    let Some(section) = context.reader.section(node, "`urls`", URLS) else { return };
+    if let Some(node) = section.get("allow") {
+        url_rules(context, node, &mut rule.allow);
+    }
+    if let Some(node) = section.get("deny") {
+        url_rules(context, node, &mut rule.deny);
+    }
+    around(context, &section, rule);
+}
+
+fn url_rules(context: &mut Context<'_>, node: &Node, rules: &mut Vec<UrlRule>) {
+    for item in context.reader.list(node, "a list of URLs").unwrap_or_default() {
+        if let Some(rule) = url_rule(context, item, rules.len()) {
+            if rules.iter().any(|other| other.id == rule.id) {
+                let message = format!("another rule has the id `{}`", rule.id);
+                context.error(Code::PolicyDuplicateKey, item, message);
+            }
+            rules.push(rule);
+        }
+    }
+}
+
+fn url_rule(context: &mut Context<'_>, node: &Node, place: usize) -> Option<UrlRule> {
+    let number = format!("url-{}", place + 1);
+    if let Some(text) = node.text() {
+        let pattern = pattern(context, node, text)?;
+        return Some(plain(number, context.source(node), pattern));
+    }
+    let section = context.reader.section(node, "a rule for URLs", RULE)?;
+    let id = section.get("id").and_then(|node| context.id(node)).unwrap_or(number);
+    let url = context.reader.need(&section, "url", "a rule for URLs")?;
+    let text_of_url = context.reader.text(url)?;
+    let pattern = pattern(context, url, text_of_url)?;
+    Some(UrlRule {
+        id,
+        source: context.source(url),
+        pattern,
+        decision: word(context, &section),
+        because: text(context, &section, "because"),
+        suggest: text(context, &section, "suggest"),
+    })
+}
+
+fn pattern(context: &mut Context<'_>, node: &Node, text: &str) -> Option<UrlPattern> {
+    match UrlPattern::parse(text) {
+        Ok(pattern) => Some(pattern),
+        Err(why) => {
+            context.error(Code::PolicyUrl, node, why);
+            None
+        }
+    }
+}
+
+/// What holds for every address: private ones, and redirects.
+fn around(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FetchRule) {
+    if let Some(node) = section.get("private_ips") {
+        private(context, node, &mut rule.private);
+    }
+    let Some(node) = section.get("redirects") else { return };
+    let keys = [key("max"), key("cross_origin")];
+    let Some(section) = context.reader.section(node, "`redirects`", &keys) else { return };
+    if let Some(node) = section.get("max") {
+        let number = context.reader.number(node);
+        let most = limits::REDIRECTS_MAX;
+        rule.redirects = ceiling(context, node, number, most).unwrap_or(0);
+    }
+    if let Some(node) = section.get("cross_origin")
+        && let Some(word) = context.reader.word(node, &Verdict::WORDS)
+    {
+        rule.cross_origin = Verdict::from_word(word).unwrap_or_default();
+    }
+}
+
+/// `deny`, or `{ allow: [127.0.0.1, 10.0.0.0/8] }`.
+fn private(context: &mut Context<'_>, node: &Node, ranges: &mut Vec<net::Range>) {
+    if node.text().is_some() {
+        context.reader.word(node, &["deny"]);
+        return;
+    }
+    let Some(section) = context.reader.section(node, "`private_ips`", &[key("allow")]) else {
+        return;
+    };
+    let Some(node) = section.get("allow") else { return };
+    for item in context.reader.list(node, "a list of addresses").unwrap_or_default() {
+        match item.text().and_then(net::Range::parse) {
+            Some(range) => ranges.push(range),
+            None => {
+                context.error(Code::PolicyType, item, "an address or range is needed: `10.0.0.0/8`")
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Reads constraints on paths.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use crate::capability::Capability;
+use crate::code::Code;
+use crate::limits;
+use crate::policy::model::{FileRule, PathRule};
+use crate::policy::parse::Context;
+use crate::policy::parse::tool::{ceiling, text, word};
+use crate::policy::patterns::PathPattern;
+use crate::tool::Signature;
+use crate::yaml::{Key, Node, Section, key};
+
+pub(super) const KEYS: &[Key] =
+    &[key("paths"), key("hidden"), key("symlinks"), key("rules"), key("undo")];
+const PATHS: &[Key] = &[key("allow"), key("deny"), key("hidden"), key("symlinks")];
+const RULE: &[Key] =
+    &[key("id"), key("paths"), key("decision"), key("because"), key("suggest"), key("examples")];
+
+pub(super) fn rule(
+    context: &mut Context<'_>,
+    signature: &Signature,
+    section: &Section<'_>,
+) -> FileRule {
+    let (bytes, bytes_max) = match signature.capabilities.contains(&Capability::FsWrite) {
+        true => (limits::WRITE_BYTES, limits::WRITE_BYTES),
+        false => (limits::READ_BYTES, limits::READ_BYTES_MAX),
+    };
+    let (results, results_max) = match signature.id {
+        "fs.list" => (limits::LIST_ENTRIES, limits::LIST_ENTRIES_MAX),
+        _ => (limits::RESULTS, limits::RESULTS_MAX),
+    };
+    let mut rule = FileRule {
+        allow: everything(context),
+        deny: Vec::new(),
+        hidden: false,
+        links: true,
+        bytes,
+        bytes_max,
+        results,
+        results_max,
+        rules: Vec::new(),
+    };
+    if let Some(node) = section.get("paths") {
+        paths(context, node, &mut rule);
+    }
+    switches(context, section, &mut rule);
+    if let Some(node) = section.get("limits") {
+        bounds(context, signature, node, &mut rule);
+    }
+    if let Some(node) = section.get("undo") {
+        // There is always an undo record; the key is there so that a reader sees it.
+        context.reader.only(node, "always", &[]);
+    }
+    for item in section
+        .get("rules")
+        .and_then(|node| context.reader.list(node, "a list of rules"))
+        .unwrap_or_default()
+    {
+        nested(context, item, &mut rule.rules);
+    }
+    rule
+}
+
+fn everything(context: &Context<'_>) -> Vec<PathPattern> {
+    let source = context.source_at(0..0);
+    PathPattern::parse("**", source, context.home).into_iter().collect()
+}
+
+/// `paths: [..]` is short for `paths: { allow: [..] }`.
+fn paths(context: &mut Context<'_>, node: &Node, rule: &mut FileRule) {
+    if matches!(node.value, crate::yaml::Value::List(_)) {
+        rule.allow = context.paths(node);
+        return;
+    }
+    let Some(section) = context.reader.section(node, "`paths`", PATHS) else { return };
+    if let Some(node) = section.get("allow") {
+        rule.allow = context.paths(node);
+    }
+    if let Some(node) = section.get("deny") {
+        rule.deny = context.paths(node);
+    }
+    switches(context, &section, rule);
+}
+
+fn switches(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FileRule) {
+    if let Some(node) = section.get("hidden")
+        && let Some(word) = context.reader.word(node, &["deny", "allow"])
+    {
+        rule.hidden = word == "allow";
+    }
+    if let Some(node) = section.get("symlinks")
+        && let Some(word) = context.reader.word(node, &["inside", "deny"])
+    {
+        rule.links = word == "inside";
+    }
+}
+
+fn bounds(context: &mut Context<'_>, signature: &Signature, node: &Node, rule: &mut FileRule) {
+    let writes = signature.capabilities.contains(&Capability::FsWrite);
+    let reads = signature.capabilities.contains(&Capability::FsRead);
+    let mut keys = alloc::vec![key("timeout")];
+    match (reads, writes) {
+        (true, _) => keys.extend([key("bytes"), key("bytes_max"), key("binary")]),
+        (_, true) => keys.push(key("bytes_max")),
+        _ => keys.extend([key("results"), key("results_max")]),
+    }
+    let Some(section) = context.reader.section(node, "`limits`", &keys) else { return };
+    let most = if writes { limits::WRITE_BYTES_MAX } else { limits::READ_BYTES_MAX };
+    if let Some(node) = section.get("bytes_max") {
+        let size = context.reader.size(node);
+        rule.bytes_max = ceiling(context, node, size, most).unwrap_or(rule.bytes_max);
+    }
+    if let Some(node) = section.get("bytes") {
+        let size = context.reader.size(node);
+        rule.bytes = ceiling(context, node, size, most).unwrap_or(rule.bytes);
+    }
+    rule.bytes = rule.bytes.min(rule.bytes_max);
+    let most = rule.results_max;
+    if let Some(node) = section.get("results_max") {
+        let number = context.reader.number(node);
+        rule.results_max = ceiling(context, node, number, most).unwrap_or(most);
+    }
+    if let Some(node) = section.get("results") {
+        let number = context.reader.number(node);
+        rule.results = ceiling(context, node, number, most).unwrap_or(rule.results);
+    }
+    rule.results = rule.results.min(rule.results_max);
+    if let Some(node) = section.get("binary") {
+        context.reader.only(node, "preview", &[]);
+    }
+}
+
+fn nested(context: &mut Context<'_>, node: &Node, rules: &mut Vec<PathRule>) {
+    let Some(section) = context.reader.section(node, "a rule", RULE) else { return };
+    let Some(id) = context.reader.need(&section, "id", "a rule") else { return };
+    let source = context.source(id);
+    let Some(id) = context.id(id) else { return };
+    if rules.iter().any(|other| other.id == id) {
+        context.error(Code::PolicyDuplicateKey, node, format!("another rule has the id `{id}`"));
+    }
+    let Some(paths) = context.reader.need(&section, "paths", "a rule") else { return };
+    let paths = context.paths(paths);
+    let decision = word(context, &section);
+    let because = text(context, &section, "because");
+    let suggest = text(context, &section, "suggest");
+    rules.push(PathRule { id, source, paths, decision, because, suggest });
+}

@@ -1,0 +1,129 @@
+//! Reads invariants.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::capability::{Capabilities, Capability};
+use crate::code::Code;
+use crate::policy::model::{Never, Token};
+use crate::policy::parse::{Context, exec};
+use crate::policy::patterns::{ArgvPattern, WordPattern};
+use crate::tool::ToolName;
+use crate::yaml::{Key, Node, key};
+
+const NEVER: &[Key] = &[
+    key("id"),
+    key("capabilities"),
+    key("paths"),
+    key("except"),
+    key("tool"),
+    key("argv"),
+    key("because"),
+    key("suggest"),
+];
+
+pub(super) fn rules(context: &mut Context<'_>, node: &Node) -> Vec<Never> {
+    let items = context.reader.list(node, "a list of rules").unwrap_or_default();
+    let mut rules: Vec<Never> = Vec::new();
+    for item in items {
+        let Some(rule) = rule(context, item) else { continue };
+        if rules.iter().any(|other| other.id == rule.id) {
+            let message = format!("another rule has the id `{}`", rule.id);
+            context.error(Code::PolicyDuplicateKey, item, message);
+        }
+        rules.push(rule);
+    }
+    rules
+}
+
+fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
+    let section = context.reader.section(node, "a `never` rule", NEVER)?;
+    let id = context.reader.need(&section, "id", "a `never` rule")?;
+    let source = context.source(id);
+    let id = context.id(id)?;
+    let capabilities = match section.get("capabilities") {
+        Some(node) => capabilities(context, node),
+        None => Capability::ALL.into_iter().collect(),
+    };
+    let paths = section.get("paths").map(|node| context.paths(node)).unwrap_or_default();
+    let except = section.get("except").map(|node| context.paths(node)).unwrap_or_default();
+    let tool = section.get("tool").and_then(|node| tool(context, node));
+    let argv = section.get("argv").map(|node| command_lines(context, node)).unwrap_or_default();
+    if paths.is_empty() && argv.is_empty() && tool.is_none() && context.reader.problems.is_empty() {
+        let message = "the rule names neither `paths` nor `argv` nor `tool`, so it forbids nothing";
+        context.error(Code::PolicyMissingKey, node, message);
+    }
+    let because = section.get("because").and_then(|node| context.reader.text(node));
+    let suggest = section.get("suggest").and_then(|node| context.reader.text(node));
+    Some(Never {
+        id,
+        source,
+        capabilities,
+        paths,
+        except,
+        tool,
+        argv,
+        because: because.map(ToString::to_string),
+        suggest: suggest.map(ToString::to_string),
+    })
+}
+
+fn capabilities(context: &mut Context<'_>, node: &Node) -> Capabilities {
+    let names = Capability::ALL.map(Capability::name);
+    let items = context.reader.list(node, "a list of capabilities").unwrap_or_default();
+    items
+        .iter()
+        .filter_map(|item| context.reader.word(item, &names))
+        .filter_map(Capability::from_name)
+        .collect()
+}
+
+fn tool(context: &mut Context<'_>, node: &Node) -> Option<ToolName> {
+    let name = context.reader.text(node)?;
+    match context.tools.find(name) {
+        Some(signature) => Some(ToolName::asked(signature.id)),
+        None => {
+            let message = format!("there is no tool `{}`", crate::escape::line(name));
+            context.error(Code::PolicyValue, node, message);
+            None
+        }
+    }
+}
+
+fn command_lines(context: &mut Context<'_>, node: &Node) -> Vec<ArgvPattern> {
+    let items = context.reader.list(node, "a list of command lines").unwrap_or_default();
+    items.iter().filter_map(|item| command_line(context, item)).collect()
+}
+
+/// One command line: `[git, remote, { any: [add, set-url] }]`; `...` stands for any words.
+fn command_line(context: &mut Context<'_>, node: &Node) -> Option<ArgvPattern> {
+    let items = context.reader.list(node, "a command line as a list of words")?;
+    let mut pattern =
+        ArgvPattern { source: context.source(node), words: Vec::new(), flags: Vec::new() };
+    for item in items {
+        match item.text() {
+            Some("...") => pattern.words.push(WordPattern::Gap),
+            Some(flag) if flag.starts_with('-') => pattern.flags.push(flag.to_string()),
+            _ => pattern.words.push(WordPattern::Any(word(context, item)?)),
+        }
+    }
+    if !matches!(pattern.words.first(), Some(WordPattern::Any(_))) {
+        context.error(Code::PolicyType, node, "a command line begins with its program");
+        return None;
+    }
+    Some(pattern)
+}
+
+fn word(context: &mut Context<'_>, node: &Node) -> Option<Vec<Token>> {
+    if let Some(text) = node.text() {
+        return Some(alloc::vec![Token::Word(text.to_string())]);
+    }
+    let section = context.reader.section(node, "a word pattern", &[key("any"), key("regex")])?;
+    if let Some(regex) = section.get("regex") {
+        return exec::regex(context, regex).map(|regex| alloc::vec![Token::Regex(regex)]);
+    }
+    let any = context.reader.need(&section, "any", "a word pattern")?;
+    let words = context.reader.lines(any, "a list of words");
+    Some(words.into_iter().map(|(word, _)| Token::Word(word)).collect())
+}

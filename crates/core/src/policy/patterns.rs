@@ -1,0 +1,213 @@
+//! The patterns of a policy: for paths and for command lines.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::glob::{self, Glob, GlobError};
+use crate::path::WorkspacePath;
+use crate::policy::model::{Source, Token};
+use crate::programs::{Command, Reading};
+
+/// A pattern for paths, as written and as seen from the workspace.
+#[derive(Clone, Debug)]
+pub struct PathPattern {
+    /// Where it stands.
+    pub source: Source,
+    /// The pattern as written.
+    pub text: String,
+    glob: Glob,
+    /// Whether it is written from the file system's root or a home folder.
+    absolute: bool,
+    /// What it matches beneath the workspace; empty until it is bound.
+    bound: Vec<Glob>,
+}
+
+impl PathPattern {
+    /// Reads a pattern: relative to the workspace, from the root, or from the home folder.
+    ///
+    /// # Errors
+    /// Says what cannot be matched.
+    pub fn parse(text: &str, source: Source, home: &str) -> Result<Self, GlobError> {
+        let expanded = glob::expand_home(text, home);
+        if expanded.is_none() && text.starts_with('~') {
+            return Err(GlobError::Component);
+        }
+        let absolute = expanded.is_some() || text.starts_with('/');
+        let glob = Glob::parse(expanded.as_deref().unwrap_or(text))?;
+        Ok(Self { source, text: text.into(), glob, absolute, bound: Vec::new() })
+    }
+
+    /// Sees the pattern from the workspace. Says whether anything in there can match.
+    pub fn bind(&mut self, root: &str) -> bool {
+        self.bound =
+            if self.absolute { self.glob.beneath(root) } else { alloc::vec![self.glob.clone()] };
+        !self.bound.is_empty()
+    }
+
+    /// Whether the path itself matches: for what is opened.
+    #[must_use]
+    pub fn matches(&self, path: &WorkspacePath) -> bool {
+        self.bound.iter().any(|glob| glob.matches(path))
+    }
+
+    /// Whether the path or a folder above it matches: for what is closed.
+    #[must_use]
+    pub fn covers(&self, path: &WorkspacePath) -> bool {
+        self.bound.iter().any(|glob| glob.covers(path))
+    }
+
+    /// Whether something beneath the folder could match.
+    #[must_use]
+    pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {
+        self.bound.iter().any(|glob| glob.reaches_beneath(folder))
+    }
+}
+
+/// A pattern for command lines: the program, the words that follow it, and the options that must be
+/// among the rest.
+#[derive(Clone, Debug)]
+pub struct ArgvPattern {
+    /// Where it stands.
+    pub source: Source,
+    /// The words from the program on.
+    pub words: Vec<WordPattern>,
+    /// Options that must be there.
+    pub flags: Vec<String>,
+}
+
+/// A pattern for one word.
+#[derive(Clone, Debug)]
+pub enum WordPattern {
+    /// One of these.
+    Any(Vec<Token>),
+    /// `...`: any words, or none.
+    Gap,
+}
+
+impl WordPattern {
+    fn is(&self, word: &str) -> bool {
+        match self {
+            Self::Any(tokens) => tokens.iter().any(|token| token.is(word)),
+            Self::Gap => true,
+        }
+    }
+}
+
+impl ArgvPattern {
+    /// Whether a command line is one of those meant. The program goes by any of `names`: what was
+    /// typed and what that leads to. Where it is not known whether an option takes the next word,
+    /// both readings count.
+    #[must_use]
+    pub fn matches(&self, names: &[&str], argv: &[String], knowledge: Option<&Command>) -> bool {
+        let Some((program, words)) = self.words.split_first() else { return false };
+        if !names.iter().any(|name| program.is(name)) {
+            return false;
+        }
+        let arguments = argv.get(1..).unwrap_or_default();
+        let reading = Reading::of(argv, knowledge, false);
+        let flags = || reading.levels.iter().flat_map(|level| &level.flags);
+        self.flags.iter().all(|wanted| flags().any(|flag| flag.could_be(wanted)))
+            && words_match(words, arguments, knowledge)
+    }
+}
+
+/// Matches the words behind the program, stepping over options.
+fn words_match(pattern: &[WordPattern], words: &[String], knowledge: Option<&Command>) -> bool {
+    // One entry for each place in the pattern that is reached before the next word.
+    let mut reached = alloc::vec![false; pattern.len() + 1];
+    let mark = |reached: &mut Vec<bool>, mut at: usize| loop {
+        if let Some(slot) = reached.get_mut(at) {
+            *slot = true;
+        }
+        match pattern.get(at) {
+            Some(WordPattern::Gap) => at += 1,
+            _ => break,
+        }
+    };
+    mark(&mut reached, 0);
+    let complete = |reached: &[bool]| reached.last().copied().unwrap_or(false);
+    // Whether the word before was an option that may take this one as its value.
+    let mut maybe_value = false;
+    for word in words {
+        if complete(&reached) {
+            return true;
+        }
+        let is_option = word.len() > 1 && word.starts_with('-');
+        // Either reading of an option's value keeps the places reached so far.
+        let keep = is_option || maybe_value;
+        let mut next = if keep { reached.clone() } else { alloc::vec![false; reached.len()] };
+        for (at, expected) in pattern.iter().enumerate() {
+            if !reached.get(at).copied().unwrap_or(false) {
+                continue;
+            }
+            match expected {
+                WordPattern::Gap => mark(&mut next, at),
+                WordPattern::Any(_) if expected.is(word) => mark(&mut next, at + 1),
+                WordPattern::Any(_) => {}
+            }
+        }
+        maybe_value = is_option && !word.contains('=') && takes_value(word, knowledge);
+        reached = next;
+    }
+    complete(&reached)
+}
+
+/// Whether an option may take the next word; without knowledge, any may.
+fn takes_value(option: &str, knowledge: Option<&Command>) -> bool {
+    match knowledge.and_then(|command| command.option(option)) {
+        Some(known) => known.value.is_some() && !known.attached,
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+    use crate::programs::known;
+
+    fn pattern(text: &str) -> ArgvPattern {
+        let (flags, words): (Vec<&str>, Vec<&str>) =
+            text.split(' ').partition(|word| word.starts_with('-'));
+        let words = words
+            .into_iter()
+            .map(|word| match word {
+                "..." => WordPattern::Gap,
+                _ => WordPattern::Any(word.split('|').map(|w| Token::Word(w.into())).collect()),
+            })
+            .collect();
+        let flags = flags.iter().map(ToString::to_string).collect();
+        ArgvPattern { source: Source::default(), words, flags }
+    }
+
+    fn check(text: &str, line: &str, expected: bool) {
+        let argv: Vec<String> = line.split(' ').map(String::from).collect();
+        let knowledge = known(&argv[0]);
+        let got = pattern(text).matches(&[&argv[0]], &argv, knowledge.as_ref());
+        assert_eq!(got, expected, "{text} on {line}");
+    }
+
+    #[test]
+    fn words_match_behind_any_options() {
+        for (text, line, expected) in [
+            ("git push", "git push origin main", true),
+            ("git push", "git -c a=b push", true),
+            ("git push", "git --git-dir x push", true),
+            ("git push", "git --unknown x push", true),
+            ("git push", "git log push", false),
+            ("git push", "git log", false),
+            ("git remote add|set-url", "git remote add x y", true),
+            ("git remote add|set-url", "git remote -v", false),
+            ("npm|cargo publish|push", "cargo publish", true),
+            ("npm|cargo publish|push", "cargo +nightly publish", false),
+            ("sh|bash", "bash -c id", true),
+            ("env ... sh|bash", "env -i A=b sh -c id", true),
+            ("env ... sh|bash", "env ls", false),
+            ("rm -r", "rm -rf x", true),
+            ("rm -r", "rm x", false),
+        ] {
+            check(text, line, expected);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What is known about programs: which of their options take a value, which words are paths, what
+//! reads, writes, or starts something else.
+//!
+//! The knowledge is data, one file a program under `crates/core/programs/`, with a reason beside
+//! whatever is not plain reading. It refines a decision and never replaces the sandbox: a program
+//! that is not known is judged by its words alone, and what a program does when it runs is held by
+//! the walls around it.
+
+mod load;
+mod reading;
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub use load::load;
+pub use reading::{Flag, Level, PathUse, Reading};
+
+/// What a command does by its nature, mildest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// It reads and prints.
+    Reads,
+    /// It may change files.
+    Writes,
+    /// It may start other programs, or take orders from files in the workspace.
+    Runs,
+    /// It may talk to other computers.
+    Network,
+}
+
+/// What a word on a command line stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Text.
+    Text,
+    /// A path that is read.
+    Path,
+    /// A path that is written.
+    Written,
+    /// A path or something else, such as a revision.
+    MaybePath,
+}
+
+/// One option of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opt {
+    /// Its names with their dashes, such as `-n` and `--lines`; `-NUM` stands for `-5`.
+    pub names: Vec<String>,
+    /// What its value stands for, if it takes one.
+    pub value: Option<Word>,
+    /// Whether the value can only be attached (`--color=always`) and may be left out.
+    pub attached: bool,
+    /// What it adds to the command's own effect.
+    pub effect: Option<Effect>,
+    /// Why that effect is named.
+    pub why: Option<String>,
+}
+
+/// A program or one of its subcommands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// What it does by its nature.
+    pub effect: Effect,
+    /// What the words that are not options stand for; the last entry holds for all that follow.
+    pub operands: Vec<Word>,
+    /// Its options.
+    pub options: Vec<Opt>,
+    /// Its subcommands, by name. With any, the first word that is no option is one.
+    pub subcommands: Vec<(String, Command)>,
+    /// Whether the beginning of a long option stands for it, where it is unique.
+    pub abbreviates: bool,
+}
+
+impl Command {
+    /// The option with exactly this name.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&Opt> {
+        self.options.iter().find(|option| option.names.iter().any(|own| own == name))
+    }
+
+    /// The option that this beginning of a long name stands for.
+    #[must_use]
+    pub fn abbreviated(&self, name: &str) -> Option<&Opt> {
+        if !self.abbreviates || name.len() < 3 {
+            return None;
+        }
+        let mut found = self
+            .options
+            .iter()
+            .filter(|option| option.names.iter().any(|own| own.starts_with(name)));
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
+    }
+
+    /// The subcommand of that name.
+    #[must_use]
+    pub fn subcommand(&self, name: &str) -> Option<&Self> {
+        self.subcommands.iter().find(|(own, _)| own == name).map(|(_, command)| command)
+    }
+}
+
+/// The files, by the name of the program. A new program is a file and a line here.
+const FILES: &[(&str, &str)] = &[
+    ("cat", include_str!("../../programs/cat.yaml")),
+    ("git", include_str!("../../programs/git.yaml")),
+    ("head", include_str!("../../programs/head.yaml")),
+    ("ls", include_str!("../../programs/ls.yaml")),
+];
+
+/// The names of all programs that are known.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, _)| *name)
+}
+
+/// What is known about a program, read from its file.
+#[must_use]
+pub fn known(name: &str) -> Option<Command> {
+    let (_, text) = FILES.iter().find(|(own, _)| *own == name)?;
+    load(name, text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_can_be_read() {
+        for (name, text) in FILES {
+            if let Err(problems) = load(name, text) {
+                panic!("{name}: {problems:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_effect_has_its_reason() {
+        fn check(path: &str, command: &Command) {
+            for option in &command.options {
+                assert!(
+                    option.effect.is_none() || option.why.is_some(),
+                    "{path} {:?} has an effect and no reason",
+                    option.names
+                );
+            }
+            for (name, inner) in &command.subcommands {
+                check(&alloc::format!("{path} {name}"), inner);
+            }
+        }
+        for name in names() {
+            check(name, &known(name).unwrap());
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! What a tool is called, what it takes and what it gives: facts, never an opinion.
+//!
+//! The tools themselves live in another room; here is the form of their signatures, and the one
+//! function that checks arguments against them, so that a plan, a model, a policy example and a
+//! command line are all held to the same contract.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::capability::Capability;
+
+/// The id of a tool, such as `fs.read`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ToolName(String);
+
+impl ToolName {
+    /// Takes a name as it was asked; it names a tool only if a [`Catalogue`] knows it.
+    #[must_use]
+    pub fn asked(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Which constraints a policy can put on a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// It works on paths of the workspace.
+    Files,
+    /// It fetches URLs.
+    Fetch,
+    /// It runs programs.
+    Exec,
+}
+
+/// What an argument may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A path inside the workspace.
+    Path,
+    /// A URL.
+    Url,
+    /// The words of a command line.
+    Argv,
+    /// Text that nothing is derived from.
+    Text,
+    /// A pattern for file names.
+    Name,
+    /// A number, not negative.
+    Number,
+    /// A size: a number of bytes, or text with a unit.
+    Size,
+    /// A duration as text with a unit.
+    Duration,
+    /// A point in time: RFC 3339, a date, or a duration ago.
+    Time,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A map from names to text.
+    Headers,
+}
+
+impl Kind {
+    /// How the kind is called in a message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Path => "a path",
+            Self::Url => "a URL",
+            Self::Argv => "a list of words",
+            Self::Text => "text",
+            Self::Name => "a name pattern",
+            Self::Number => "a whole number",
+            Self::Size => "a size",
+            Self::Duration => "a duration such as `10s`",
+            Self::Time => "a time",
+            Self::Word(_) => "a word",
+            Self::Headers => "a map of headers",
+        }
+    }
+
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::Number => value.as_u64().is_some(),
+            Self::Size => value.as_u64().is_some() || value.is_string(),
+            Self::Argv => value.as_array().is_some_and(|words| words.iter().all(Value::is_string)),
+            Self::Headers => {
+                value.as_object().is_some_and(|map| map.values().all(Value::is_string))
+            }
+            Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            _ => value.is_string(),
+        }
+    }
+}
+
+/// One argument of a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+/// One field of a tool's result.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub about: &'static str,
+}
+
+/// What a tool is called, takes and gives.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature {
+    /// The id that policies and plans use.
+    pub id: &'static str,
+    /// The name that models are given: some providers allow no dots.
+    pub model_name: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
+    /// What it does, in a sentence.
+    pub about: &'static str,
+    /// Which constraints a policy can put on it.
+    pub shape: Shape,
+    /// The capabilities that every call needs; a call may need more.
+    pub capabilities: &'static [Capability],
+    /// What it takes.
+    pub arguments: &'static [Argument],
+    /// What its result holds.
+    pub results: &'static [Field],
+}
+
+/// Why arguments do not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError {
+    /// The argument that is wrong; none if they are no map at all.
+    pub argument: Option<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do instead.
+    pub suggestion: Option<String>,
+}
+
+impl Signature {
+    /// The argument of that name.
+    #[must_use]
+    pub fn argument(&self, name: &str) -> Option<&'static Argument> {
+        self.arguments.iter().find(|argument| argument.name == name)
+    }
+
+    /// Checks that arguments are those that the tool takes.
+    ///
+    /// # Errors
+    /// Names the first argument that is unknown, missing or of another kind.
+    pub fn check<'v>(&self, args: &'v Value) -> Result<&'v Map<String, Value>, ArgumentError> {
+        let Value::Object(map) = args else {
+            return Err(ArgumentError {
+                argument: None,
+                message: format!("`{}` takes its arguments as a map", self.id),
+                suggestion: None,
+            });
+        };
+        for (name, value) in map {
+            let known = self.argument(name).ok_or_else(|| self.unknown(name))?;
+            if !known.kind.takes(value) {
+                let wanted = match known.kind {
+                    Kind::Word(words) => format!("one of `{}`", words.join("`, `")),
+                    kind => kind.name().to_owned(),
+                };
+                return Err(ArgumentError {
+                    argument: Some(name.clone()),
+                    message: format!("`{name}` of `{}` takes {wanted}", self.id),
+                    suggestion: None,
+                });
+            }
+        }
+        let missing = |argument: &&Argument| argument.required && !map.contains_key(argument.name);
+        if let Some(argument) = self.arguments.iter().find(missing) {
+            return Err(ArgumentError {
+                argument: Some(argument.name.to_owned()),
+                message: format!("`{}` needs `{}`: {}", self.id, argument.name, argument.about),
+                suggestion: None,
+            });
+        }
+        Ok(map)
+    }
+
+    fn unknown(&self, name: &str) -> ArgumentError {
+        let names = self.arguments.iter().map(|argument| argument.name);
+        let suggestion = match closest(name, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                let all: alloc::vec::Vec<&str> = names.collect();
+                format!("it takes `{}`", all.join("`, `"))
+            }
+        };
+        ArgumentError {
+            argument: Some(name.to_owned()),
+            message: format!("`{}` has no argument `{}`", self.id, crate::escape::line(name)),
+            suggestion: Some(suggestion),
+        }
+    }
+}
+
+/// The signatures of every tool of this build.
+#[derive(Clone, Copy, Debug)]
+pub struct Catalogue(pub &'static [&'static Signature]);
+
+impl Catalogue {
+    /// The tool of that id, model-facing name or alias; letters must agree exactly.
+    #[must_use]
+    pub fn find(self, name: &str) -> Option<&'static Signature> {
+        self.0.iter().copied().find(|signature| {
+            signature.id == name
+                || signature.model_name == name
+                || signature.aliases.contains(&name)
+        })
+    }
+
+    /// The id that comes closest to a misspelt one.
+    #[must_use]
+    pub fn closest(self, name: &str) -> Option<&'static str> {
+        closest(name, self.0.iter().map(|signature| signature.id))
+    }
+}
+
+/// The candidate that comes closest to a misspelt word, if one comes close at all.
+pub fn closest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    // A word of another script or of a kilobyte is no misspelling.
+    if word.len() > 64 {
+        return None;
+    }
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

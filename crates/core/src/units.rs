@@ -1,0 +1,128 @@
+//! Sizes and durations as people write them: a number with its unit.
+
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
+
+use crate::limits;
+
+/// Reads a size: `50KB`, `256KiB`, `1MiB`, `512B`. A number without a unit is refused.
+#[must_use]
+pub fn parse_size(text: &str) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    let factor = match unit {
+        "B" => 1,
+        "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(factor)
+}
+
+/// Reads a duration: `500ms`, `10s`, `5m`, `4h`, `30d`. A number without a unit is refused.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let (number, unit) = split(text)?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).map(Duration::from_millis)
+}
+
+fn split(text: &str) -> Option<(u64, &str)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits)?;
+    if number.is_empty() || number.len() > limits::UNIT_DIGITS {
+        return None;
+    }
+    Some((number.parse().ok()?, unit))
+}
+
+/// A size for a screen: `812 B`, `2.1 KB`, `31 KB`, `1.8 MB`.
+#[must_use]
+pub fn show_size(bytes: u64) -> String {
+    let scaled = |unit: u64, name: &str| {
+        let tenths = bytes.saturating_mul(10) / unit;
+        if tenths < 100 {
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        } else {
+            format!("{} {name}", tenths / 10)
+        }
+    };
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => scaled(1_000, "KB"),
+        1_000_000..1_000_000_000 => scaled(1_000_000, "MB"),
+        _ => scaled(1_000_000_000, "GB"),
+    }
+}
+
+/// A duration in microseconds for a screen: `412 ms`, `3.2 s`, `4 m 10 s`.
+#[must_use]
+pub fn show_duration(micros: u64) -> String {
+    let millis = micros / 1_000;
+    match millis {
+        0 => String::from("<1 ms"),
+        1..1_000 => format!("{millis} ms"),
+        1_000..60_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{} m {} s", millis / 60_000, millis % 60_000 / 1_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_need_units() {
+        for (text, bytes) in [
+            ("50KB", Some(50_000)),
+            ("5MiB", Some(5 << 20)),
+            ("0B", Some(0)),
+            ("50", None),
+            ("50k", None),
+            ("KB", None),
+            ("-1KB", None),
+            ("1.5MB", None),
+            ("1 KB", None),
+            ("9999999999999999KB", None),
+            ("99999999999999GB", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_size(text), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_need_units() {
+        for (text, millis) in [
+            ("10s", Some(10_000)),
+            ("500ms", Some(500)),
+            ("4h", Some(14_400_000)),
+            ("10", None),
+            ("10 s", None),
+            ("1w", None),
+        ] {
+            assert_eq!(parse_duration(text), millis.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_durations_read_well() {
+        assert_eq!(show_size(812), "812 B");
+        assert_eq!(show_size(2_149), "2.1 KB");
+        assert_eq!(show_size(31_400), "31 KB");
+        assert_eq!(show_duration(900), "<1 ms");
+        assert_eq!(show_duration(3_250_000), "3.2 s");
+        assert_eq!(show_duration(250_000_000), "4 m 10 s");
+    }
+}

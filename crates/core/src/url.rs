@@ -1,0 +1,347 @@
+//! URLs, parsed as browsers parse them (WHATWG), and the patterns that policies name them by.
+//!
+//! Nothing is matched as text: `allowed.com.evil.com`, `user@evil` and `http://evil/?u=allowed.com`
+//! have other hosts than a reader in a hurry sees.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+
+use ::url::{Host, Url};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::code::Code;
+use crate::glob::Glob;
+use crate::limits;
+
+/// A parsed `http` or `https` URL without credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address(Url);
+
+/// The host of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostName {
+    /// A name, in lower case, in Punycode, without a dot at its end.
+    Name(String),
+    /// An address, whatever way it was written.
+    Ip(IpAddr),
+}
+
+impl Address {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`Code::NetUrl`], [`Code::NetScheme`] or [`Code::NetUserinfo`].
+    pub fn parse(asked: &str) -> Result<Self, Code> {
+        if asked.len() > limits::URL_BYTES || asked.chars().any(char::is_control) {
+            return Err(Code::NetUrl);
+        }
+        let url = Url::parse(asked).map_err(|_| Code::NetUrl)?;
+        Self::checked(url)
+    }
+
+    /// Where a redirect from here leads.
+    ///
+    /// # Errors
+    /// The same as [`Address::parse`].
+    pub fn redirected(&self, location: &str) -> Result<Self, Code> {
+        let url = self.0.join(location).map_err(|_| Code::NetUrl)?;
+        Self::checked(url)
+    }
+
+    fn checked(mut url: Url) -> Result<Self, Code> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Code::NetScheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Code::NetUserinfo);
+        }
+        url.set_fragment(None);
+        // One dot at the end of a name makes it absolute; it names the same host.
+        if let Some(Host::Domain(name)) = url.host()
+            && let Some(stripped) = name.strip_suffix('.')
+        {
+            let stripped = stripped.to_string();
+            url.set_host(Some(&stripped)).map_err(|_| Code::NetUrl)?;
+        }
+        let address = Self(url);
+        let named = match address.host() {
+            HostName::Name(name) => !name.is_empty() && !name.split('.').any(str::is_empty),
+            HostName::Ip(_) => true,
+        };
+        // A server that decodes `..%2f` would leave the path that the policy named.
+        let climbs = address.path_components().iter().any(|part| hides_a_climb(part));
+        if named && !climbs { Ok(address) } else { Err(Code::NetUrl) }
+    }
+
+    /// `http` or `https`.
+    #[must_use]
+    pub fn scheme(&self) -> &str {
+        self.0.scheme()
+    }
+
+    /// The host.
+    #[must_use]
+    pub fn host(&self) -> HostName {
+        match self.0.host() {
+            Some(Host::Domain(name)) => HostName::Name(name.to_string()),
+            Some(Host::Ipv4(ip)) => HostName::Ip(IpAddr::V4(ip)),
+            Some(Host::Ipv6(ip)) => HostName::Ip(IpAddr::V6(ip)),
+            None => HostName::Name(String::new()),
+        }
+    }
+
+    /// The port, also where it is the scheme's own.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.port_or_known_default().unwrap_or(0)
+    }
+
+    /// Host and path, for a line on a screen.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let port = self.0.port().map(|port| alloc::format!(":{port}")).unwrap_or_default();
+        alloc::format!("{}{port}{}", self.host(), self.0.path())
+    }
+
+    /// Whether scheme, host and port are the same.
+    #[must_use]
+    pub fn same_origin(&self, other: &Self) -> bool {
+        self.scheme() == other.scheme()
+            && self.host() == other.host()
+            && self.port() == other.port()
+    }
+
+    /// The whole URL.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    fn path_components(&self) -> Vec<&str> {
+        self.0.path().split('/').filter(|part| !part.is_empty()).collect()
+    }
+}
+
+fn hides_a_climb(component: &str) -> bool {
+    let lower = component.to_ascii_lowercase();
+    let decoded = lower.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    decoded.split(['/', '\\']).any(|part| part == "..")
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Ip(IpAddr::V4(ip)) => write!(f, "{ip}"),
+            Self::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+        }
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(de::Error::custom)
+    }
+}
+
+/// What a policy names: `https://*.example.org:8443/docs/**`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlPattern {
+    text: String,
+    scheme: String,
+    host: HostPattern,
+    /// None for any port.
+    port: Option<u16>,
+    path: Glob,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum HostPattern {
+    Exact(HostName),
+    /// `*.example.org`: any name below, not the name itself.
+    Below(String),
+}
+
+impl UrlPattern {
+    /// Reads a pattern: a scheme, a host or `*.` and a host, a port or `*`, and a glob for the path.
+    /// Without a path every path matches. A query cannot be named.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let (scheme, rest) = text.split_once("://").ok_or("it has no `https://`")?;
+        if !matches!(scheme, "http" | "https") {
+            return Err("only `http` and `https` are fetched");
+        }
+        let (authority, path) = match rest.find('/').and_then(|at| rest.split_at_checked(at)) {
+            Some((authority, path)) => (authority, Some(path)),
+            None => (rest, None),
+        };
+        if rest.contains('#') || authority.contains(['@', '?']) {
+            return Err("credentials, queries and fragments cannot be named");
+        }
+        let (below, authority) = match authority.strip_prefix("*.") {
+            Some(authority) => (true, authority),
+            None => (false, authority),
+        };
+        let (authority, any_port) = match authority.strip_suffix(":*") {
+            Some(authority) => (authority, true),
+            None => (authority, false),
+        };
+        if authority.contains('*') {
+            return Err("a wildcard stands for whole names in front: `*.example.org`");
+        }
+        let base = Address::parse(&alloc::format!("{scheme}://{authority}/"))
+            .map_err(|_| "its host cannot be parsed")?;
+        let host = match (base.host(), below) {
+            (HostName::Name(name), true) if name.contains('.') => HostPattern::Below(name),
+            (_, true) => return Err("a wildcard needs a name with a dot behind it"),
+            (host, false) => HostPattern::Exact(host),
+        };
+        let path = match path {
+            None => "**",
+            Some("/") => ".",
+            Some(path) if path.contains('?') => return Err("a query cannot be named"),
+            Some(path) => path,
+        };
+        let path = Glob::parse(path).map_err(|_| "its path is not a pattern")?;
+        let port = (!any_port).then(|| base.port());
+        Ok(Self { text: text.into(), scheme: scheme.into(), host, port, path })
+    }
+
+    /// The pattern for every page of a host over https.
+    ///
+    /// # Errors
+    /// Says what is wrong with the name.
+    pub fn domain(name: &str) -> Result<Self, &'static str> {
+        if name.contains(['/', '@', '?', '#']) {
+            return Err("a domain is a name such as `api.example.org`");
+        }
+        Self::parse(&alloc::format!("https://{name}"))
+    }
+
+    /// Whether the address is one of those named.
+    #[must_use]
+    pub fn matches(&self, address: &Address) -> bool {
+        self.scheme == address.scheme()
+            && self.port.is_none_or(|port| port == address.port())
+            && self.matches_host(&address.host())
+            && self.path.matches_components(&address.path_components())
+    }
+
+    fn matches_host(&self, host: &HostName) -> bool {
+        match (&self.host, host) {
+            (HostPattern::Exact(own), other) => own == other,
+            (HostPattern::Below(own), HostName::Name(other)) => {
+                other.strip_suffix(own.as_str()).is_some_and(|head| head.ends_with('.'))
+            }
+            (HostPattern::Below(_), HostName::Ip(_)) => false,
+        }
+    }
+
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pattern: &str, url: &str, expected: bool) {
+        let pattern = UrlPattern::parse(pattern).unwrap();
+        let matched = Address::parse(url).is_ok_and(|address| pattern.matches(&address));
+        assert_eq!(matched, expected, "{} {url}", pattern.as_str());
+    }
+
+    #[test]
+    fn hosts_are_parsed_not_read() {
+        for (url, expected) in [
+            ("https://allowed.com/", true),
+            ("https://ALLOWED.com./x", true),
+            ("https://allowed.com:443/x?y=z", true),
+            ("https://allowed.com.evil.com/", false),
+            ("https://evilallowed.com/", false),
+            ("https://allowed.com@evil.com/", false),
+            ("https://evil.com/?u=allowed.com", false),
+            ("https://evil.com/#allowed.com", false),
+            ("https://allowed.com\\@evil.com/", true),
+            ("http://allowed.com/", false),
+            ("https://allowed.com:8443/", false),
+            ("https://sub.allowed.com/", false),
+        ] {
+            check("https://allowed.com/**", url, expected);
+        }
+    }
+
+    #[test]
+    fn wildcards_stand_for_whole_names() {
+        check("https://*.example.org/**", "https://a.example.org/x", true);
+        check("https://*.example.org/**", "https://a.b.example.org/x", true);
+        check("https://*.example.org/**", "https://example.org/x", false);
+        check("https://*.example.org/**", "https://evilexample.org/x", false);
+        for bad in
+            ["https://*/", "https://a.*.org/", "https://*.org", "ftp://x/", "x.org", "https://"]
+        {
+            assert!(UrlPattern::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn paths_stay_within_their_pattern() {
+        let pattern = "https://api.example.org/repos/acme/**";
+        check(pattern, "https://api.example.org/repos/acme/app/issues?state=closed", true);
+        check(pattern, "https://api.example.org/repos/other/app", false);
+        check(pattern, "https://api.example.org/repos/acme/../other", false);
+        check(pattern, "https://api.example.org/repos/acme/%2e%2e/other", false);
+        check(pattern, "https://api.example.org/repos/acme/..%2fother", false);
+        check(pattern, "https://api.example.org/repos/acme/x%2Fy", true);
+        check("https://x.org", "https://x.org/any/thing", true);
+        check("https://x.org/", "https://x.org/any", false);
+        check("http://127.0.0.1:*/**", "http://127.0.0.1:8080/", true);
+    }
+
+    #[test]
+    fn odd_addresses_are_seen_as_what_they_are() {
+        for (text, host) in [
+            ("http://2130706433/", "127.0.0.1"),
+            ("http://0x7f.1/", "127.0.0.1"),
+            ("http://127.1/", "127.0.0.1"),
+            ("http://[::ffff:127.0.0.1]/", "[::ffff:127.0.0.1]"),
+            ("http://①②⑦.0.0.1/", "127.0.0.1"),
+        ] {
+            let address = Address::parse(text).unwrap();
+            assert_eq!(address.host().to_string(), host, "{text}");
+            assert!(matches!(address.host(), HostName::Ip(_)));
+        }
+    }
+
+    #[test]
+    fn other_urls_are_refused_with_a_code() {
+        for (text, code) in [
+            ("file:///etc/passwd", Code::NetScheme),
+            ("ftp://x/", Code::NetScheme),
+            ("gopher://x/", Code::NetScheme),
+            ("data:text/plain,x", Code::NetScheme),
+            ("unix:/var/run/docker.sock", Code::NetScheme),
+            ("https://user:pw@x.org/", Code::NetUserinfo),
+            ("//x.org/", Code::NetUrl),
+            ("https://", Code::NetUrl),
+            ("https://x..org/", Code::NetUrl),
+            ("https://x.org/\u{0}", Code::NetUrl),
+        ] {
+            assert_eq!(Address::parse(text).err(), Some(code), "{text}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! From events to a tree.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+
+use crate::diagnostic::Diagnostic;
+use crate::limits;
+use crate::yaml::Dialect;
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The bytes of the text that it takes up; for a list or map, its first ones.
+    pub span: Range<usize>,
+    /// The value.
+    pub value: Value,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A single value.
+    Scalar(Scalar),
+    /// A list.
+    List(Vec<Node>),
+    /// A map, in the order of the text; no key stands twice.
+    Map(Vec<(Node, Node)>),
+}
+
+/// A single value, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scalar {
+    /// Its text.
+    pub text: String,
+    /// Whether it stands without quotes, so that it may be a number, a truth value or nothing.
+    pub plain: bool,
+}
+
+impl Scalar {
+    /// Whether it is YAML's nothing.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.plain && matches!(self.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+    }
+
+    /// The truth value, in YAML 1.2's only two words.
+    #[must_use]
+    pub fn truth(&self) -> Option<bool> {
+        match self.text.as_str() {
+            "true" if self.plain => Some(true),
+            "false" if self.plain => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The whole number in plain decimal digits.
+    #[must_use]
+    pub fn number(&self) -> Option<i64> {
+        let digits = self.text.strip_prefix('-').unwrap_or(&self.text);
+        let decimal = self.plain
+            && !digits.is_empty()
+            && digits.bytes().all(|b| b.is_ascii_digit())
+            && (digits == "0" || !digits.starts_with('0'));
+        if decimal { self.text.parse().ok() } else { None }
+    }
+}
+
+impl Node {
+    /// The scalar's text, whatever it could mean; none for lists, maps and nothing.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar(scalar) if !scalar.is_null() => Some(&scalar.text),
+            _ => None,
+        }
+    }
+
+    /// Whether it is YAML's nothing.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(&self.value, Value::Scalar(scalar) if scalar.is_null())
+    }
+
+    /// What kind of value it is, for a message.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::Scalar(_) => "a single value",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+        }
+    }
+
+    /// The value of a key, if this is a map that has it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        let Value::Map(entries) = &self.value else { return None };
+        entries.iter().find(|(key, _)| key.text() == Some(name)).map(|(_, value)| value)
+    }
+}
+
+/// Parses one document. An empty text gives no tree and no error.
+///
+/// # Errors
+/// The first thing that is not plain YAML.
+pub fn parse(text: &str, dialect: &Dialect) -> Result<Option<Node>, Diagnostic> {
+    let places = Places::of(text);
+    let mut builder = Builder { dialect, open: Vec::new(), root: None, nodes: 0, documents: 0 };
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| {
+            let at = places.byte(error.marker().index());
+            Diagnostic::error(dialect.syntax, at..at, error.info().to_string())
+        })?;
+        builder.take(event, places.range(span))?;
+    }
+    Ok(builder.root)
+}
+
+/// Where characters stand in bytes.
+struct Places(Option<Vec<usize>>, usize);
+
+impl Places {
+    fn of(text: &str) -> Self {
+        let offsets =
+            (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte).collect());
+        Self(offsets, text.len())
+    }
+
+    fn byte(&self, character: usize) -> usize {
+        match &self.0 {
+            Some(offsets) => offsets.get(character).copied().unwrap_or(self.1),
+            None => character.min(self.1),
+        }
+    }
+
+    fn range(&self, span: Span) -> Range<usize> {
+        let start = self.byte(span.start.index());
+        start..self.byte(span.end.index()).max(start)
+    }
+}
+
+/// A list or map that is not complete yet.
+enum Open {
+    List(Range<usize>, Vec<Node>),
+    Map(Range<usize>, Vec<(Node, Node)>, Option<Node>),
+}
+
+struct Builder<'d> {
+    dialect: &'d Dialect,
+    open: Vec<Open>,
+    root: Option<Node>,
+    nodes: usize,
+    documents: usize,
+}
+
+impl Builder<'_> {
+    fn take(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), Diagnostic> {
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(self.feature(span, "a second document"));
+                }
+            }
+            Event::Alias(_) => return Err(self.feature(span, "an alias")),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.plain_yaml(&span, anchor, tag.is_some())?;
+                let plain = style == ScalarStyle::Plain;
+                let scalar = Scalar { text: text.into_owned(), plain };
+                self.close(Node { span, value: Value::Scalar(scalar) })?;
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.plain_yaml(&span, anchor, tag.is_some())?;
+                self.deeper(&span)?;
+                self.open.push(Open::List(span, Vec::new()));
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.plain_yaml(&span, anchor, tag.is_some())?;
+                self.deeper(&span)?;
+                self.open.push(Open::Map(span, Vec::new(), None));
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(span, items)) => {
+                    self.close(Node { span, value: Value::List(items) })?;
+                }
+                Some(Open::Map(span, entries, _)) => {
+                    self.close(Node { span, value: Value::Map(entries) })?;
+                }
+                None => {}
+            },
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+        }
+        Ok(())
+    }
+
+    /// Puts a complete value where it belongs.
+    fn close(&mut self, node: Node) -> Result<(), Diagnostic> {
+        self.nodes += 1;
+        if self.nodes > limits::YAML_NODES {
+            return Err(self.feature(node.span, "more values than a file may hold"));
+        }
+        let (yaml, duplicate) = (self.dialect.yaml, self.dialect.duplicate_key);
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::List(_, items)) => items.push(node),
+            Some(Open::Map(_, entries, waiting)) => match waiting.take() {
+                Some(name) => entries.push((name, node)),
+                None => {
+                    let Some(name) = node.text() else {
+                        return Err(Diagnostic::error(yaml, node.span, "a key is a single word"));
+                    };
+                    if name == "<<" {
+                        return Err(Diagnostic::error(yaml, node.span, "merge keys are not used"));
+                    }
+                    if entries.iter().any(|(key, _)| key.text() == Some(name)) {
+                        let message =
+                            format!("the key `{}` stands twice", crate::escape::line(name));
+                        return Err(Diagnostic::error(duplicate, node.span, message)
+                            .hint("keep one of them"));
+                    }
+                    *waiting = Some(node);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn plain_yaml(&self, span: &Range<usize>, anchor: usize, tag: bool) -> Result<(), Diagnostic> {
+        if anchor != 0 {
+            return Err(self.feature(span.clone(), "an anchor"));
+        }
+        if tag {
+            return Err(self.feature(span.clone(), "a tag"));
+        }
+        Ok(())
+    }
+
+    fn deeper(&self, span: &Range<usize>) -> Result<(), Diagnostic> {
+        if self.open.len() >= limits::YAML_DEPTH {
+            return Err(self.feature(span.clone(), "nesting this deep"));
+        }
+        Ok(())
+    }
+
+    fn feature(&self, span: Range<usize>, what: &str) -> Diagnostic {
+        Diagnostic::error(self.dialect.yaml, span, format!("{what} is not part of the language"))
+            .hint("write the value out in plain YAML")
+    }
+}
