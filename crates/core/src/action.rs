@@ -11,7 +11,9 @@ use crate::code::Code;
 use crate::confinement::Walls;
 use crate::digest::Digest;
 use crate::json;
+use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
+use crate::programs::{self, Reading};
 use crate::tool::ToolName;
 use crate::url::Address;
 
@@ -204,6 +206,40 @@ impl Action {
         }
     }
 
+    /// A path argument of a command, seen from the workspace: relative ones start in the command's
+    /// folder.
+    ///
+    /// # Errors
+    /// Says why it is not a path inside the workspace.
+    pub fn argument(&self, word: &str) -> Result<WorkspacePath, PathProblem> {
+        let cwd = match self {
+            Self::Run { cwd, .. } => cwd.inside(),
+            _ => None,
+        };
+        match cwd {
+            Some(cwd) if !cwd.is_root() && !word.starts_with(['/', '~', '$']) => {
+                WorkspacePath::parse(&alloc::format!("{cwd}/{word}"))
+            }
+            _ => WorkspacePath::parse(word),
+        }
+    }
+
+    /// Every path inside the workspace that the action names: what preflight looks up.
+    #[must_use]
+    pub fn named_paths(&self) -> Vec<WorkspacePath> {
+        let own = self.path().and_then(PathTarget::inside).cloned();
+        let mut paths: Vec<WorkspacePath> = own.into_iter().collect();
+        if let Self::Run { argv, .. } = self {
+            let name = argv.first().map_or("", |word| programs::base_name(word));
+            let knowledge = programs::known(name);
+            let reading = Reading::of(argv, knowledge.as_ref(), false);
+            let named = reading.paths.iter().filter_map(|used| self.argument(&used.path).ok());
+            paths.extend(named.take(limits::COMMAND_PATHS));
+        }
+        paths.dedup();
+        paths
+    }
+
     /// The action in one line, for a screen or a log; not escaped.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -282,6 +318,9 @@ pub struct PathFact {
     pub real: Place,
     /// What is there.
     pub kind: FileKind,
+    /// A protected path that is another name of the same file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<WorkspacePath>,
 }
 
 /// What stands at a path.

@@ -246,6 +246,12 @@ pub struct Walls {
 }
 
 impl Walls {
+    /// Whether they add up to at least this tier, with no layer of theirs missing.
+    #[must_use]
+    pub fn reach(&self, floor: Tier) -> bool {
+        self.tier >= floor && self.layers.iter().all(|layer| layer.hold != Hold::Missing)
+    }
+
     /// The layers that are not fully held.
     pub fn gaps(&self) -> impl Iterator<Item = &LayerHeld> {
         self.layers.iter().filter(|layer| layer.hold != Hold::Held)

@@ -131,6 +131,14 @@ impl Glob {
         })
     }
 
+    /// Whether the pattern could match a path that ends in this name, for walks from the root down:
+    /// a quick no for most names. `dir/**` is met at `dir` first.
+    #[must_use]
+    pub fn could_end_in(&self, name: &str) -> bool {
+        let named = self.components.iter().rev().find(|part| **part != Component::AnyDepth);
+        named.is_none_or(|part| part.takes(name))
+    }
+
     /// Whether something beneath the folder could match.
     #[must_use]
     pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {

@@ -69,6 +69,8 @@ pub const RESULTS_MAX: u64 = 100;
 pub const LIST_ENTRIES: u64 = 200;
 /// The most entries of `fs.list`.
 pub const LIST_ENTRIES_MAX: u64 = 1_000;
+/// How many entries of folders `fs.list` looks at before it calls its answer partial.
+pub const LIST_SCAN: usize = 200_000;
 /// How deep `fs.list` may go.
 pub const LIST_DEPTH_MAX: u64 = 8;
 /// How long a search may take before it returns what it found (NFR-10).
@@ -127,6 +129,8 @@ pub const OPEN_FILES: u64 = 1_024;
 pub const FILE_BYTES: u64 = 256_000_000;
 /// The size of the private `/tmp`.
 pub const TMP_BYTES: u64 = 256_000_000;
+/// How many path arguments of a command are looked up; the sandbox hides what it must anyway.
+pub const COMMAND_PATHS: usize = 256;
 /// The most words of a command line.
 pub const ARGV_WORDS: usize = 4_096;
 /// The most bytes of a command line; Linux gives a word 128 KiB and all of them a few MiB.

@@ -158,8 +158,8 @@ enum Datum {
     Bytes { bytes: Vec<u8>, otherwise: &'static str },
     /// Bytes that are shown as base64 whatever they are.
     Binary(Vec<u8>),
-    /// A recorded value: masked when it was recorded.
-    Recorded(Value),
+    /// A recorded value, with how many places were masked when it was recorded.
+    Recorded(Value, u64),
 }
 
 impl Output {
@@ -191,8 +191,8 @@ impl Output {
 
     /// A result that was delivered before and is served again.
     #[must_use]
-    pub fn recorded(value: Value) -> Self {
-        Self(alloc::vec![("", Datum::Recorded(value))])
+    pub fn recorded(value: Value, masked: u64) -> Self {
+        Self(alloc::vec![("", Datum::Recorded(value, masked))])
     }
 
     /// Masks what looks like a credential and turns bytes into text.
@@ -213,7 +213,7 @@ impl Output {
                         Err(_) => (otherwise, STANDARD.encode(&clean).into()),
                     }
                 }
-                Datum::Recorded(value) => return Delivered { value, masked: 0 },
+                Datum::Recorded(value, masked) => return Delivered { value, masked },
             };
             map.insert(name.to_string(), value);
         }

@@ -37,8 +37,10 @@ pub enum PathProblem {
     Invalid,
     /// It, or one component, is longer than the system allows.
     TooLong,
-    /// A link on the way leads out of the workspace.
+    /// A link on the way leads out of the workspace, or to nothing.
     Escapes,
+    /// It lies on another file system that is mounted inside the workspace.
+    Mounted,
 }
 
 impl PathProblem {
@@ -52,7 +54,8 @@ impl PathProblem {
             Self::Variable => "begins with a variable, which is not expanded",
             Self::Invalid => "is empty or holds a control character",
             Self::TooLong => "is longer than the system allows",
-            Self::Escapes => "goes through a link that leads out of the workspace",
+            Self::Escapes => "goes through a link that leads out of the workspace or nowhere",
+            Self::Mounted => "lies on another file system, which is not part of the workspace",
         }
     }
 }

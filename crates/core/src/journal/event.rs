@@ -148,6 +148,10 @@ pub struct RunOpened {
     pub key: PayloadRef,
     /// The folder.
     pub workspace: Workspace,
+    /// The folder that `~` stood for.
+    pub home: String,
+    /// The runtime's own files, which no tool may reach.
+    pub own: Vec<String>,
     /// The digest of the signatures of all tools.
     pub tools: Digest,
     /// The walls that commands will stand behind, if the run has commands.

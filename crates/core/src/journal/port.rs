@@ -115,6 +115,9 @@ pub trait Journal {
     /// When a replay has no such digest in its recording.
     fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, Self::Error>;
 
+    /// How many events the run has so far.
+    fn written(&self) -> u64;
+
     /// Writes an event, and every payload taken since the last one, as one.
     ///
     /// # Errors

@@ -100,18 +100,17 @@ impl Sight {
     /// protect it.
     #[must_use]
     pub fn shows(&self, path: &WorkspacePath) -> bool {
-        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
-        self.policy.forbids(path, look).is_none()
+        !self.hides(path)
             && self.policy.files(self.tool.as_str()).is_some_and(|rule| open_to(rule, path))
     }
 
-    /// Whether something beneath a folder might be shown.
+    /// Whether something beneath a folder might be shown. Asked from the root down: nothing
+    /// beneath a folder that is not entered is asked about.
     #[must_use]
     pub fn enters(&self, folder: &WorkspacePath) -> bool {
         let Some(rule) = self.policy.files(self.tool.as_str()) else { return false };
-        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
-        (rule.hidden || !folder.is_hidden())
-            && self.policy.forbids(folder, look).is_none()
+        (rule.hidden || !folder.name().is_some_and(|name| name.starts_with('.')))
+            && !self.hides(folder)
             && !rule.deny.iter().any(|pattern| pattern.covers(folder))
             && rule
                 .allow
@@ -119,11 +118,10 @@ impl Sight {
                 .any(|pattern| pattern.matches(folder) || pattern.reaches_beneath(folder))
     }
 
-    /// Whether a path must be kept from programs.
+    /// Whether an invariant keeps a path from being seen. Asked from the root down.
     #[must_use]
     pub fn hides(&self, path: &WorkspacePath) -> bool {
-        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
-        self.policy.forbids(path, look).is_some()
+        self.policy.conceals(path)
     }
 }
 
@@ -144,6 +142,11 @@ impl Reach {
             Some(Constraint::Fetch(rule)) => Some(rule),
             _ => None,
         }
+    }
+
+    fn own_word(&self) -> Verdict {
+        let own = self.policy.tool(&self.tool).and_then(|rule| rule.decision);
+        own.unwrap_or_else(|| self.policy.profile.word(Capabilities::of(Capability::NetEgress)))
     }
 
     /// Judges an address that a name resolved to, before it is dialled.
@@ -172,10 +175,19 @@ impl Reach {
                 .suggest("ask for that address itself, if the policy names it"));
         }
         let found = judge_url(rule, to);
-        match found.first() {
-            None => Err(refused("is not named by the policy".into())),
-            Some(finding) if finding.verdict == Verdict::Allow => Ok(()),
-            Some(finding) => Err(refused(finding.reason.clone())),
+        if let Some(finding) = found.iter().max_by_key(|finding| finding.verdict) {
+            return match finding.verdict {
+                Verdict::Allow => Ok(()),
+                _ => Err(refused(finding.reason.clone())),
+            };
+        }
+        if !rule.allow.iter().any(|rule| rule.pattern.matches(to)) {
+            return Err(refused("is not named by the policy".into()));
+        }
+        // Named without a word of its own: what the tool's word would be for a call to it.
+        match self.own_word() {
+            Verdict::Allow => Ok(()),
+            _ => Err(refused("would need an approval".into())),
         }
     }
 }

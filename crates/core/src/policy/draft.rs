@@ -20,7 +20,7 @@ pub struct Draft {
 }
 
 /// Where a policy is bound to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Roots {
     /// The real path of the workspace.
     pub workspace: String,
@@ -55,10 +55,12 @@ impl Draft {
         self.policy.root.as_deref()
     }
 
-    /// The policy as read, for lints.
+    /// The same policy under the digest of the text that it was recorded from: credentials in the
+    /// recorded text are masked, and do not change what it decides.
     #[must_use]
-    pub const fn unbound(&self) -> &Policy {
-        &self.policy
+    pub fn recorded_as(mut self, sha256: Digest) -> Self {
+        self.policy.digest = sha256;
+        self
     }
 
     /// Adds the base policy and sees every pattern from the workspace.

@@ -8,7 +8,7 @@ use core::ops::Range;
 use regex::bytes::Regex;
 use serde_json::Value;
 
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Capability};
 use crate::confinement::{Network, ProcessLimits, Tier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::digest::Digest;
@@ -376,6 +376,18 @@ impl Policy {
             Some(Constraint::Files(rule)) => Some(rule),
             _ => None,
         }
+    }
+
+    /// Whether an invariant keeps a path from being seen, for walks from the root down.
+    #[must_use]
+    pub fn conceals(&self, path: &WorkspacePath) -> bool {
+        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
+        let Some(name) = path.name() else { return false };
+        self.never.iter().any(|never| {
+            never.capabilities.intersects(look)
+                && never.paths.iter().any(|pattern| pattern.meets(path, name))
+                && !never.except.iter().any(|pattern| pattern.covers(path))
+        })
     }
 
     /// The invariant that forbids a power on a path, if there is one.

@@ -56,6 +56,13 @@ impl PathPattern {
         self.bound.iter().any(|glob| glob.covers(path))
     }
 
+    /// Whether the path itself matches, for walks from the root down, where the folders above were
+    /// asked about before. `name` is its last component.
+    #[must_use]
+    pub fn meets(&self, path: &WorkspacePath, name: &str) -> bool {
+        self.bound.iter().any(|glob| glob.could_end_in(name) && glob.matches(path))
+    }
+
     /// Whether something beneath the folder could match.
     #[must_use]
     pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {

@@ -107,6 +107,12 @@ const FILES: &[(&str, &str)] = &[
     ("ls", include_str!("../../programs/ls.yaml")),
 ];
 
+/// The last component of a program's path.
+#[must_use]
+pub fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// The names of all programs that are known.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)

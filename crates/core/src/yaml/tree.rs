@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use serde_json::Value as Json;
 
 use crate::diagnostic::Diagnostic;
 use crate::limits;
@@ -92,6 +93,27 @@ impl Node {
             Value::Scalar(_) => "a single value",
             Value::List(_) => "a list",
             Value::Map(_) => "a map",
+        }
+    }
+
+    /// The tree as JSON: whole numbers and truth values become what they are, everything else is
+    /// text.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        match &self.value {
+            Value::Scalar(scalar) => match (scalar.truth(), scalar.number()) {
+                _ if scalar.is_null() => Json::Null,
+                (Some(truth), _) => truth.into(),
+                (_, Some(number)) => number.into(),
+                _ => scalar.text.as_str().into(),
+            },
+            Value::List(items) => items.iter().map(Self::to_json).collect(),
+            Value::Map(entries) => {
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| (key.text().unwrap_or("").to_string(), value.to_json()));
+                Json::Object(entries.collect())
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::confinement::{Confinement, ProcessLimits, Tier};
 use crate::decision::Verdict;
 use crate::limits;
 use crate::policy::decide::files::{closed, outside};
-use crate::policy::decide::{Case, Finding, because, never, words};
+use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{CommandRule, ExecRule, FlagRule, Policy, ProgramRule, ToolRule};
 use crate::programs::{self, Effect, Flag, Level, Reading};
 use crate::risk::Risk;
@@ -38,8 +38,8 @@ pub(super) fn check(
     let knowledge = programs::known(&program.name);
     let expects = !program.command.subcommands.is_empty();
     let reading = Reading::of(argv, knowledge.as_ref(), expects);
-    found.extend(paths(policy, case, &reading));
     found.extend(command(program, &id, &reading));
+    found.extend(paths(policy, case, &reading));
     found.extend(walls(policy, case));
     found
 }
@@ -98,7 +98,7 @@ fn not_allowed(exec: &ExecRule, argv: &[String]) -> Finding {
     let asked = argv.first().map_or("", String::as_str);
     let named: Vec<&str> = exec.programs.iter().map(|program| program.name.as_str()).collect();
     let reason = format!("the policy does not name the program `{asked}`");
-    let base = asked.rsplit('/').next().unwrap_or(asked);
+    let base = programs::base_name(asked);
     let suggestion = match named.as_slice() {
         [] => "the policy names no program at all".to_string(),
         named if asked != base && named.contains(&base) => {
@@ -113,7 +113,7 @@ fn not_allowed(exec: &ExecRule, argv: &[String]) -> Finding {
 fn paths(policy: &Policy, case: &Case<'_>, reading: &Reading) -> Vec<Finding> {
     let mut found = Vec::new();
     for used in &reading.paths {
-        let path = match never::argument(case, &used.path) {
+        let path = match case.action.argument(&used.path) {
             Ok(path) => path,
             Err(problem) => {
                 found.push(outside(&used.path, problem));
@@ -272,7 +272,7 @@ fn unasked_effect(
 fn walls(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
     let floor = policy.sandbox.floor;
     let reason = match case.facts.walls.as_ref()? {
-        Ok(walls) if walls.tier >= floor => return None,
+        Ok(walls) if walls.reach(floor) => return None,
         Ok(walls) => {
             let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
             let (tier, gaps) = (walls.tier, gaps.join(", "));
@@ -287,7 +287,7 @@ fn walls(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
 /// What is known of the program says how much it could cost; an unknown one could do anything that
 /// the walls let it.
 pub(super) fn risk(argv: &[String]) -> Risk {
-    let name = argv.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word));
+    let name = argv.first().map_or("", |word| programs::base_name(word));
     let knowledge = programs::known(name);
     match Reading::of(argv, knowledge.as_ref(), true).effect {
         Some(Effect::Reads) => Risk::Low,

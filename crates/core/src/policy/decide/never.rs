@@ -35,7 +35,7 @@ struct CommandLine<'c> {
 
 impl<'c> CommandLine<'c> {
     fn of(argv: &'c [String], facts: &'c Facts) -> Self {
-        let base = |path: &'c str| path.rsplit('/').next().unwrap_or(path);
+        let base = programs::base_name;
         let typed = argv.first().map(|word| base(word));
         let mut names: Vec<&str> = typed.into_iter().collect();
         if let Some(program) = &facts.program {
@@ -63,7 +63,8 @@ fn broken(
         None => None,
     };
     let what = what.or_else(|| forbidden_path(rule, case)).or_else(|| {
-        (rule.paths.is_empty() && rule.argv.is_empty()).then(|| format!("`{}`", case.tool))
+        (rule.tool.is_some() && rule.paths.is_empty() && rule.argv.is_empty())
+            .then(|| format!("`{}`", case.tool))
     })?;
     let reason = format!(
         "{what}: {}",
@@ -95,7 +96,7 @@ fn forbidden_word(rule: &Never, case: &Case<'_>, command: &CommandLine<'_>) -> O
             true => Capability::FsWrite,
             false => Capability::FsRead,
         };
-        let path = argument(case, &used.path).ok()?;
+        let path = case.action.argument(&used.path).ok()?;
         covers(rule, case.facts, &path, Capabilities::of(power)).then(|| format!("`{}`", used.path))
     })
 }
@@ -114,26 +115,11 @@ fn covers(rule: &Never, facts: &Facts, path: &WorkspacePath, power: Capabilities
     if !rule.capabilities.intersects(power) {
         return false;
     }
-    let real = match facts.at(path).map(|fact| &fact.real) {
+    let fact = facts.at(path);
+    let real = match fact.map(|fact| &fact.real) {
         Some(Place::Inside(real)) => Some(real),
         _ => None,
     };
-    rule.covers(path) || real.is_some_and(|real| rule.covers(real))
-}
-
-/// A path argument, seen from the workspace: relative ones start in the command's folder.
-pub(super) fn argument(
-    case: &Case<'_>,
-    word: &str,
-) -> Result<WorkspacePath, crate::path::PathProblem> {
-    let cwd = match case.action {
-        Action::Run { cwd, .. } => cwd.inside(),
-        _ => None,
-    };
-    match cwd {
-        Some(cwd) if !cwd.is_root() && !word.starts_with(['/', '~', '$']) => {
-            WorkspacePath::parse(&format!("{cwd}/{word}"))
-        }
-        _ => WorkspacePath::parse(word),
-    }
+    let alias = fact.and_then(|fact| fact.alias.as_ref());
+    [Some(path), real, alias].into_iter().flatten().any(|name| rule.covers(name))
 }

@@ -39,9 +39,9 @@ pub(super) fn rules(context: &mut Context<'_>, node: &Node) -> Vec<Never> {
 
 fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
     let section = context.reader.section(node, "a `never` rule", NEVER)?;
-    let id = context.reader.need(&section, "id", "a `never` rule")?;
-    let source = context.source(id);
-    let id = context.id(id)?;
+    let id = context.reader.need(&section, "id", "a `never` rule");
+    let source = context.source(id.unwrap_or(node));
+    let id = id.and_then(|node| context.id(node));
     let capabilities = match section.get("capabilities") {
         Some(node) => capabilities(context, node),
         None => Capability::ALL.into_iter().collect(),
@@ -57,7 +57,7 @@ fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
     let because = section.get("because").and_then(|node| context.reader.text(node));
     let suggest = section.get("suggest").and_then(|node| context.reader.text(node));
     Some(Never {
-        id,
+        id: id?,
         source,
         capabilities,
         paths,

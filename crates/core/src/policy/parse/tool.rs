@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::code::Code;
 use crate::decision::Verdict;
@@ -55,7 +55,7 @@ pub(super) fn rule(
         because: text(context, &section, "because"),
         suggest: text(context, &section, "suggest"),
         quota: section.get("quota").map(|node| quota(context, signature, node)).unwrap_or_default(),
-        timeout_ms: timeout(context, &section),
+        timeout_ms: timeout(context, signature, &section),
         constraint: match signature.shape {
             Shape::Files => Constraint::Files(files::rule(context, signature, &section)),
             Shape::Fetch => Constraint::Fetch(fetch::rule(context, &section)),
@@ -80,9 +80,13 @@ pub(super) fn text(context: &mut Context<'_>, section: &Section<'_>, name: &str)
     section.get(name).and_then(|node| context.reader.text(node)).map(ToString::to_string)
 }
 
-fn timeout(context: &mut Context<'_>, section: &Section<'_>) -> u64 {
-    // Every shape's `limits` has this key, and checks its other keys itself.
-    let node = section.get("limits").and_then(|node| node.get("timeout"));
+fn timeout(context: &mut Context<'_>, signature: &Signature, section: &Section<'_>) -> u64 {
+    // Every shape's `limits` has this key, and checks its other keys itself. Commands have bounds
+    // of their own.
+    let node = match signature.shape {
+        Shape::Exec => None,
+        _ => section.get("limits").and_then(|node| node.get("timeout")),
+    };
     let timeout = node.and_then(|node| bounded_time(context, node));
     millis(timeout.unwrap_or(limits::TIMEOUT))
 }
@@ -200,33 +204,13 @@ fn call(context: &mut Context<'_>, signature: &'static Signature, node: &Node) -
             serde_json::json!({ "argv": words })
         }
         (Shape::Exec, None) if matches!(node.value, yaml::Value::List(_)) => {
-            serde_json::json!({ "argv": plain(node) })
+            serde_json::json!({ "argv": node.to_json() })
         }
-        _ => plain(node),
+        _ => node.to_json(),
     };
     if let Err(error) = signature.check(&args) {
         context.error(Code::PolicyExample, node, error.message);
         return None;
     }
     Some(args)
-}
-
-/// A tree as JSON: whole numbers and truth values become what they are, everything else is text.
-pub(crate) fn plain(node: &Node) -> Value {
-    match &node.value {
-        yaml::Value::Scalar(scalar) => match (scalar.truth(), scalar.number()) {
-            _ if scalar.is_null() => Value::Null,
-            (Some(truth), _) => truth.into(),
-            (_, Some(number)) => number.into(),
-            _ => scalar.text.as_str().into(),
-        },
-        yaml::Value::List(items) => items.iter().map(plain).collect(),
-        yaml::Value::Map(entries) => {
-            let map: Map<String, Value> = entries
-                .iter()
-                .map(|(key, value)| (key.text().unwrap_or("").to_string(), plain(value)))
-                .collect();
-            Value::Object(map)
-        }
-    }
 }

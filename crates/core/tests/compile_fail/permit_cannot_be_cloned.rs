@@ -1,0 +1,7 @@
+use capsule_core::evidence::Permit;
+
+fn twice(permit: Permit<'_>) -> (Permit<'_>, Permit<'_>) {
+    (permit.clone(), permit)
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use capsule_core::evidence::{self, Cleared};
+use capsule_core::journal::Journal;
+use capsule_core::redact::Redactor;
+
+fn keep<J: Journal>(cleared: Cleared, redactor: &Redactor, journal: &mut J) {
+    let mut kept = None;
+    let _ = evidence::run(cleared, redactor, journal, |permit, prepared| {
+        kept = Some(permit);
+        drop(prepared);
+        todo!()
+    });
+    drop(kept);
+}
+
+fn main() {}

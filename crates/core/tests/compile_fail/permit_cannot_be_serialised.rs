@@ -1,0 +1,7 @@
+use capsule_core::evidence::Permit;
+
+fn send(permit: Permit<'_>) -> String {
+    serde_json::to_string(&permit).unwrap()
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use capsule_core::evidence::{Cleared, Preflight};
+
+fn unjudged(preflight: Preflight) -> Cleared {
+    preflight.clear()
+}
+
+fn main() {}
