@@ -1,1 +1,61 @@
+//! `sandbox` confines: it runs one command behind walls, and says which walls held.
+//!
+//! The deciding process holds an [`Executor`], a small process of its own per run, and sends it
+//! plain orders over a socket. The executor makes the namespaces and the view of the run once, and
+//! for each call a first process, which builds the rest, raises Landlock and seccomp, and starts the
+//! program. Nothing here decides anything, and there is no way to run a program without the walls:
+//! if one cannot be built, the command is not run.
+//!
+//! Read in this order: [`Executor`], then `protocol` (what is said over the socket), `executor` (who
+//! listens), `backend::namespaces` (the walls, from the outside in), `seccomp` (the table of system
+//! calls), and `kernel` (all unsafe code).
 
+mod error;
+mod launch;
+
+#[cfg(target_os = "linux")]
+mod backend;
+#[cfg(target_os = "linux")]
+pub mod doctor;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod executor;
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod protocol;
+#[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod supervise;
+
+pub use error::SandboxError;
+pub use launch::{Captured, Exit, How, Launch, Mask, Program, Stream, View, Watch};
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Executor, executor_main};
+
+#[cfg(target_os = "linux")]
+pub use backend::namespaces::system::{Shown, is_system_path, shown_of_the_host};
+#[cfg(target_os = "linux")]
+pub use seccomp::{SystemCall, Verdict, system_calls};
+#[cfg(target_os = "linux")]
+pub use supervise::Executor;
+
+/// The hidden first argument: a program that finds it must call [`executor_main`] before anything
+/// else, and end with what that returns.
+pub const EXECUTOR_ARGUMENT: &str = "__capsule-executor";
+
+/// The whole life of an executor.
+#[cfg(target_os = "linux")]
+#[must_use]
+pub fn executor_main() -> std::process::ExitCode {
+    let mut words = std::env::args_os().skip(2);
+    match words.next() {
+        Some(word) if word == doctor::PROBE => doctor::probe(words),
+        _ => executor::serve(),
+    }
+}

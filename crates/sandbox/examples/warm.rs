@@ -1,0 +1,109 @@
+//! How much the walls cost: warm calls of `/bin/true` beside a bare spawn of it, in turns in one run
+//! so that a noisy machine disturbs both alike. Prints medians and their ratio.
+//!
+//! Run with `cargo run --release -p capsule-sandbox --example warm`.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench")]
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use capsule_core::confinement::ProcessLimits;
+use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, Launch, Program, Stream, View, Watch};
+
+const ROUNDS: usize = 1_000;
+const COLD_ROUNDS: usize = 50;
+
+struct Nobody;
+
+impl Watch for Nobody {
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(EXECUTOR_ARGUMENT) {
+        return capsule_sandbox::executor_main();
+    }
+    let program = std::fs::canonicalize("/bin/true").unwrap();
+    let facts = std::fs::metadata(&program).unwrap();
+    let folder = std::env::temp_dir().join(format!("capsule-warm-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let launch = Launch {
+        program: Program { path: program.clone(), device: facts.dev(), inode: facts.ino() },
+        argv: vec!["true".into()],
+        environment: vec![("PATH".into(), "/usr/bin".into())],
+        cwd: "".into(),
+        stdin: Vec::new(),
+        limits: ProcessLimits::default(),
+        masks: Vec::new(),
+    };
+    let enter = |executor: &mut Executor| {
+        let workspace = File::open(&folder).unwrap().into();
+        executor.enter(View { workspace, masks: Vec::new(), programs: Vec::new() }).unwrap();
+    };
+
+    let mut executor = Executor::start().unwrap();
+    enter(&mut executor);
+    let (mut bare, mut warm) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        bare.push(time(|| spawn(&program)));
+        warm.push(time(|| drop(executor.run(launch.clone(), &mut Nobody).unwrap())));
+    }
+    let mut alone = Vec::new();
+    for _ in 0..ROUNDS {
+        alone.push(time(|| drop(executor.run(launch.clone(), &mut Nobody).unwrap())));
+    }
+    drop(executor);
+    let mut cold: [Vec<Duration>; 5] = Default::default();
+    for _ in 0..COLD_ROUNDS {
+        let mut started = None;
+        cold[0].push(time(|| started = Some(Executor::start().unwrap())));
+        let mut executor = started.unwrap();
+        cold[1].push(time(|| drop(executor.walls().unwrap().clone())));
+        cold[2].push(time(|| enter(&mut executor)));
+        cold[3].push(time(|| drop(executor.run(launch.clone(), &mut Nobody).unwrap())));
+        cold[4].push(time(|| drop(executor)));
+    }
+    std::fs::remove_dir(&folder).unwrap();
+    let bare = median(bare);
+    let row = |name: &str, time: Duration| {
+        println!("{name:<32} {time:>9.1?}   {:.2} x", ratio(time, bare));
+    };
+    row("bare spawn", bare);
+    row("warm call, in turns with it", median(warm));
+    row("warm call, one after another", median(alone));
+    for (name, times) in
+        ["cold: start", "cold: until its word", "cold: enter", "cold: first call", "end"]
+            .iter()
+            .zip(cold)
+    {
+        row(name, median(times));
+    }
+    ExitCode::SUCCESS
+}
+
+fn spawn(program: &std::path::Path) {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(command.status().unwrap().success());
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn ratio(one: Duration, other: Duration) -> f64 {
+    one.as_secs_f64() / other.as_secs_f64()
+}

@@ -1,0 +1,242 @@
+//! The first process of a call.
+//!
+//! It finishes the view (its own `/proc` and `/tmp`), raises the last walls around itself, waits for
+//! its order, starts the program, and then only waits: it takes in the orphans, and when the program ends
+//! it kills whatever is left, says how it went, and ends. Should it be killed itself, the kernel
+//! kills all the others. There always is such a process, because a program that were the first
+//! itself would ignore signals that it does not handle.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use capsule_core::path::WORKSPACE_MOUNT;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, open, openat2, statat};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use rustix::process::{
+    Pid, Resource, Rlimit, WaitOptions, fchdir, getrlimit, setrlimit, umask, wait,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, remove_capability_from_bounding_set,
+    set_capabilities,
+};
+
+use super::View;
+use super::probe::{KEPT, PID_MAX};
+use super::root;
+use crate::kernel;
+use crate::landlock::{self, Reach};
+use crate::protocol::{At as _, End, Failed, Refusal, Request, Run, Step, encode_verdict, socket};
+
+/// How many files `/tmp` may hold: names take memory too.
+const TMP_FILES: u64 = 200_000;
+/// Processes that count for an ordinary user besides the command's: the executor, this one, and the
+/// one that stands by for the next call.
+const OWN_PROCESSES: u64 = 3;
+
+/// Lives the whole life of the first process. `line` is the executor's end of its line to this
+/// process, `own_end` the other.
+pub(super) fn live(view: &View, line: &OwnedFd, own_end: &OwnedFd, tmp_bytes: u64) -> ! {
+    let _never_back = kernel::LeaveOnDrop;
+    let verdict = set_up(view, line, own_end, tmp_bytes).and_then(|()| obey(own_end));
+    end_all_others();
+    // If nobody listens any more, nobody needs to know.
+    let _ = socket::send(own_end.as_fd(), &encode_verdict(verdict), &[]);
+    kernel::leave(0)
+}
+
+/// Builds and raises everything that does not depend on the order, outermost wall first.
+fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, tmp_bytes: u64) -> Result<(), Refusal> {
+    hold_the_line(line, own_end).at(Step::Lifeline)?;
+    view.cgroups.join().at(Step::Cgroup)?;
+    // The path of the control group would name the user's session.
+    kernel::unshare(UnshareFlags::NEWCGROUP).at(Step::Cgroup)?;
+    if view.pid_max {
+        // This still is the host's `/proc`, but the number is the one of our own namespace.
+        write_to("/proc/sys/kernel/pid_max", &PID_MAX.to_string()).at(Step::Limits)?;
+    }
+    mount_proc().at(Step::Proc)?;
+    mount_tmp(tmp_bytes).at(Step::Tmp)?;
+    raise_landlock(view).at(Step::Landlock)?;
+    umask(Mode::from_raw_mode(0o022));
+    drop_capabilities().at(Step::Capabilities)?;
+    kernel::attach_filter(&view.filter).at(Step::Filter)?;
+    // In the place of the executor's own socket, which it stands on.
+    dup2_stdin(&view.nothing).at(Step::Streams)?;
+    close_all_but(own_end).at(Step::Descriptors)?;
+    Ok(())
+}
+
+/// Waits for the order and carries it out, behind walls that already stand.
+fn obey(own_end: &OwnedFd) -> Result<End, Refusal> {
+    let message = match socket::receive(own_end.as_fd()).at(Step::Order)? {
+        Some(message) => message,
+        None => return Err(Failed { step: Step::Order, errno: Errno::CANCELED }.into()),
+    };
+    let Ok(Request::Run(run)) = Request::decode(&message.bytes) else {
+        return Err(Failed { step: Step::Order, errno: Errno::BADMSG }.into());
+    };
+    check_program(&run)?;
+    go_to_folder(&run).at(Step::Folder)?;
+    set_limits(&run).at(Step::Limits)?;
+    let program = start(&run, message.descriptors)?;
+    wait_for_program(program)
+}
+
+/// Makes sure that this process ends with the executor, also if that ended just now.
+fn hold_the_line(line: &OwnedFd, own_end: &OwnedFd) -> Result<(), Errno> {
+    close_range(line.as_raw_fd().unsigned_abs(), line.as_raw_fd().unsigned_abs())?;
+    kernel::die_with_parent()?;
+    // Whoever ends closes its descriptors first and then signals its children. So either the line
+    // is still open, and the signal is yet to come, or it is closed.
+    let mut end = [PollFd::new(own_end, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    if poll(&mut end, Some(&now))? > 0 { Err(Errno::CANCELED) } else { Ok(()) }
+}
+
+/// A `/proc` that shows this call's processes and nothing else: no settings of the kernel, no
+/// command line of the machine, no keys, no memory.
+fn mount_proc() -> Result<(), Errno> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount(c"proc", c"/proc", c"proc", flags, c"subset=pid")
+}
+
+fn mount_tmp(bytes: u64) -> Result<(), Errno> {
+    // A size of 0 would mean no bound at all.
+    let size = bytes.max(1);
+    let settings = format!("mode=1777,size={size},nr_inodes={TMP_FILES}");
+    let settings = CString::new(settings).map_err(|_| Errno::INVAL)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount(c"tmp", c"/tmp", c"tmpfs", flags, settings.as_c_str())
+}
+
+/// The program must be the very file that was decided on.
+fn check_program(run: &Run) -> Result<(), Refusal> {
+    match statat(CWD, root::path(&run.program.path), AtFlags::empty()) {
+        Ok(found) if (found.st_dev, found.st_ino) == (run.program.device, run.program.inode) => {
+            Ok(())
+        }
+        Ok(_) => Err(Refusal::ProgramChanged),
+        Err(_) => Err(Refusal::ProgramMissing),
+    }
+}
+
+/// Goes to the working folder. It is opened here and not by the executor: a descriptor of the
+/// executor's belongs to its mounts, and going up from there would lead past those of this call.
+fn go_to_folder(run: &Run) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let workspace = open(WORKSPACE_MOUNT, flags, Mode::empty())?;
+    if run.folder.is_empty() {
+        return fchdir(workspace);
+    }
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    fchdir(openat2(workspace, root::path(&run.folder), flags, Mode::empty(), beneath)?)
+}
+
+fn raise_landlock(view: &View) -> Result<(), Errno> {
+    let own = |path: &str| open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let (proc, tmp) = (own("/proc")?, own("/tmp")?);
+    let mut rules: Vec<(BorrowedFd<'_>, Reach)> =
+        view.root.reach.iter().map(|(file, reach)| (file.as_fd(), *reach)).collect();
+    rules.push((proc.as_fd(), Reach::Read));
+    rules.push((tmp.as_fd(), Reach::Change));
+    landlock::restrict(view.abi, &rules)
+}
+
+fn set_limits(run: &Run) -> Result<(), Errno> {
+    let limits = &run.limits;
+    // The kernel counts in seconds and signals at the first number; at the second it kills.
+    let cpu = limits.cpu_ms.div_ceil(1_000);
+    let processes = limits.processes.saturating_add(OWN_PROCESSES);
+    for (resource, soft, hard) in [
+        (Resource::Cpu, cpu, cpu.saturating_add(2)),
+        (Resource::Nofile, limits.open_files, limits.open_files),
+        (Resource::Fsize, limits.file_bytes, limits.file_bytes),
+        (Resource::Nproc, processes, processes),
+    ] {
+        // A limit of the user's own that is lower stays.
+        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let limit = Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) };
+        setrlimit(resource, limit)?;
+    }
+    Ok(())
+}
+
+fn drop_capabilities() -> Result<(), Errno> {
+    for capability in KEPT {
+        remove_capability_from_bounding_set(capability)?;
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+/// Starts the program on the streams it was given. They stay its own: this process gives its copies
+/// away, lest a pipe look open that nobody writes to.
+fn start(run: &Run, streams: Vec<OwnedFd>) -> Result<Pid, Refusal> {
+    let [input, output, errors] = <[OwnedFd; 3]>::try_from(streams)
+        .map_err(|_| Failed { step: Step::Streams, errno: Errno::BADF })?;
+    let connected =
+        dup2_stdin(&input).and_then(|()| dup2_stdout(&output)).and_then(|()| dup2_stderr(&errors));
+    connected.at(Step::Streams)?;
+    drop((input, output, errors));
+    let program = text(&run.program.path)?;
+    let arguments: Vec<CString> = run.arguments.iter().map(text).collect::<Result<_, _>>()?;
+    let environment: Vec<CString> = run.environment.iter().map(text).collect::<Result<_, _>>()?;
+    let program =
+        kernel::Program { path: &program, arguments: &arguments, environment: &environment };
+    let started = kernel::start_program(&program).map_err(Refusal::NotExecutable)?;
+    close_range(0, 2).at(Step::Streams)?;
+    Ok(started)
+}
+
+fn text(bytes: &Vec<u8>) -> Result<CString, Failed> {
+    CString::new(bytes.as_slice()).map_err(|_| Failed { step: Step::Order, errno: Errno::INVAL })
+}
+
+/// Takes in every orphan until the program itself has ended.
+fn wait_for_program(program: Pid) -> Result<End, Refusal> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((ended, status))) if ended == program => {
+                return Ok(End { status: status.as_raw(), memory: kernel::memory_of_children() });
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(Failed { step: Step::Silence, errno }.into()),
+        }
+    }
+}
+
+/// Ends every other process of the namespace and takes all of them in, so that nothing of the
+/// command runs any more when its end is told. The kernel would do the same when this process ends,
+/// but only after taking down the mounts, which nobody needs to wait for.
+fn end_all_others() {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => {
+                // Some are left. Whoever is killed makes no more children, so this ends.
+                kernel::kill_everyone_else();
+                let _ = wait(WaitOptions::empty());
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+fn write_to(path: &str, text: &str) -> Result<(), Errno> {
+    let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(file, text.as_bytes()).map(|_| ())
+}
+
+fn close_range(first: u32, last: u32) -> Result<(), Errno> {
+    kernel::close_range(first..=last)
+}
+
+/// Closes all but the streams and one more, which closes itself when a program takes over.
+fn close_all_but(kept: &OwnedFd) -> Result<(), Errno> {
+    let kept = kept.as_raw_fd().unsigned_abs();
+    close_range(3, kept.saturating_sub(1))?;
+    close_range(kept.saturating_add(1), u32::MAX)
+}

@@ -1,0 +1,21 @@
+//! Walls out of namespaces: users, mounts, network and host name once a run; processes, mounts and
+//! queues once a call. Landlock and seccomp stand behind them.
+//!
+//! In order: [`probe`] makes what belongs to the run and an empty root with the system's folders in
+//! it ([`root`]); [`Ground::enter`] puts the workspace into it and goes there ([`view`]);
+//! [`View::spawn`] makes the first process of a call, which builds the rest and starts the program
+//! ([`first`]).
+
+mod first;
+mod isolate;
+mod masks;
+pub(crate) mod mountinfo;
+mod probe;
+mod root;
+mod spawn;
+pub(crate) mod system;
+mod view;
+
+pub(crate) use probe::{Ground, probe};
+pub(crate) use spawn::{First, Streams};
+pub(crate) use view::View;

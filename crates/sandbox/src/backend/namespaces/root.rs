@@ -1,0 +1,348 @@
+//! The empty root of a run, and what every run sees in it.
+//!
+//! The root is a small file system in memory, laid over the host's root: paths of the host still
+//! lead where they did, so folders can be bound from there, while what is made here is named
+//! relative to it. It becomes the only root later ([`super::view`]).
+
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, openat, readlinkat, statat,
+    symlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount,
+    open_tree,
+};
+
+use super::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS, LINKS, Shown};
+use crate::kernel::set_mount_attributes;
+use crate::landlock::Reach;
+use crate::protocol::{At as _, Failed, Step};
+
+/// Where the workspace stands, relative to the root.
+pub(super) const WORKSPACE: &str = "workspace";
+/// The size of the root's file system: it holds names, and copies of a few small files.
+const ROOT_BYTES: &str = "16m";
+/// Larger files of the configuration are bound instead of copied.
+const COPIED_BYTES: usize = 40_000;
+
+/// What a bound folder never has: writing, privileges of files, devices.
+pub(super) const SEALED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
+    .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV);
+
+/// The root of a run while it is being built.
+pub(super) struct Root {
+    /// The root itself; everything is made relative to it.
+    pub(super) tree: OwnedFd,
+    /// An empty file and an empty folder, nobody's to read, to lay over what is hidden.
+    pub(super) cover: Cover,
+    /// What Landlock will allow, by folder.
+    pub(super) reach: Vec<(OwnedFd, Reach)>,
+}
+
+/// What is laid over hidden paths.
+pub(super) struct Cover {
+    /// Nobody's to read.
+    pub(super) file: OwnedFd,
+    /// Nobody's to list.
+    pub(super) folder: OwnedFd,
+    /// Everybody's to list, with nothing in it.
+    nothing: OwnedFd,
+}
+
+impl Root {
+    /// Builds it. `sees_proc` says whether the run's `/proc` may be written to by the first process
+    /// of a call (to bound its processes); nobody else ever sees it.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub(super) fn build(proc_is_writable: bool) -> Result<Self, Failed> {
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+            .at(Step::PrivateMounts)?;
+        let tree = empty_root().at(Step::Root)?;
+        let cover = Cover::lay(tree.as_fd()).at(Step::Root)?;
+        let mut root = Self { tree, cover, reach: Vec::new() };
+        root.allow(".", Reach::List).at(Step::Root)?;
+        for folder in FOLDERS {
+            root.show_folder(folder).at(Step::SystemFolder)?;
+        }
+        for folder in COVERED {
+            root.cover_folder(folder).at(Step::SystemFolder)?;
+        }
+        let names = names_in("/etc");
+        for entry in CONFIGURATION {
+            root.show_configuration(entry, &names).at(Step::Configuration)?;
+        }
+        root.allow("etc", Reach::Read).at(Step::Configuration)?;
+        for device in DEVICES {
+            root.show_device(device).at(Step::Device)?;
+        }
+        root.allow("dev", Reach::Devices).at(Step::Device)?;
+        for (link, target) in LINKS {
+            root.make_link(Path::new(link), target).at(Step::Device)?;
+        }
+        for folder in ["tmp", WORKSPACE] {
+            root.make_folder(Path::new(folder)).at(Step::Root)?;
+        }
+        root.show_proc(proc_is_writable).at(Step::Proc)?;
+        Ok(root)
+    }
+
+    /// Lets commands reach a path of the root.
+    pub(super) fn allow(&mut self, path: impl AsRef<Path>, reach: Reach) -> Result<(), Errno> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let file = openat(&self.tree, path.as_ref(), flags, Mode::empty())?;
+        self.reach.push((file, reach));
+        Ok(())
+    }
+
+    /// Shows a folder of the host at its own path, or makes the link that it is.
+    fn show_folder(&mut self, shown: &Shown) -> Result<(), Errno> {
+        let name = relative(shown.path);
+        let Some(found) = look(shown.path)? else { return Ok(()) };
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Symlink => self.copy_link(shown.path),
+            FileType::Directory => {
+                self.make_folder(Path::new(name))?;
+                self.bind(Path::new(shown.path), Path::new(name), SEALED)?;
+                self.allow(name, Reach::Read)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Covers a folder within a shown one, if it is there.
+    fn cover_folder(&self, shown: &Shown) -> Result<(), Errno> {
+        let name = relative(shown.path);
+        match openat(
+            &self.tree,
+            name,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        ) {
+            Ok(folder) => self.cover.empty(folder.as_fd()),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn show_configuration(&self, shown: &Shown, names: &[String]) -> Result<(), Errno> {
+        let Some(start) = shown.path.strip_suffix('*') else {
+            return self.show_entry(shown.path);
+        };
+        let matching = names.iter().filter(|path| path.starts_with(start));
+        matching.map(String::as_str).try_for_each(|path| self.show_entry(path))
+    }
+
+    /// Shows one entry of the configuration: links as links, small files as copies (each bind would
+    /// cost every call a little), folders and large files bound. What is absent, or not ours to
+    /// read, is left out.
+    fn show_entry(&self, path: &str) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let source = match open(path, flags, Mode::empty()) {
+            Ok(source) => source,
+            Err(Errno::LOOP) => return self.copy_link(path),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let facts = fstat(&source)?;
+        let name = Path::new(relative(path));
+        let length = usize::try_from(facts.st_size).unwrap_or(usize::MAX);
+        match FileType::from_raw_mode(facts.st_mode) {
+            FileType::RegularFile if length <= COPIED_BYTES => {
+                let mut bytes = vec![0; COPIED_BYTES];
+                let got = rustix::io::read(&source, bytes.as_mut_slice())?;
+                let file = self.make_file(name, Mode::from_raw_mode(0o444))?;
+                write_all(file.as_fd(), bytes.get(..got).unwrap_or_default())
+            }
+            FileType::RegularFile => {
+                self.make_file(name, Mode::from_raw_mode(0o444))?;
+                self.bind(Path::new(path), name, SEALED)
+            }
+            FileType::Directory => {
+                self.make_folder(name)?;
+                self.bind(Path::new(path), name, SEALED)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Devices keep working on a read-only mount, but their permissions cannot be changed there:
+    /// to root without capabilities the host's `/dev/null` would otherwise still belong.
+    fn show_device(&self, shown: &Shown) -> Result<(), Errno> {
+        let name = Path::new(relative(shown.path));
+        self.make_file(name, Mode::from_raw_mode(0o444))?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+            | MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        self.bind(Path::new(shown.path), name, attributes)
+    }
+
+    /// Puts the host's `/proc` where each call mounts its own. The kernel lets a `/proc` be mounted
+    /// only where one can already be seen; no call sees this one, because its own lies over it.
+    fn show_proc(&self, writable: bool) -> Result<(), Errno> {
+        let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        if !writable {
+            attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+        }
+        self.bind(Path::new("/proc"), Path::new("proc"), attributes)
+    }
+
+    /// Binds a path of the host, with all that is mounted beneath it: the kernel does not let
+    /// anything be uncovered.
+    fn bind(&self, source: &Path, target: &Path, attributes: MountAttrFlags) -> Result<(), Errno> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE;
+        let copy = open_tree(CWD, source, flags)?;
+        self.attach(copy.as_fd(), target, attributes)
+    }
+
+    /// Attaches a copied mount at a path of the root.
+    pub(super) fn attach(
+        &self,
+        copy: BorrowedFd<'_>,
+        target: &Path,
+        attributes: MountAttrFlags,
+    ) -> Result<(), Errno> {
+        set_mount_attributes(copy, true, attributes)?;
+        move_mount(copy, "", &self.tree, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    }
+
+    /// Makes the link that the host has at a path.
+    fn copy_link(&self, path: &str) -> Result<(), Errno> {
+        let target = readlinkat(CWD, path, Vec::new())?;
+        self.make_link(Path::new(relative(path)), &target)
+    }
+
+    fn make_link(&self, path: &Path, target: &CStr) -> Result<(), Errno> {
+        self.with_parents(path, || symlinkat(target, &self.tree, path))
+    }
+
+    /// Makes an empty file, and the folders above it.
+    pub(super) fn make_file(&self, path: &Path, mode: Mode) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        self.with_parents(path, || openat(&self.tree, path, flags, mode))
+    }
+
+    /// Makes a folder and those above it; that it is already there is fine.
+    pub(super) fn make_folder(&self, path: &Path) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(0o755);
+        match self.with_parents(path, || mkdirat(&self.tree, path, mode)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes something, and if that fails for want of a folder, the folder first.
+    fn with_parents<T>(
+        &self,
+        path: &Path,
+        make: impl Fn() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        if path.components().any(|component| !matches!(component, Component::Normal(_))) {
+            return Err(Errno::INVAL);
+        }
+        match (make(), path.parent()) {
+            (Err(Errno::NOENT), Some(parent)) if !parent.as_os_str().is_empty() => {
+                self.make_folder(parent)?;
+                make()
+            }
+            (made, _) => made,
+        }
+    }
+}
+
+impl Cover {
+    /// Makes the cover beneath the place where `/proc` will lie, so that nobody sees it.
+    fn lay(tree: BorrowedFd<'_>) -> Result<Self, Errno> {
+        mkdirat(tree, "proc", Mode::from_raw_mode(0o555))?;
+        mkdirat(tree, "proc/folder", Mode::empty())?;
+        mkdirat(tree, "proc/nothing", Mode::from_raw_mode(0o555))?;
+        let make = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        openat(tree, "proc/file", make, Mode::empty())?;
+        let open = |path: &str| openat(tree, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        Ok(Self {
+            file: open("proc/file")?,
+            folder: open("proc/folder")?,
+            nothing: open("proc/nothing")?,
+        })
+    }
+
+    /// Hides a file or folder, so that reading it is an error.
+    pub(super) fn hide(&self, target: BorrowedFd<'_>, folder: bool) -> Result<(), Errno> {
+        spread(if folder { &self.folder } else { &self.file }, target)
+    }
+
+    /// Makes a folder look empty.
+    fn empty(&self, target: BorrowedFd<'_>) -> Result<(), Errno> {
+        spread(&self.nothing, target)
+    }
+}
+
+/// Lays a copy of one place over another.
+fn spread(source: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = open_tree(source, "", flags)?;
+    set_mount_attributes(copy.as_fd(), false, SEALED | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&copy, "", target, "", flags)
+}
+
+/// A file system in memory, laid over the root.
+fn empty_root() -> Result<OwnedFd, Errno> {
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in [("source", "capsule"), ("size", ROOT_BYTES), ("mode", "0755")] {
+        fsconfig_set_string(context.as_fd(), key, value)?;
+    }
+    fsconfig_create(context.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let tree = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    move_mount(&tree, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    Ok(tree)
+}
+
+/// The facts of a path of the host itself, links not followed; none if it is not there.
+fn look(path: &str) -> Result<Option<Stat>, Errno> {
+    match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The paths of what lies in a folder of the host.
+fn names_in(folder: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.map(|name| format!("{folder}/{name}")).collect()
+}
+
+/// The path without its leading slash.
+fn relative(path: &str) -> &str {
+    path.trim_start_matches('/')
+}
+
+fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        let written = rustix::io::write(file, bytes)?;
+        bytes = bytes.get(written..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// A path as the bytes that came over the socket.
+pub(super) fn path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}

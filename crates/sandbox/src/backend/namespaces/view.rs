@@ -1,0 +1,137 @@
+//! The view of a run: the root of [`super::root`] with the workspace in it, and nothing behind it.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use capsule_core::path::WORKSPACE_MOUNT;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, open, openat};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, UnmountFlags, open_tree, unmount};
+use rustix::process::{chdir, fchdir, pivot_root};
+
+use super::masks;
+use super::probe::Ground;
+use super::root::{self, Root, SEALED, WORKSPACE};
+use super::spawn::Standby;
+use crate::executor::cgroup::Cgroups;
+use crate::kernel::set_mount_attributes;
+use crate::landlock::Reach;
+use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Step};
+use crate::seccomp::Filter;
+
+/// Where nothing can be shown, because each call puts its own there or the workspace stands there.
+const TAKEN: [&str; 4] = ["/proc", "/tmp", "/dev", WORKSPACE_MOUNT];
+
+/// What a run sees, and what each call of it needs.
+pub(crate) struct View {
+    /// The first process of the next call. Stands before the groups, which must be empty to be
+    /// removed.
+    pub(super) standby: Option<Standby>,
+    pub(super) root: Root,
+    pub(super) workspace: OwnedFd,
+    pub(super) abi: i32,
+    pub(super) filter: Filter,
+    pub(super) pid_max: bool,
+    pub(crate) cgroups: Cgroups,
+    /// The standard input of commands that are given none.
+    pub(super) nothing: OwnedFd,
+}
+
+impl Ground {
+    /// Puts the workspace and the programs into the root and makes it the only root there is.
+    ///
+    /// # Errors
+    /// The step that failed. The ground is lost with it, so that no half-built view is ever used.
+    pub(crate) fn enter(self, enter: &Enter) -> Result<View, Refusal> {
+        let Self { mut root, abi, cgroups, pid_max, filter, helper } = self;
+        let with_mounts = attach_workspace(&root, &enter.workspace)?;
+        for (target, place) in &enter.programs {
+            show_program(&mut root, root::path(target), place)?;
+        }
+        root.allow(WORKSPACE, Reach::Read).at(Step::Workspace)?;
+        let workspace =
+            openat(&root.tree, WORKSPACE, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                .at(Step::Workspace)?;
+        make_only_root(&root).at(Step::PivotRoot)?;
+        if with_mounts {
+            masks::hide_mounts(&root.cover, workspace.as_fd())?;
+        }
+        let _ = masks::hide(&root.cover, workspace.as_fd(), &enter.masks)?;
+        let nothing =
+            open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
+        drop(helper);
+        let standby = None;
+        Ok(View { standby, root, workspace, abi, filter, pid_max, cgroups, nothing })
+    }
+}
+
+/// Puts the workspace into the root, read-only. This is the one place that knows how: a staged
+/// workspace is another file system attached here. Tells whether other mounts came along.
+fn attach_workspace(root: &Root, place: &Place) -> Result<bool, Failed> {
+    let folder = open_again(place, Step::WorkspaceMoved)?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    // Alone if possible. If something is mounted in it, the kernel only copies all of it, lest what
+    // lies beneath be uncovered.
+    let (copy, with_mounts) = match open_tree(&folder, "", flags) {
+        Err(Errno::INVAL) => (open_tree(&folder, "", flags | OpenTreeFlags::AT_RECURSIVE), true),
+        alone => (alone, false),
+    };
+    let copy = copy.at(Step::Workspace)?;
+    root.attach(copy.as_fd(), Path::new(WORKSPACE), SEALED).at(Step::Workspace)?;
+    Ok(with_mounts)
+}
+
+/// Shows a program, or a folder of one, from outside the system folders.
+fn show_program(root: &mut Root, target: &Path, place: &Place) -> Result<(), Failed> {
+    if TAKEN.iter().any(|taken| target.starts_with(taken)) {
+        return Err(Failed { step: Step::Program, errno: Errno::EXIST });
+    }
+    let file = open_again(place, Step::ProgramMoved)?;
+    let relative = target.strip_prefix("/").unwrap_or(target);
+    let folder = fstat(&file).at(Step::Program)?.st_mode;
+    let folder = FileType::from_raw_mode(folder) == FileType::Directory;
+    let reach = if folder { Reach::Read } else { Reach::ReadFile };
+    let made = if folder {
+        root.make_folder(relative)
+    } else {
+        root.make_file(relative, Mode::from_raw_mode(0o555)).map(drop)
+    };
+    made.at(Step::Program)?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let copy = open_tree(&file, "", flags).at(Step::Program)?;
+    root.attach(copy.as_fd(), relative, SEALED).at(Step::Program)?;
+    root.allow(relative, reach).at(Step::Program)
+}
+
+/// Opens a place of the host by its path, in the namespace where it will be bound, and makes sure
+/// that it is still what the deciding process holds open.
+fn open_again(place: &Place, step: Step) -> Result<OwnedFd, Failed> {
+    let file = openat(
+        CWD,
+        root::path(&place.path),
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .at(step)?;
+    let found = fstat(&file).at(step)?;
+    if (found.st_dev, found.st_ino) == (place.device, place.inode) {
+        Ok(file)
+    } else {
+        Err(Failed { step, errno: Errno::STALE })
+    }
+}
+
+/// Leaves the host's root behind: nothing leads to it any more.
+fn make_only_root(root: &Root) -> Result<(), Errno> {
+    fchdir(&root.tree)?;
+    // The old root is laid over the new one for a moment, and then taken off.
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    chdir("/")?;
+    set_mount_attributes(root.tree.as_fd(), false, SEALED)
+}

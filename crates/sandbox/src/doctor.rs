@@ -1,0 +1,266 @@
+//! Checks the walls by running into them: a check that was never seen to fail proves little, so each
+//! attempt is made for real, and one that must succeed shows that attempts are made at all.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use capsule_core::confinement::{Hold, ProcessLimits};
+use rustix::process::{Pid, test_kill_process};
+use rustix::thread::UnshareFlags;
+
+use crate::{
+    EXECUTOR_ARGUMENT, Executor, Exit, How, Launch, Mask, Program, SandboxError, Stream, View,
+    Watch, kernel,
+};
+
+/// The second hidden argument: what follows is attempted from inside.
+pub(crate) const PROBE: &str = "probe";
+/// Where this program appears inside, to make the attempts.
+const ATTEMPTER: &str = "/capsule-doctor";
+/// What must not come out.
+const SECRET: &str = "this must stay a secret";
+/// What an attempt ends with when it succeeded; anything else means that it was stopped.
+const SUCCEEDED: u8 = 42;
+/// How long an attempt may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the command may take that is to be ended.
+const BRIEFLY: Duration = Duration::from_millis(300);
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What was checked.
+    pub name: &'static str,
+    /// Whether all is well.
+    pub passed: bool,
+    /// What happened.
+    pub detail: String,
+}
+
+/// Runs into every wall, through a sandbox of its own in a fresh folder.
+#[must_use]
+pub fn self_test() -> Vec<Finding> {
+    match Trial::set_up() {
+        Ok(mut trial) => trial.run(),
+        Err(detail) => vec![Finding { name: "the sandbox can be set up", passed: false, detail }],
+    }
+}
+
+/// A sandbox with bait in and around it.
+struct Trial {
+    executor: Executor,
+    walls: String,
+    bait: Bait,
+}
+
+/// What lies in and around the sandbox. Removed when dropped.
+struct Bait {
+    folder: PathBuf,
+    listener: TcpListener,
+    _socket: UnixListener,
+}
+
+impl Trial {
+    fn set_up() -> Result<Self, String> {
+        let bait = Bait::lay().map_err(|error| format!("no bait could be laid: {error}"))?;
+        let mut executor = Executor::start().map_err(|error| error.to_string())?;
+        let walls = executor.walls().map_err(|error| error.to_string())?;
+        let gaps: Vec<String> = walls
+            .gaps()
+            .map(|gap| format!("{}: {:?}, {}", gap.layer.name(), gap.hold, gap.detail))
+            .collect();
+        let held = walls.layers.iter().filter(|layer| layer.hold == Hold::Held).count();
+        let walls = if gaps.is_empty() { format!("{held} layers held") } else { gaps.join("; ") };
+        let own = File::open("/proc/self/exe").map_err(|error| error.to_string())?;
+        let workspace = File::open(bait.workspace()).map_err(|error| error.to_string())?;
+        let view = View {
+            workspace: workspace.into(),
+            masks: vec![Mask { path: "masked".into() }],
+            programs: vec![(PathBuf::from(ATTEMPTER), own.into())],
+        };
+        executor.enter(view).map_err(|error| error.to_string())?;
+        Ok(Self { executor, walls, bait })
+    }
+
+    fn run(&mut self) -> Vec<Finding> {
+        let walls = Finding { name: "walls", passed: true, detail: self.walls.clone() };
+        let outside = self.bait.folder.join("outside");
+        let port = self.bait.listener.local_addr().map_or(0, |address| address.port());
+        let parent = std::process::id();
+        let executor = self.executor.id();
+        vec![
+            walls,
+            self.reads("a file of the workspace is read", "/workspace/open", true),
+            self.reads("a file outside is not read", &outside.to_string_lossy(), false),
+            self.reads("a hidden file is not read", "/workspace/masked", false),
+            self.reads("the host's accounts are not read", "/etc/passwd", false),
+            self.stops("the workspace is not written", &["write", "/workspace/new"]),
+            self.stops("the host's network is not reached", &["tcp", &port.to_string()]),
+            self.stops("a socket in the workspace is not reached", &["local", "/workspace/socket"]),
+            self.stops("this process is not signalled", &["signal", &parent.to_string()]),
+            self.stops("the executor is not signalled", &["signal", &executor.to_string()]),
+            self.stops("no namespace is made", &["namespace"]),
+            self.ends_in_time(),
+        ]
+    }
+
+    /// Reads a file with the system's own `cat`.
+    fn reads(&mut self, name: &'static str, path: &str, expected: bool) -> Finding {
+        let exit = self.execute(Path::new("/bin/cat"), &["cat", path], PATIENCE);
+        let (passed, detail) = match exit {
+            Ok(exit) => {
+                let came_out = contains(&exit.stdout.bytes, SECRET);
+                let errors = String::from_utf8_lossy(&exit.stderr.bytes).trim().to_owned();
+                let detail = if came_out { "it was read".to_owned() } else { errors };
+                (came_out == expected, detail)
+            }
+            Err(error) => (false, error),
+        };
+        Finding { name, passed, detail }
+    }
+
+    /// Attempts something that must be stopped.
+    fn stops(&mut self, name: &'static str, attempt: &[&str]) -> Finding {
+        let mut words = vec!["capsule-doctor", EXECUTOR_ARGUMENT, PROBE];
+        words.extend(attempt);
+        let (passed, detail) = match self.execute(Path::new(ATTEMPTER), &words, PATIENCE) {
+            Ok(exit) => {
+                let said = String::from_utf8_lossy(&exit.stdout.bytes).trim().to_owned();
+                match exit.how {
+                    How::Exited(code) if code == i32::from(SUCCEEDED) => {
+                        (false, "it succeeded".to_owned())
+                    }
+                    How::Exited(0) => (true, said),
+                    how => (false, format!("the attempt ended with {how:?}")),
+                }
+            }
+            Err(error) => (false, error),
+        };
+        Finding { name, passed, detail }
+    }
+
+    fn ends_in_time(&mut self) -> Finding {
+        let exit = self.execute(Path::new("/bin/sleep"), &["sleep", "60"], BRIEFLY);
+        let (passed, detail) = match exit {
+            Ok(exit) => {
+                (exit.how == How::TimedOut, format!("{:?} after {} us", exit.how, exit.micros))
+            }
+            Err(error) => (false, error),
+        };
+        Finding { name: "a command that takes too long is ended", passed, detail }
+    }
+
+    fn execute(&mut self, path: &Path, words: &[&str], patience: Duration) -> Result<Exit, String> {
+        // Both appear inside at their own place; the attempter is this very program.
+        let on_host = if path == Path::new(ATTEMPTER) { Path::new("/proc/self/exe") } else { path };
+        let facts =
+            fs::metadata(on_host).map_err(|error| format!("{}: {error}", path.display()))?;
+        let launch = Launch {
+            program: Program { path: path.to_owned(), device: facts.dev(), inode: facts.ino() },
+            argv: words.iter().map(OsString::from).collect(),
+            environment: vec![("LC_ALL".into(), "C".into())],
+            cwd: OsString::new(),
+            stdin: Vec::new(),
+            limits: ProcessLimits {
+                timeout_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+                ..ProcessLimits::default()
+            },
+            masks: Vec::new(),
+        };
+        let exit = self.executor.run(launch, &mut Silent);
+        exit.map_err(|error: SandboxError| error.to_string())
+    }
+}
+
+impl Bait {
+    fn lay() -> std::io::Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("capsule-doctor-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        // Fails if anybody has made it before, so nobody else's files are used or removed.
+        fs::create_dir(&folder)?;
+        let workspace = folder.join("workspace");
+        let made = fs::create_dir(&workspace).and_then(|()| {
+            fs::write(folder.join("outside"), SECRET)?;
+            fs::write(workspace.join("open"), SECRET)?;
+            fs::write(workspace.join("masked"), SECRET)?;
+            let socket = UnixListener::bind(workspace.join("socket"))?;
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            Ok((listener, socket))
+        });
+        match made {
+            Ok((listener, socket)) => Ok(Self { folder, listener, _socket: socket }),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&folder);
+                Err(error)
+            }
+        }
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.folder.join("workspace")
+    }
+}
+
+impl Drop for Bait {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Nobody watches a check.
+struct Silent;
+
+impl Watch for Silent {
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Makes one attempt, inside. Ends with [`SUCCEEDED`] if nothing stopped it, and with 0 and the
+/// reason on its standard output if something did.
+pub(crate) fn probe(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let (Some(what), aim) = (words.next(), words.next().unwrap_or_default()) else {
+        return ExitCode::FAILURE;
+    };
+    match attempt(&what, &aim) {
+        Some(Ok(())) => ExitCode::from(SUCCEEDED),
+        Some(Err(reason)) => {
+            let _ = rustix::io::write(rustix::stdio::stdout(), reason.to_string().as_bytes());
+            ExitCode::SUCCESS
+        }
+        None => ExitCode::FAILURE,
+    }
+}
+
+fn attempt(what: &OsStr, aim: &OsStr) -> Option<std::io::Result<()>> {
+    let number = || aim.to_str().and_then(|aim| aim.parse::<u16>().ok());
+    Some(match what.to_str()? {
+        "write" => File::create(aim).map(drop),
+        "tcp" => {
+            let host = SocketAddr::from((Ipv4Addr::LOCALHOST, number()?));
+            TcpStream::connect_timeout(&host, Duration::from_secs(1)).map(drop)
+        }
+        "local" => UnixStream::connect(aim).map(drop),
+        "signal" => {
+            let process = aim.to_str()?.parse().ok().and_then(Pid::from_raw)?;
+            test_kill_process(process).map_err(std::io::Error::from)
+        }
+        "namespace" => kernel::unshare(UnshareFlags::NEWUSER).map_err(std::io::Error::from),
+        _ => return None,
+    })
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}

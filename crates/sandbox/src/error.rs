@@ -1,0 +1,65 @@
+//! What can go wrong before, around and instead of a command.
+
+use capsule_core::confinement::{Bound, Layer};
+use thiserror::Error;
+
+/// Why a command was not run, or its end is not known.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The machine lacks a wall, so nothing is run on it.
+    #[error("this machine cannot hold the {}: {reason}", .layer.name())]
+    Unavailable {
+        /// The wall.
+        layer: Layer,
+        /// Why not.
+        reason: String,
+    },
+    /// The machine cannot keep a bound, so nothing is run on it.
+    #[error("this machine cannot bound {bound:?}: {reason}")]
+    Unbounded {
+        /// The bound.
+        bound: Bound,
+        /// Why not.
+        reason: String,
+    },
+    /// A step of the set-up failed; the command was not started.
+    #[error("could not {step}: {reason}")]
+    Setup {
+        /// What could not be done.
+        step: &'static str,
+        /// The system's reason.
+        reason: String,
+    },
+    /// The program is not the file that was decided on.
+    #[error("the program was changed after it was decided on")]
+    ProgramChanged,
+    /// The view holds no such program.
+    #[error("there is no such program in the sandbox")]
+    ProgramMissing,
+    /// The program cannot be executed.
+    #[error("the program cannot be executed: {reason}")]
+    NotExecutable {
+        /// The system's reason.
+        reason: String,
+    },
+    /// The launch itself makes no sense; the executor was not asked.
+    #[error("{problem}")]
+    Launch {
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The executor could not be started.
+    #[error("the executor could not be started: {reason}")]
+    Start {
+        /// The system's reason.
+        reason: String,
+    },
+    /// The executor is gone or does not answer; it and all its commands have been ended. What the
+    /// command did until then is not known.
+    #[error("the executor is gone: {reason}")]
+    ExecutorDied {
+        /// How that was noticed.
+        reason: &'static str,
+    },
+}

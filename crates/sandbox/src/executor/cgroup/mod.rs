@@ -1,0 +1,326 @@
+//! Control groups: the kernel's own bounds on the memory and the number of processes of a tree.
+//!
+//! One group (two in the older version, which has a tree per resource) is made per run, beneath our
+//! own or beside it, and its calls run in it one after the other. Where none can be made, weaker
+//! means serve, and the walls say so.
+
+mod find;
+
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use capsule_core::confinement::ProcessLimits;
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, mkdirat, openat, unlinkat};
+use rustix::io::{Errno, pread, pwrite};
+use rustix::process::{Pid, getpid};
+
+use crate::backend::namespaces::mountinfo::{self, Mount};
+use find::{Place, Version};
+
+/// What the names of our groups begin with; the executor's number follows.
+const NAME: &str = "capsule-";
+/// How long the kernel may take to see that the last process of a group is gone.
+const EMPTYING: Duration = Duration::from_secs(2);
+/// The first process of a call counts, too, and the one that stands by for the next call.
+const OWN_PROCESSES: u64 = 2;
+
+/// The groups of a run; none where none can be made.
+#[derive(Default)]
+pub(crate) struct Cgroups {
+    groups: Vec<Group>,
+    bounded: Option<(u64, u64)>,
+    /// What the kernel had counted when the last call ended; it never counts anew by itself.
+    counted: Counted,
+}
+
+/// What the kernel counts over the whole life of a group.
+#[derive(Default, Clone, Copy)]
+struct Counted {
+    kills: u64,
+    peak: u64,
+}
+
+/// One group.
+struct Group {
+    place: Place,
+    parent: OwnedFd,
+    name: String,
+    folder: OwnedFd,
+    /// Where a process of the older version joins.
+    tasks: Option<OwnedFd>,
+    /// What the kernel counts; kept open, because opening takes longer than reading.
+    counts: Option<Counts>,
+}
+
+/// The files in which the kernel counts the memory of a group.
+struct Counts {
+    events: OwnedFd,
+    /// Not in every kernel.
+    peak: Option<OwnedFd>,
+}
+
+/// What was used of the memory.
+#[derive(Default, Clone, Copy)]
+pub(crate) struct Used {
+    /// The most at once, if the kernel counts it.
+    pub(crate) peak: Option<u64>,
+    /// The kernel ended a process because there was no more.
+    pub(crate) ran_out: bool,
+}
+
+impl Cgroups {
+    /// Makes the groups of a run, as far as they can be made, and removes what runs that were
+    /// killed have left behind.
+    pub(crate) fn create(mounts: &[Mount]) -> Self {
+        let name = format!("{NAME}{}", getpid().as_raw_nonzero());
+        let mut groups: Vec<Group> = Vec::new();
+        for place in find::places(mounts) {
+            let new = !groups.iter().any(|group| {
+                place.memory && group.place.memory || place.processes && group.place.processes
+            });
+            if new {
+                sweep(&place.folder);
+                groups.extend(Group::create(place, &name).ok());
+            }
+        }
+        Self { groups, ..Self::default() }
+    }
+
+    /// By what means memory is bounded, if by a group.
+    pub(crate) fn memory_means(&self) -> Option<&'static str> {
+        self.groups.iter().find(|group| group.place.memory).map(Group::means)
+    }
+
+    /// By what means processes are bounded, if by a group.
+    pub(crate) fn processes_means(&self) -> Option<&'static str> {
+        self.groups.iter().find(|group| group.place.processes).map(Group::means)
+    }
+
+    /// Whether a group bounds the number of processes.
+    pub(crate) fn bounds_processes(&self) -> bool {
+        self.processes_means().is_some()
+    }
+
+    /// Sets the bounds of the next call, and forgets what the last one used.
+    ///
+    /// # Errors
+    /// A bound was refused.
+    pub(crate) fn bound(&mut self, limits: &ProcessLimits) -> Result<(), Errno> {
+        let bounds = (limits.memory_bytes, limits.processes.saturating_add(OWN_PROCESSES));
+        for group in &self.groups {
+            if self.bounded != Some(bounds) {
+                group.bound(bounds.0, bounds.1)?;
+            }
+            group.forget();
+        }
+        self.bounded = Some(bounds);
+        Ok(())
+    }
+
+    /// The group that a process is to be born into (version 2).
+    pub(crate) fn born_into(&self) -> Option<BorrowedFd<'_>> {
+        let group = self.groups.iter().find(|group| group.place.version == Version::Two)?;
+        Some(group.folder.as_fd())
+    }
+
+    /// Puts this process into the groups that it was not born into.
+    ///
+    /// # Errors
+    /// A group did not take it.
+    pub(crate) fn join(&self) -> Result<(), Errno> {
+        for tasks in self.groups.iter().filter_map(|group| group.tasks.as_ref()) {
+            // 0 is the writer itself. To move another process, or one with several threads, the
+            // kernel would wait until all processors have been idle once.
+            rustix::io::write(tasks, b"0")?;
+        }
+        Ok(())
+    }
+
+    /// What was used since the bounds were set.
+    ///
+    /// # Errors
+    /// The group cannot be read.
+    pub(crate) fn used(&mut self) -> Result<Used, Errno> {
+        let Some(group) = self.groups.iter().find(|group| group.place.memory) else {
+            return Ok(Used::default());
+        };
+        let counted = group.counted()?;
+        let before = std::mem::replace(&mut self.counted, counted);
+        // A peak that did not rise may be that of an earlier call.
+        let fresh = group.place.version == Version::One || counted.peak > before.peak;
+        Ok(Used { peak: fresh.then_some(counted.peak), ran_out: counted.kills > before.kills })
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        for group in &self.groups {
+            remove_when_empty(group.parent.as_fd(), &group.name);
+        }
+    }
+}
+
+/// Removes the groups of an executor that was killed, from outside.
+pub(crate) fn remove_leftover(executor: Pid) {
+    let name = format!("{NAME}{}", executor.as_raw_nonzero());
+    for place in find::places(&mountinfo::own()) {
+        if let Ok(parent) = open_folder(CWD, &place.folder) {
+            remove_when_empty(parent.as_fd(), &name);
+        }
+    }
+}
+
+impl Group {
+    fn create(place: Place, name: &str) -> Result<Self, Errno> {
+        let parent = open_folder(CWD, &place.folder)?;
+        if place.version == Version::Two {
+            // A process may only be born into a group if it could be moved there.
+            accessat(&parent, "cgroup.procs", Access::WRITE_OK, AtFlags::EACCESS)?;
+        }
+        mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
+        let made = Self::open(place, parent, name);
+        made.map_err(|(parent, error)| {
+            remove_when_empty(parent.as_fd(), name);
+            error
+        })
+    }
+
+    /// Opens a group that was just made. One that does not count is none.
+    fn open(place: Place, parent: OwnedFd, name: &str) -> Result<Self, (OwnedFd, Errno)> {
+        let opened = || {
+            let folder = open_folder(&parent, Path::new(name))?;
+            let tasks = match place.version {
+                Version::One => Some(open_file(&folder, "tasks", OFlags::WRONLY)?),
+                Version::Two => None,
+            };
+            let counts =
+                if place.memory { Some(Counts::open(&folder, place.version)?) } else { None };
+            Ok((folder, tasks, counts))
+        };
+        let (folder, tasks, counts) = match opened() {
+            Ok(opened) => opened,
+            Err(error) => return Err((parent, error)),
+        };
+        let group = Self { place, parent, name: name.to_owned(), folder, tasks, counts };
+        match group.counted() {
+            Ok(_) => Ok(group),
+            Err(error) => Err((group.parent, error)),
+        }
+    }
+
+    fn means(&self) -> &'static str {
+        match self.place.version {
+            Version::One => "cgroup v1",
+            Version::Two => "cgroup v2",
+        }
+    }
+
+    fn bound(&self, memory: u64, processes: u64) -> Result<(), Errno> {
+        let memory = memory.to_string();
+        if self.place.processes {
+            self.write("pids.max", &processes.to_string())?;
+        }
+        match (self.place.memory, self.place.version) {
+            (false, _) => Ok(()),
+            (true, Version::Two) => {
+                self.write("memory.max", &memory)?;
+                // One that runs out ends as a whole: half a tree is of no use.
+                self.write_if_there("memory.oom.group", "1")?;
+                self.write_if_there("memory.swap.max", "0")
+            }
+            (true, Version::One) => {
+                // Memory and swap together may never be less than memory alone, so whichever way
+                // the bound moves, one of the two orders works.
+                if self.write("memory.limit_in_bytes", &memory).is_err() {
+                    self.write_if_there("memory.memsw.limit_in_bytes", &memory)?;
+                    self.write("memory.limit_in_bytes", &memory)?;
+                }
+                self.write_if_there("memory.memsw.limit_in_bytes", &memory)
+            }
+        }
+    }
+
+    /// Starts counting anew, where the kernel lets one.
+    fn forget(&self) {
+        let peak = self.counts.as_ref().and_then(|counts| counts.peak.as_ref());
+        if let Some(peak) = peak.filter(|_| self.place.version == Version::One) {
+            let _ = pwrite(peak, b"0", 0);
+        }
+    }
+
+    fn counted(&self) -> Result<Counted, Errno> {
+        let Some(counts) = &self.counts else { return Ok(Counted::default()) };
+        let events = read(&counts.events)?;
+        let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        let kills = kills.and_then(|kills| kills.trim().parse().ok()).ok_or(Errno::NOTSUP)?;
+        let peak = counts.peak.as_ref().and_then(|peak| read(peak).ok());
+        Ok(Counted { kills, peak: peak.and_then(|peak| peak.trim().parse().ok()).unwrap_or(0) })
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), Errno> {
+        rustix::io::write(open_file(&self.folder, file, OFlags::WRONLY)?, text.as_bytes())
+            .map(|_| ())
+    }
+
+    /// Kernels without swap, and older ones, lack some files.
+    fn write_if_there(&self, file: &str, text: &str) -> Result<(), Errno> {
+        match self.write(file, text) {
+            Err(Errno::NOENT) => Ok(()),
+            written => written,
+        }
+    }
+}
+
+impl Counts {
+    fn open(folder: &OwnedFd, version: Version) -> Result<Self, Errno> {
+        Ok(match version {
+            Version::One => Self {
+                events: open_file(folder, "memory.oom_control", OFlags::RDONLY)?,
+                peak: open_file(folder, "memory.max_usage_in_bytes", OFlags::RDWR).ok(),
+            },
+            Version::Two => Self {
+                events: open_file(folder, "memory.events", OFlags::RDONLY)?,
+                peak: open_file(folder, "memory.peak", OFlags::RDONLY).ok(),
+            },
+        })
+    }
+}
+
+/// Reads a file of the kernel's anew, from its beginning.
+fn read(file: &OwnedFd) -> Result<String, Errno> {
+    let mut buffer = [0_u8; 512];
+    let got = pread(file, &mut buffer, 0)?;
+    Ok(String::from_utf8_lossy(buffer.get(..got).unwrap_or_default()).into_owned())
+}
+
+fn open_file(folder: &OwnedFd, name: &str, access: OFlags) -> Result<OwnedFd, Errno> {
+    openat(folder, name, access | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Removes the groups of executors that are no more. They hold no process, only a little memory.
+fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
+        if owner.is_some_and(|owner| !fs::exists(format!("/proc/{owner}")).unwrap_or(true)) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn remove_when_empty(parent: BorrowedFd<'_>, name: &str) {
+    let start = Instant::now();
+    while let Err(Errno::BUSY) = unlinkat(parent, name, AtFlags::REMOVEDIR) {
+        if start.elapsed() > EMPTYING {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn open_folder(base: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    openat(base, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}

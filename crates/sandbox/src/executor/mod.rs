@@ -1,0 +1,129 @@
+//! The executor: one small process per run, which starts that run's commands and nothing else.
+//!
+//! It is this same program, started anew so that it is small (a copy of it is made for every call),
+//! has one thread, and holds nothing of the deciding process but a socket. It does what it is told
+//! over that socket and ends when the other end is gone.
+
+pub(crate) mod cgroup;
+pub(crate) mod sample;
+mod watch;
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::ExitCode;
+
+use capsule_core::confinement::ProcessLimits;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{chdir, getppid, setsid, umask};
+
+use crate::backend::namespaces::{self, Ground, Streams, View};
+use crate::kernel;
+use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Run, Step, socket};
+use watch::Ending;
+
+/// How much sooner than other processes the kernel ends this one and its commands when memory runs
+/// out, of a thousand: commands go before anything else of the user's.
+const FIRST_TO_GO: &str = "500";
+
+/// How far a run has come.
+enum Stage {
+    /// Everything is ready for a view.
+    Ready(Ground),
+    /// Commands can be run.
+    Entered(View),
+    /// A wall is missing or could not be built: nothing can be run.
+    Barred,
+}
+
+/// Serves one run until the other end of the socket is gone.
+pub(crate) fn serve() -> ExitCode {
+    let socket = kernel::inherited_socket();
+    if begin().is_err() {
+        return ExitCode::FAILURE;
+    }
+    let probe = namespaces::probe();
+    let mut stage = probe.ground.map_or(Stage::Barred, Stage::Ready);
+    let mut alive = answer(&socket, &Reply::Hello(probe.walls)).is_ok();
+    while alive {
+        alive = match socket::receive(socket.as_fd()) {
+            Ok(Some(message)) => match Request::decode(&message.bytes) {
+                Ok(request) => obey(&mut stage, &socket, request, message.descriptors),
+                Err(_) => false,
+            },
+            Err(Errno::INTR) => true,
+            Ok(None) | Err(_) => false,
+        };
+    }
+    ExitCode::SUCCESS
+}
+
+/// What comes before anything else: nothing inherited may stay.
+fn begin() -> Result<(), Failed> {
+    kernel::close_range(3..=u32::MAX).at(Step::Descriptors)?;
+    kernel::default_signals().at(Step::Signals)?;
+    kernel::outlive_no_parent(getppid()).at(Step::Parent)?;
+    // Keys that are pressed in the user's terminal are for the deciding process.
+    let _ = setsid();
+    chdir("/").at(Step::Root)?;
+    umask(Mode::from_raw_mode(0o022));
+    // A courtesy to the rest of the system, not a wall.
+    let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_GO);
+    Ok(())
+}
+
+/// Does what is asked; whether to go on.
+fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<OwnedFd>) -> bool {
+    let reply = match (request, std::mem::replace(stage, Stage::Barred)) {
+        (Request::Enter(enter), Stage::Ready(ground)) => match ground.enter(&enter) {
+            Ok(mut view) => {
+                let alive = answer(socket, &Reply::Entered).is_ok();
+                // The deciding process has things to write down before it asks for the first
+                // command; meanwhile its first process is made.
+                view.stand_by(ProcessLimits::default().tmp_bytes);
+                *stage = Stage::Entered(view);
+                return alive;
+            }
+            Err(refusal) => Reply::Refused(refusal),
+        },
+        (Request::Run(run), Stage::Entered(mut view)) => {
+            let alive = execute(&mut view, socket, run, descriptors);
+            *stage = Stage::Entered(view);
+            return alive;
+        }
+        (_, other) => {
+            *stage = other;
+            Reply::Refused(Failed { step: Step::Order, errno: Errno::INVAL }.into())
+        }
+    };
+    answer(socket, &reply).is_ok()
+}
+
+/// Runs a command to its end and answers; whether to go on.
+fn execute(view: &mut View, socket: &OwnedFd, run: Run, descriptors: Vec<OwnedFd>) -> bool {
+    let limits = run.limits;
+    let started = streams(descriptors).and_then(|streams| view.spawn(run, &streams));
+    let first = match started {
+        Ok(first) => first,
+        Err(refusal) => return answer(socket, &Reply::Refused(refusal)).is_ok(),
+    };
+    let told = socket::send(socket.as_fd(), &Reply::Started.encode(), &[first.handle().as_fd()]);
+    // While the command runs, there is time to make ready for the next one.
+    view.stand_by(limits.tmp_bytes);
+    match told.map(|()| watch::until_the_end(view, socket, &limits, &first)) {
+        // Answered before the first process is taken in: nobody needs to wait for that.
+        Ok(Ending::Ended(reply)) => answer(socket, &reply).is_ok(),
+        Ok(Ending::Abandoned) | Err(_) => false,
+    }
+}
+
+fn streams(descriptors: Vec<OwnedFd>) -> Result<Streams, Refusal> {
+    let mut descriptors = descriptors.into_iter();
+    match (descriptors.next(), descriptors.next()) {
+        (Some(output), Some(errors)) => Ok(Streams { input: descriptors.next(), output, errors }),
+        _ => Err(Failed { step: Step::Streams, errno: Errno::BADF }.into()),
+    }
+}
+
+fn answer(socket: &OwnedFd, reply: &Reply) -> Result<(), Errno> {
+    socket::send(socket.as_fd(), &reply.encode(), &[])
+}

@@ -1,0 +1,27 @@
+//! The kernel calls that no safe interface offers. All unsafe code of the house is in this folder.
+
+#![allow(unsafe_code, reason = "the kernel calls here have no safe interface; see each block")]
+
+mod confine;
+mod process;
+mod signal;
+
+pub(crate) use confine::{attach_filter, landlock_abi, set_mount_attributes, unshare};
+pub(crate) use process::{
+    Birth, CloneRequest, LeaveOnDrop, Program, close_range, fork, give_birth, inherited_socket,
+    kill_everyone_else, leave, memory_of_children, start_program, wait_for,
+};
+pub(crate) use signal::{default_signals, die_with_parent, outlive_no_parent};
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// The result of a raw kernel call, as the C library reports it.
+fn checked(result: libc::c_long) -> Result<libc::c_long, Errno> {
+    if result == -1 { Err(last_error()) } else { Ok(result) }
+}
+
+fn last_error() -> Errno {
+    io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+}

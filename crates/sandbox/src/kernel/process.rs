@@ -1,0 +1,235 @@
+//! Processes: the executor's descriptors, its children, and the program that a child becomes.
+
+use std::ffi::{CStr, CString};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+
+use super::{checked, last_error};
+
+/// Room for the few functions that run before a program takes over; two pages would do.
+const STACK_WORDS: usize = 2_048;
+
+/// Closes a range of descriptors, whatever they are; an empty range is fine.
+///
+/// # Errors
+/// The kernel has no `close_range` (before 5.9).
+pub(crate) fn close_range(numbers: RangeInclusive<u32>) -> Result<(), Errno> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: closes descriptors that nobody owns: it is called by the executor before it opens
+    // anything, and by the first process of a call, which only ends by `leave` afterwards and so
+    // never drops an owner. `a_command_has_three_descriptors` would break.
+    let result =
+        unsafe { libc::syscall(libc::SYS_close_range, *numbers.start(), *numbers.end(), 0_u32) };
+    checked(result).map(|_| ())
+}
+
+/// The socket that the executor was given as its standard input.
+pub(crate) fn inherited_socket() -> OwnedFd {
+    // SAFETY: needs that nobody else closes descriptor 0. It is called once, first thing in the
+    // executor, which never reads its standard input otherwise.
+    unsafe { OwnedFd::from_raw_fd(0) }
+}
+
+/// Ends this process at once, without running anything of the parent's that was copied with it.
+pub(crate) fn leave(status: i32) -> ! {
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// Ends a copy of the executor that would otherwise, by some fault, go on as if it were the
+/// executor.
+pub(crate) struct LeaveOnDrop;
+
+impl Drop for LeaveOnDrop {
+    fn drop(&mut self) {
+        leave(101)
+    }
+}
+
+/// Kills every process of this namespace but the caller, which must be its first one. Anywhere else
+/// it does nothing: there the same call would mean every process of the user.
+pub(crate) fn kill_everyone_else() {
+    if getpid() != Pid::INIT {
+        return;
+    }
+    // SAFETY: takes two numbers. That the caller is the first process of a namespace was just
+    // checked; the executor itself never is, because it is always somebody's child.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+}
+
+/// Which of two processes goes on after a birth.
+pub(crate) enum Birth {
+    /// The parent, with the child's number and a descriptor of it.
+    Parent(Pid, OwnedFd),
+    /// The child.
+    Child,
+}
+
+/// What a child is born into.
+pub(crate) struct CloneRequest<'fd> {
+    /// New namespaces, as `CLONE_NEW*`.
+    pub(crate) namespaces: u64,
+    /// A control group of version 2.
+    pub(crate) cgroup: Option<BorrowedFd<'fd>>,
+}
+
+/// The kernel's `struct clone_args`, in its third version.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+const PIDFD: u64 = 0x1000; // CLONE_PIDFD
+const DEFAULT_HANDLERS: u64 = 0x1_0000_0000; // CLONE_CLEAR_SIGHAND
+const INTO_CGROUP: u64 = 0x2_0000_0000; // CLONE_INTO_CGROUP
+
+/// Makes a child that is a copy of this process, in new namespaces and without its handlers.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn give_birth(request: &CloneRequest<'_>) -> Result<Birth, Errno> {
+    let mut pidfd: RawFd = -1;
+    let mut arguments = CloneArguments {
+        flags: PIDFD | DEFAULT_HANDLERS | request.namespaces,
+        pidfd: (&raw mut pidfd).expose_provenance() as u64,
+        exit_signal: libc::SIGCHLD as u64,
+        ..CloneArguments::default()
+    };
+    if let Some(cgroup) = request.cgroup {
+        arguments.flags |= INTO_CGROUP;
+        arguments.cgroup = u64::try_from(cgroup.as_raw_fd()).map_err(|_| Errno::BADF)?;
+    }
+    // SAFETY: needs a pointer to as many readable bytes as the second argument says, and in it a
+    // writable place for the descriptor: both are locals of this frame, whose address was exposed
+    // by the cast. Without a new stack and without shared memory this is a fork; the child may go
+    // on with everything because the process has one thread, so no lock can be held by another
+    // (`executor_has_one_thread` would break).
+    let pid =
+        unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<CloneArguments>()) };
+    if checked(pid)? == 0 {
+        return Ok(Birth::Child);
+    }
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::CHILD)?;
+    // SAFETY: the kernel has just put a new descriptor there, which nobody else knows.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    Ok(Birth::Parent(pid, pidfd))
+}
+
+/// Makes a plain copy of this process; none in the copy.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
+    // SAFETY: the child may go on with everything because the process has one thread.
+    let pid = unsafe { libc::fork() };
+    checked(pid.into())?;
+    Ok(Pid::from_raw(pid))
+}
+
+/// Waits until one child has ended: how, as the kernel encodes it.
+///
+/// # Errors
+/// It is not our child.
+pub(crate) fn wait_for(child: Pid) -> Result<i32, Errno> {
+    loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return Ok(status.as_raw()),
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The most memory that any child that was waited for had loaded at once, in bytes.
+pub(crate) fn memory_of_children() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer leads to a place of this frame that is large enough.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) };
+    // SAFETY: all zeroes is a valid `rusage`, whether or not the kernel has filled it in.
+    let usage = unsafe { usage.assume_init() };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024)
+}
+
+/// A program, its words and its environment.
+pub(crate) struct Program<'a> {
+    pub(crate) path: &'a CStr,
+    pub(crate) arguments: &'a [CString],
+    pub(crate) environment: &'a [CString],
+}
+
+/// What the parent and its half-born child share.
+struct Shared {
+    path: *const libc::c_char,
+    arguments: *const *const libc::c_char,
+    environment: *const *const libc::c_char,
+    failure: libc::c_int,
+}
+
+/// Starts a program in a child, in a session of its own. The child shares our memory until the
+/// program takes over, and we stand still for so long: copying the memory would cost more than all
+/// the rest.
+///
+/// # Errors
+/// The child could not be made, or the program not be executed.
+pub(crate) fn start_program(program: &Program<'_>) -> Result<Pid, Errno> {
+    let pointers = |words: &[CString]| -> Vec<*const libc::c_char> {
+        words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (arguments, environment) = (pointers(program.arguments), pointers(program.environment));
+    let mut shared = Shared {
+        path: program.path.as_ptr(),
+        arguments: arguments.as_ptr(),
+        environment: environment.as_ptr(),
+        failure: 0,
+    };
+    let mut stack = Vec::<u128>::with_capacity(STACK_WORDS);
+    // SAFETY: one past the end of the allocation, which has room for that many words.
+    let top = unsafe { stack.as_mut_ptr().add(STACK_WORDS) };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: needs a stack for the child that grows down from `top`, is aligned and outlives the
+    // child's use of it, and an argument that does so too. Both live in this frame, which stands
+    // still until the child has left the memory (CLONE_VFORK). The child's function takes no lock
+    // and allocates nothing. `exit_codes_and_signals_are_exact` would break.
+    let pid = unsafe {
+        libc::clone(become_program, top.cast(), flags, (&raw mut shared).cast::<libc::c_void>())
+    };
+    checked(pid.into())?;
+    let pid = Pid::from_raw(pid).ok_or(Errno::CHILD)?;
+    // SAFETY: reads a place of this frame that the child, now gone from our memory, may have
+    // written; the compiler must not assume that it did not.
+    let failure = unsafe { (&raw const shared.failure).read_volatile() };
+    if failure == 0 {
+        return Ok(pid);
+    }
+    let _ = wait_for(pid);
+    Err(Errno::from_raw_os_error(failure))
+}
+
+/// The child's function: becomes the program, or leaves the reason why not.
+extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
+    let shared = shared.cast::<Shared>();
+    // SAFETY: `start_program` passes a place that lives on, and nobody else touches it meanwhile.
+    let shared = unsafe { &mut *shared };
+    // SAFETY: takes nothing; fails only for a leader of a group, which a new child is not.
+    unsafe { libc::setsid() };
+    // SAFETY: a path that ends in NUL and two lists of such that end in a null pointer, all alive.
+    unsafe { libc::execve(shared.path, shared.arguments, shared.environment) };
+    shared.failure = last_error().raw_os_error();
+    127
+}

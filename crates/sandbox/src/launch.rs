@@ -1,0 +1,125 @@
+//! What goes in and what comes out: plain values and descriptors, no decisions.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use capsule_core::confinement::{ProcessLimits, Walls};
+
+/// What the commands of a run see besides the system.
+#[derive(Debug)]
+pub struct View {
+    /// The root of the workspace, opened (`O_PATH` will do). It appears at
+    /// [`WORKSPACE_MOUNT`](capsule_core::path::WORKSPACE_MOUNT), read-only. Other mounts in it are
+    /// hidden.
+    pub workspace: OwnedFd,
+    /// Paths in the workspace that are hidden.
+    pub masks: Vec<Mask>,
+    /// Programs, or whole folders of them, that lie outside the system folders: the absolute path
+    /// at which each appears, and the file or folder, opened. They cannot appear in `/proc`, `/tmp`,
+    /// `/dev` or the workspace.
+    pub programs: Vec<(PathBuf, OwnedFd)>,
+}
+
+/// A path in the workspace whose content, size, dates and entries are hidden. Its name and whether
+/// it is a folder can still be seen. Links on the way are not followed. One that is itself a link is
+/// left alone: what it leads to is hidden by its own path, if it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mask {
+    /// Relative to the workspace; any bytes that a file name can have.
+    pub path: OsString,
+}
+
+/// A program, and the file that it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its absolute path as seen inside.
+    pub path: PathBuf,
+    /// The device of the file that was decided on.
+    pub device: u64,
+    /// Its inode.
+    pub inode: u64,
+}
+
+/// A command.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What is executed.
+    pub program: Program,
+    /// Its words; the first one is its name.
+    pub argv: Vec<OsString>,
+    /// Its whole environment: nothing is added.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it starts, relative to the workspace; empty for the workspace itself.
+    pub cwd: OsString,
+    /// What it reads from its standard input.
+    pub stdin: Vec<u8>,
+    /// Its bounds.
+    pub limits: ProcessLimits,
+    /// Paths that are hidden from now on, besides those of the view: what has appeared since.
+    pub masks: Vec<Mask>,
+}
+
+/// One of the two streams that a command writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Somebody who watches a command.
+pub trait Watch {
+    /// Bytes came that are kept; what comes beyond a stream's limit is only counted.
+    fn output(&mut self, stream: Stream, bytes: &[u8]);
+
+    /// Whether the command is no longer wanted. Asked at least every 100 ms, and at once when a
+    /// signal interrupts the waiting. Once it was true, the command is ended.
+    fn cancelled(&self) -> bool;
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// The program ended with this status.
+    Exited(i32),
+    /// The program was ended by this signal.
+    Signalled(i32),
+    /// It took too long and was ended.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// It, or a process that it started, took more memory than it may and was ended.
+    MemoryExceeded,
+    /// It wrote more than anybody will read and was ended.
+    OutputFlood,
+}
+
+/// What was kept of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The first bytes, up to the limit.
+    pub bytes: Vec<u8>,
+    /// How many bytes came in all.
+    pub total: u64,
+    /// Whether some were left out.
+    pub truncated: bool,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug)]
+pub struct Exit {
+    /// How it ended.
+    pub how: How,
+    /// Its standard output.
+    pub stdout: Captured,
+    /// Its standard error.
+    pub stderr: Captured,
+    /// The walls that it ran behind.
+    pub walls: Walls,
+    /// How long it took, in microseconds, set-up included.
+    pub micros: u64,
+    /// The most memory that was seen in use at once, in bytes.
+    pub peak_memory: Option<u64>,
+}

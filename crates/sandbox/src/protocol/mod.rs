@@ -1,0 +1,416 @@
+//! What the deciding process and its executor say to each other.
+//!
+//! Both are the same program, so nothing here is versioned. What crosses is plain: numbers, bytes,
+//! and descriptors beside them. The executor takes no decision: it is told what to show, what to
+//! hide and what to run.
+
+pub(crate) mod socket;
+mod wire;
+
+use capsule_core::confinement::{ProcessLimits, Walls};
+use rustix::io::Errno;
+
+pub(crate) use wire::Malformed;
+use wire::{Reader, Writer};
+
+/// What the executor is asked to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Build the view. Once a run.
+    Enter(Enter),
+    /// Run a command in it. Descriptors: standard output, standard error, and standard input
+    /// unless that is empty.
+    Run(Run),
+}
+
+/// What a run sees.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Enter {
+    /// The root of the workspace.
+    pub(crate) workspace: Place,
+    /// Paths in it that are hidden.
+    pub(crate) masks: Vec<Vec<u8>>,
+    /// Files and folders outside the system's, and where they appear.
+    pub(crate) programs: Vec<(Vec<u8>, Place)>,
+}
+
+/// A file or folder of the host: by path, and by what must be found there. A descriptor would not
+/// do: it belongs to the mounts of the process that opened it, and mounts of one namespace cannot
+/// be bound in another. The deciding process holds it open meanwhile, so that its number cannot
+/// come to mean another file.
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub(crate) struct Place {
+    pub(crate) path: Vec<u8>,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+/// A command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) program: Place,
+    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) environment: Vec<Vec<u8>>,
+    pub(crate) folder: Vec<u8>,
+    pub(crate) limits: ProcessLimits,
+    pub(crate) masks: Vec<Vec<u8>>,
+}
+
+/// What the executor answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// First of all: what it can hold on this machine.
+    Hello(Walls),
+    /// The view stands.
+    Entered,
+    /// A command's first process was born. Descriptor: a handle on it.
+    Started,
+    /// Every process of the command is gone.
+    Ended(Ended),
+    /// It was not done.
+    Refused(Refusal),
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Ended {
+    /// How the program ended, as the kernel encodes it; none if it was killed from outside.
+    pub(crate) status: Option<i32>,
+    /// It took more memory than it may.
+    pub(crate) out_of_memory: bool,
+    /// The most memory that was seen, in bytes.
+    pub(crate) peak_memory: Option<u64>,
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// A step of the set-up failed.
+    Failed(Failed),
+    /// The program is not the one that was decided on.
+    ProgramChanged,
+    /// There is no such program in the view.
+    ProgramMissing,
+    /// It cannot be executed.
+    NotExecutable(Errno),
+}
+
+/// A step that failed, and the kernel's reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) step: Step,
+    pub(crate) errno: Errno,
+}
+
+/// Names the step that fails, so that an error tells where the set-up stopped.
+pub(crate) trait At<T> {
+    /// # Errors
+    /// The step and the kernel's reason.
+    fn at(self, step: Step) -> Result<T, Failed>;
+}
+
+impl<T> At<T> for Result<T, Errno> {
+    fn at(self, step: Step) -> Result<T, Failed> {
+        self.map_err(|errno| Failed { step, errno })
+    }
+}
+
+impl From<Failed> for Refusal {
+    fn from(failed: Failed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
+macro_rules! steps {
+    ($($name:ident = $text:literal,)*) => {
+        /// A step of the set-up.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Step { $(#[doc = $text] $name,)* }
+
+        impl Step {
+            const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The step in words, after "could not".
+            pub(crate) const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            fn read(number: u8) -> Result<Self, Malformed> {
+                Self::ALL.get(usize::from(number)).copied().ok_or(Malformed)
+            }
+        }
+    };
+}
+
+steps! {
+    Descriptors = "close inherited descriptors",
+    Signals = "reset signals",
+    Parent = "watch the parent process",
+    NoNewPrivileges = "give up new privileges",
+    UserNamespace = "make a user namespace",
+    IdMap = "write the map of users and groups",
+    HostName = "set the host name",
+    Capabilities = "drop capabilities",
+    MountNamespace = "make mount and host name namespaces",
+    NetworkNamespace = "make a network namespace",
+    PrivateMounts = "cut off the host's mounts",
+    Root = "make an empty root",
+    SystemFolder = "show a system folder",
+    Configuration = "show the system's configuration",
+    Device = "show a device",
+    Order = "do things in order",
+    Workspace = "show the workspace",
+    WorkspaceMoved = "find the workspace again at its path",
+    Mask = "hide a path",
+    Program = "show a program",
+    ProgramMoved = "find a program again at its path",
+    PivotRoot = "change the root",
+    Filter = "attach the filter on system calls",
+    Limits = "set limits",
+    Cgroup = "use a control group",
+    Birth = "make the first process of a call",
+    Lifeline = "bind the first process to the executor",
+    Proc = "mount /proc",
+    Tmp = "mount /tmp",
+    Landlock = "set up Landlock",
+    Streams = "set up standard input and output",
+    Folder = "go to the working folder",
+    Memory = "watch the memory",
+    Silence = "hear from the first process of a call",
+}
+
+impl Request {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        match self {
+            Self::Enter(enter) => {
+                writer.byte(0);
+                write_place(&mut writer, &enter.workspace);
+                write_texts(&mut writer, &enter.masks);
+                writer.list(&enter.programs, |writer, (target, place)| {
+                    writer.bytes(target);
+                    write_place(writer, place);
+                });
+            }
+            Self::Run(run) => {
+                writer.byte(1);
+                write_place(&mut writer, &run.program);
+                write_texts(&mut writer, &run.arguments);
+                write_texts(&mut writer, &run.environment);
+                writer.bytes(&run.folder);
+                write_limits(&mut writer, &run.limits);
+                write_texts(&mut writer, &run.masks);
+            }
+        }
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let request = match reader.byte()? {
+            0 => Self::Enter(Enter {
+                workspace: read_place(&mut reader)?,
+                masks: read_texts(&mut reader)?,
+                programs: reader
+                    .list(|reader| Ok((reader.bytes()?.to_vec(), read_place(reader)?)))?,
+            }),
+            1 => Self::Run(Run {
+                program: read_place(&mut reader)?,
+                arguments: read_texts(&mut reader)?,
+                environment: read_texts(&mut reader)?,
+                folder: reader.bytes()?.to_vec(),
+                limits: read_limits(&mut reader)?,
+                masks: read_texts(&mut reader)?,
+            }),
+            _ => return Err(Malformed),
+        };
+        reader.end()?;
+        Ok(request)
+    }
+}
+
+impl Reply {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        match self {
+            Self::Hello(walls) => {
+                // A list of texts always has a JSON form; an empty one would be refused when read.
+                writer.byte(0).bytes(&serde_json::to_vec(walls).unwrap_or_default());
+            }
+            Self::Entered => {
+                writer.byte(1);
+            }
+            Self::Started => {
+                writer.byte(2);
+            }
+            Self::Ended(ended) => {
+                writer.byte(3);
+                writer.byte(u8::from(ended.status.is_some()));
+                writer.signed(ended.status.unwrap_or_default());
+                writer.byte(u8::from(ended.out_of_memory));
+                writer.byte(u8::from(ended.peak_memory.is_some()));
+                writer.number(ended.peak_memory.unwrap_or_default());
+            }
+            Self::Refused(refusal) => {
+                writer.byte(4);
+                write_refusal(&mut writer, *refusal);
+            }
+        }
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let reply = match reader.byte()? {
+            0 => Self::Hello(serde_json::from_slice(reader.bytes()?).map_err(|_| Malformed)?),
+            1 => Self::Entered,
+            2 => Self::Started,
+            3 => {
+                let (known, status) = (reader.byte()? == 1, reader.signed()?);
+                let out_of_memory = reader.byte()? == 1;
+                let (seen, peak) = (reader.byte()? == 1, reader.number()?);
+                Self::Ended(Ended {
+                    status: known.then_some(status),
+                    out_of_memory,
+                    peak_memory: seen.then_some(peak),
+                })
+            }
+            4 => Self::Refused(read_refusal(&mut reader)?),
+            _ => return Err(Malformed),
+        };
+        reader.end()?;
+        Ok(reply)
+    }
+}
+
+/// How a program ended, as the first process of its call saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    /// As the kernel encodes it.
+    pub(crate) status: i32,
+    /// The most memory that one of its processes had loaded at once, in bytes.
+    pub(crate) memory: u64,
+}
+
+/// What the first process of a call tells the executor: how the program ended, or why it was never
+/// started.
+pub(crate) type Verdict = Result<End, Refusal>;
+
+pub(crate) fn encode_verdict(verdict: Verdict) -> Vec<u8> {
+    let mut writer = Writer::default();
+    match verdict {
+        Ok(End { status, memory }) => {
+            writer.byte(0).signed(status).number(memory);
+        }
+        Err(refusal) => {
+            writer.byte(1);
+            write_refusal(&mut writer, refusal);
+        }
+    }
+    writer.finish()
+}
+
+pub(crate) fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let verdict = match reader.byte()? {
+        0 => Ok(End { status: reader.signed()?, memory: reader.number()? }),
+        1 => Err(read_refusal(&mut reader)?),
+        _ => return Err(Malformed),
+    };
+    reader.end()?;
+    Ok(verdict)
+}
+
+fn write_refusal(writer: &mut Writer, refusal: Refusal) {
+    match refusal {
+        Refusal::Failed(Failed { step, errno }) => {
+            writer.byte(0).byte(step as u8).signed(errno.raw_os_error());
+        }
+        Refusal::ProgramChanged => {
+            writer.byte(1);
+        }
+        Refusal::ProgramMissing => {
+            writer.byte(2);
+        }
+        Refusal::NotExecutable(errno) => {
+            writer.byte(3).signed(errno.raw_os_error());
+        }
+    }
+}
+
+fn read_refusal(reader: &mut Reader<'_>) -> Result<Refusal, Malformed> {
+    Ok(match reader.byte()? {
+        0 => Refusal::Failed(Failed {
+            step: Step::read(reader.byte()?)?,
+            errno: read_errno(reader)?,
+        }),
+        1 => Refusal::ProgramChanged,
+        2 => Refusal::ProgramMissing,
+        3 => Refusal::NotExecutable(read_errno(reader)?),
+        _ => return Err(Malformed),
+    })
+}
+
+fn read_errno(reader: &mut Reader<'_>) -> Result<Errno, Malformed> {
+    let number = reader.signed()?;
+    if (1..4_096).contains(&number) { Ok(Errno::from_raw_os_error(number)) } else { Err(Malformed) }
+}
+
+fn write_place(writer: &mut Writer, place: &Place) {
+    writer.bytes(&place.path).number(place.device).number(place.inode);
+}
+
+fn read_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
+    Ok(Place { path: reader.bytes()?.to_vec(), device: reader.number()?, inode: reader.number()? })
+}
+
+fn write_texts(writer: &mut Writer, texts: &[Vec<u8>]) {
+    writer.list(texts, |writer, text| {
+        writer.bytes(text);
+    });
+}
+
+fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, Malformed> {
+    reader.list(|reader| reader.bytes().map(<[u8]>::to_vec))
+}
+
+fn write_limits(writer: &mut Writer, limits: &ProcessLimits) {
+    let ProcessLimits {
+        timeout_ms,
+        cpu_ms,
+        memory_bytes,
+        processes,
+        open_files,
+        file_bytes,
+        tmp_bytes,
+        stdout_bytes,
+        stderr_bytes,
+    } = *limits;
+    for value in [
+        timeout_ms,
+        cpu_ms,
+        memory_bytes,
+        processes,
+        open_files,
+        file_bytes,
+        tmp_bytes,
+        stdout_bytes,
+        stderr_bytes,
+    ] {
+        writer.number(value);
+    }
+}
+
+fn read_limits(reader: &mut Reader<'_>) -> Result<ProcessLimits, Malformed> {
+    Ok(ProcessLimits {
+        timeout_ms: reader.number()?,
+        cpu_ms: reader.number()?,
+        memory_bytes: reader.number()?,
+        processes: reader.number()?,
+        open_files: reader.number()?,
+        file_bytes: reader.number()?,
+        tmp_bytes: reader.number()?,
+        stdout_bytes: reader.number()?,
+        stderr_bytes: reader.number()?,
+    })
+}

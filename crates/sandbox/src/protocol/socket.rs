@@ -1,0 +1,156 @@
+//! Messages over the pair of sockets between the deciding process and its executor.
+//!
+//! A message may be larger than what a socket takes at once (arguments may have a million bytes),
+//! so it goes in pieces: the first one says how long the whole is and brings the descriptors.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+/// The bytes of one piece; well below the least that a socket buffers.
+const PIECE: usize = 16_000;
+/// The largest message: a million bytes of arguments, as many of environment, and 4,096 paths.
+const MESSAGE: usize = 40_000_000;
+/// The most descriptors of one message.
+const DESCRIPTORS: usize = 3;
+/// The length that stands before the first piece.
+const LENGTH: usize = 8;
+
+/// What came over the socket.
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) descriptors: Vec<OwnedFd>,
+}
+
+/// Sends a message with descriptors.
+///
+/// # Errors
+/// The other end is gone, or the kernel refused.
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    if bytes.len() > MESSAGE || descriptors.len() > DESCRIPTORS {
+        return Err(Errno::MSGSIZE);
+    }
+    let length = (bytes.len() as u64).to_le_bytes();
+    let (first, rest) = bytes.split_at(bytes.len().min(PIECE));
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    piece(socket, &[IoSlice::new(&length), IoSlice::new(first)], &mut control)?;
+    for part in rest.chunks(PIECE) {
+        piece(socket, &[IoSlice::new(part)], &mut SendAncillaryBuffer::default())?;
+    }
+    Ok(())
+}
+
+fn piece(
+    socket: BorrowedFd<'_>,
+    parts: &[IoSlice<'_>],
+    control: &mut SendAncillaryBuffer<'_, '_, '_>,
+) -> Result<(), Errno> {
+    rustix::io::retry_on_intr(|| sendmsg(socket, parts, control, SendFlags::NOSIGNAL)).map(|_| ())
+}
+
+/// Receives a message; none if the other end is gone.
+///
+/// # Errors
+/// What came is no message, or the kernel refused. A signal ends the waiting with `EINTR` only
+/// before anything was received.
+pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
+    let mut buffer = vec![0; LENGTH + PIECE];
+    let mut descriptors = Vec::new();
+    let got = receive_piece(socket, &mut buffer, &mut descriptors)?;
+    if got == 0 {
+        return Ok(None);
+    }
+    buffer.truncate(got);
+    let Some((length, first)) = buffer.split_first_chunk::<LENGTH>() else {
+        return Err(Errno::BADMSG);
+    };
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| Errno::BADMSG)?;
+    if length > MESSAGE || first.len() > length {
+        return Err(Errno::BADMSG);
+    }
+    let mut bytes = first.to_vec();
+    while bytes.len() < length {
+        let mut part = vec![0; PIECE];
+        let got = rustix::io::retry_on_intr(|| receive_piece(socket, &mut part, &mut descriptors))?;
+        if got == 0 || got > length - bytes.len() {
+            return Err(Errno::BADMSG);
+        }
+        bytes.extend(part.get(..got).unwrap_or_default());
+    }
+    Ok(Some(Message { bytes, descriptors }))
+}
+
+fn receive_piece(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received =
+        recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    Ok(received.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::os::fd::AsFd as _;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
+    #[test]
+    fn messages_of_every_length_arrive() {
+        for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 5 * PIECE + 17] {
+            let (here, there) = pair();
+            let sent: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
+            let copy = sent.clone();
+            let sender = std::thread::spawn(move || {
+                send(here.as_fd(), &copy, &[here.as_fd()]).unwrap();
+                here
+            });
+            let message = receive(there.as_fd()).unwrap().unwrap();
+            assert!(message.bytes == sent, "{length} bytes");
+            assert_eq!(message.descriptors.len(), 1, "{length} bytes");
+            drop(sender.join().unwrap());
+        }
+    }
+
+    #[test]
+    fn the_end_is_seen() {
+        let (here, there) = pair();
+        drop(here);
+        assert!(receive(there.as_fd()).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let (here, there) = pair();
+        rustix::io::write(&here, b"short").unwrap();
+        assert!(receive(there.as_fd()).is_err());
+        rustix::io::write(&here, &[0xff; 8]).unwrap();
+        assert!(receive(there.as_fd()).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! The filter on system calls: an allowlist as data with a reason per row ([`table`]), compiled
+//! ([`compile`]) into two filters.
+//!
+//! The large one is attached to the executor once. It holds the whole allowlist, and lets through
+//! what setting up a call takes (mounts, namespaces). The small one is attached in each call, just
+//! before the command starts, and takes those away again. A process is bound by both.
+
+mod compile;
+#[cfg(test)]
+mod interpret;
+pub(crate) mod rule;
+mod table;
+
+pub(crate) use compile::{Filter, TooLong};
+use rule::{Call, Rule};
+
+/// The filter of the executor: what no row names is absent.
+///
+/// # Errors
+/// The table has grown beyond what the kernel takes.
+pub(crate) fn executor() -> Result<Filter, TooLong> {
+    let rules: Vec<(u32, Rule)> =
+        table::rows().map(|call| (call.number, call.executor.unwrap_or(call.command))).collect();
+    compile::compile(&rules, Rule::Absent)
+}
+
+/// What else holds, on which some rows depend.
+#[derive(Clone, Copy)]
+pub(crate) struct Circumstances {
+    /// Landlock judges whom a local socket connects to, so that local sockets may be made.
+    pub(crate) sockets_are_judged: bool,
+    /// A control group counts all memory. Otherwise memory that no process has mapped would not be
+    /// seen, so it cannot be made.
+    pub(crate) memory_is_counted: bool,
+}
+
+/// The filter of a command, which takes away what only the executor needs.
+///
+/// # Errors
+/// The table has grown beyond what the kernel takes.
+pub(crate) fn command(circumstances: Circumstances) -> Result<Filter, TooLong> {
+    let among = |call: &Call, numbers: &[i64]| numbers.contains(&i64::from(call.number));
+    let mut rules = Vec::new();
+    for call in table::rows() {
+        if circumstances.sockets_are_judged && among(call, &table::LOCAL_SOCKETS) {
+            continue;
+        }
+        if !circumstances.memory_is_counted && among(call, &table::UNMAPPED_MEMORY) {
+            rules.push((call.number, Rule::Absent));
+        } else if call.executor.is_some() {
+            rules.push((call.number, call.command));
+        }
+    }
+    compile::compile(&rules, Rule::Allow)
+}
+
+/// One row of the table, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemCall {
+    /// Its name.
+    pub name: &'static str,
+    /// What becomes of it in a command.
+    pub verdict: Verdict,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// What becomes of a system call in a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is made.
+    Allowed,
+    /// It is made if its arguments are among the listed ones.
+    Checked,
+    /// It fails with `EPERM`.
+    Refused,
+    /// It fails with `ENOSYS`, as everything does that stands in no row.
+    Absent,
+}
+
+/// The whole table, for documents and for `capsule doctor`.
+pub fn system_calls() -> impl Iterator<Item = SystemCall> {
+    table::rows().map(|call| SystemCall {
+        name: call.name.strip_prefix("SYS_").unwrap_or(call.name),
+        verdict: match call.command {
+            Rule::Allow => Verdict::Allowed,
+            Rule::When(..) => Verdict::Checked,
+            Rule::Refuse | Rule::Kill => Verdict::Refused,
+            Rule::Absent => Verdict::Absent,
+        },
+        why: call.why,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn strictest() -> Filter {
+        command(Circumstances { sockets_are_judged: false, memory_is_counted: false }).unwrap()
+    }
+
+    #[test]
+    fn every_call_has_one_row_and_a_reason() {
+        let mut numbers = BTreeSet::new();
+        for call in table::rows() {
+            assert!(numbers.insert(call.number), "{} stands twice", call.name);
+            assert!(!call.why.is_empty(), "{} has no reason", call.name);
+        }
+        assert!(numbers.len() > 300, "the table has {} rows", numbers.len());
+    }
+
+    #[test]
+    fn the_filters_are_short_enough() {
+        assert!(executor().unwrap().len() < 1_000, "{}", executor().unwrap().len());
+        assert!(strictest().len() < 250, "{}", strictest().len());
+    }
+
+    #[test]
+    fn no_command_may_do_what_breaks_the_walls() {
+        let forbidden = [
+            "bpf",
+            "perf_event_open",
+            "userfaultfd",
+            "io_uring_setup",
+            "ptrace",
+            "process_vm_readv",
+            "process_vm_writev",
+            "kexec_load",
+            "init_module",
+            "finit_module",
+            "open_by_handle_at",
+            "name_to_handle_at",
+            "fanotify_init",
+            "keyctl",
+            "add_key",
+            "request_key",
+            "pidfd_getfd",
+            "move_pages",
+            "mount",
+            "umount2",
+            "move_mount",
+            "open_tree",
+            "fsopen",
+            "fsmount",
+            "mount_setattr",
+            "setns",
+            "unshare",
+            "chroot",
+            "pivot_root",
+            "quotactl",
+            "swapon",
+            "reboot",
+            "acct",
+            "lookup_dcookie",
+            "nfsservctl",
+            "vhangup",
+            "syslog",
+        ];
+        for name in forbidden {
+            let row = system_calls().find(|call| call.name == name);
+            assert_eq!(row.map(|call| call.verdict), Some(Verdict::Refused), "{name}");
+        }
+        for name in ["socket", "socketpair", "ioctl", "clone", "prctl", "personality", "mknodat"] {
+            let row = system_calls().find(|call| call.name == name);
+            assert_eq!(row.map(|call| call.verdict), Some(Verdict::Checked), "{name}");
+        }
+    }
+
+    /// Each row, through the interpreter: both filters together answer as the table says.
+    #[test]
+    fn both_filters_together_decide_like_the_table() {
+        let (large, small) = (executor().unwrap(), strictest());
+        for number in 0..700_u32 {
+            let asked = interpret::Asked {
+                number,
+                architecture: if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 },
+                arguments: [0x7fff_fff0; 6],
+            };
+            // The strictest answer of all filters counts; for errors and leave that is the lowest.
+            let got = interpret::run(&large, &asked).min(interpret::run(&small, &asked));
+            let error = |code: i32| libc::SECCOMP_RET_ERRNO | code as u32;
+            let mut rule =
+                table::rows().find(|call| call.number == number).map(|call| call.command);
+            if table::UNMAPPED_MEMORY.contains(&i64::from(number)) {
+                rule = Some(Rule::Absent);
+            }
+            let expected = match rule {
+                None | Some(Rule::Absent) => error(libc::ENOSYS),
+                Some(Rule::Allow) => libc::SECCOMP_RET_ALLOW,
+                Some(Rule::Refuse) => error(libc::EPERM),
+                Some(Rule::When(_, code)) => error(code),
+                Some(Rule::Kill) => libc::SECCOMP_RET_KILL_PROCESS,
+            };
+            assert_eq!(got, expected, "number {number}");
+        }
+    }
+}

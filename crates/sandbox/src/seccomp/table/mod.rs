@@ -1,0 +1,34 @@
+//! The table of system calls: what a command may ask of the kernel, as data with reasons.
+//!
+//! A call that stands in no file is answered with `ENOSYS`, so that programs take the older way;
+//! one that stands in `forbidden` is answered with `EPERM`.
+
+pub(crate) use memory::UNMAPPED_MEMORY;
+pub(crate) use network::LOCAL_SOCKETS;
+
+mod files;
+mod forbidden;
+mod ipc;
+mod legacy;
+mod memory;
+mod network;
+mod process;
+mod time;
+
+use crate::seccomp::rule::Call;
+
+/// Every row.
+pub(crate) fn rows() -> impl Iterator<Item = &'static Call> {
+    [
+        files::CALLS,
+        memory::CALLS,
+        process::CALLS,
+        time::CALLS,
+        ipc::CALLS,
+        network::CALLS,
+        legacy::CALLS,
+        forbidden::CALLS,
+    ]
+    .into_iter()
+    .flatten()
+}

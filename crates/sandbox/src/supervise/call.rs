@@ -1,0 +1,264 @@
+//! One command, from the order to the last byte of its output.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use capsule_core::limits;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{MemfdFlags, SealFlags, SeekFrom, fcntl_add_seals, memfd_create, seek};
+use rustix::io::Errno;
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::capture::{self, Capture};
+use super::{Executor, masks, text, timespec};
+use crate::protocol::{Ended, Place, Reply, Request, Run};
+use crate::{Exit, How, Launch, SandboxError, Stream, Watch};
+
+/// How often it is asked whether the command is still wanted.
+const ASKING: Duration = Duration::from_millis(100);
+/// How long a killed command may take to be gone before the executor itself is ended.
+const DYING: Duration = Duration::from_secs(5);
+
+/// Runs a command.
+pub(super) fn run(
+    executor: &mut Executor,
+    launch: Launch,
+    watch: &mut dyn Watch,
+) -> Result<Exit, SandboxError> {
+    let start = Instant::now();
+    let limits = launch.limits;
+    let unable = |errno| SandboxError::Setup { step: "make pipes", reason: text(errno) };
+    let input = input(&launch.stdin)?;
+    let (out, out_end) = Capture::new(Stream::Stdout, limits.stdout_bytes).map_err(unable)?;
+    let (err, err_end) = Capture::new(Stream::Stderr, limits.stderr_bytes).map_err(unable)?;
+    let order = Request::Run(order(launch)?);
+    let mut given = vec![&out_end, &err_end];
+    given.extend(input.as_ref());
+    executor.ask(&order, &given)?;
+    drop((out_end, err_end, input));
+
+    let mut call = Call {
+        out,
+        err,
+        handle: None,
+        ending: None,
+        end: start.checked_add(Duration::from_millis(limits.timeout_ms)),
+        buffer: capture::buffer(),
+    };
+    let ended = call.until_the_end(executor, watch)?;
+    let how = how(ended, call.ending.map(|(how, _)| how));
+    let Call { out, err, mut buffer, .. } = call;
+    Ok(Exit {
+        how,
+        stdout: out.drain(&mut buffer, watch),
+        stderr: err.drain(&mut buffer, watch),
+        walls: executor.walls()?.clone(),
+        micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+        peak_memory: ended.peak_memory,
+    })
+}
+
+/// A command that runs.
+struct Call {
+    out: Capture,
+    err: Capture,
+    /// A handle on the first process, as soon as there is one.
+    handle: Option<OwnedFd>,
+    /// Why it is being ended, and since when.
+    ending: Option<(How, Instant)>,
+    /// When its time is over.
+    end: Option<Instant>,
+    buffer: Vec<u8>,
+}
+
+/// Which of the three have something to say.
+struct Ready {
+    socket: bool,
+    out: bool,
+    err: bool,
+}
+
+impl Call {
+    fn until_the_end(
+        &mut self,
+        executor: &mut Executor,
+        watch: &mut dyn Watch,
+    ) -> Result<Ended, SandboxError> {
+        loop {
+            let ready = self.wait(executor)?;
+            if ready.out {
+                self.out.read(&mut self.buffer, watch);
+            }
+            if ready.err {
+                self.err.read(&mut self.buffer, watch);
+            }
+            if ready.socket {
+                match executor.receive()? {
+                    (Reply::Started, mut handles) => {
+                        self.handle = handles.pop();
+                        if self.ending.is_some() {
+                            self.kill();
+                        }
+                    }
+                    (Reply::Ended(ended), _) => return Ok(ended),
+                    (Reply::Refused(refusal), _) => return Err(refusal.into()),
+                    _ => return Err(executor.give_up("it spoke out of turn")),
+                }
+            }
+            self.judge(watch);
+            if self.ending.is_some_and(|(_, since)| since.elapsed() > DYING) {
+                return Err(executor.give_up("it did not end a command"));
+            }
+        }
+    }
+
+    /// Waits for a word of the executor, for output, or until it is time to ask again.
+    fn wait(&self, executor: &mut Executor) -> Result<Ready, SandboxError> {
+        let left = self.end.map_or(ASKING, |end| end.saturating_duration_since(Instant::now()));
+        let pause = if self.ending.is_some() { ASKING } else { left.min(ASKING) };
+        let socket = executor.socket()?;
+        let mut files = vec![PollFd::new(socket, PollFlags::IN)];
+        let (out, err) = (self.out.waiting(), self.err.waiting());
+        files.extend(out.into_iter().chain(err).map(|end| PollFd::new(end, PollFlags::IN)));
+        match poll(&mut files, Some(&timespec(pause))) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => {
+                drop(files);
+                return Err(executor.give_up("it cannot be waited for"));
+            }
+        }
+        let mut ready = files.iter().map(|file| !file.revents().is_empty());
+        Ok(Ready {
+            socket: ready.next().unwrap_or(false),
+            out: out.is_some() && ready.next().unwrap_or(false),
+            err: err.is_some() && ready.next().unwrap_or(false),
+        })
+    }
+
+    /// Ends the command if it must not go on.
+    fn judge(&mut self, watch: &dyn Watch) {
+        if self.ending.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        let written = self.out.total().saturating_add(self.err.total());
+        let how = if watch.cancelled() {
+            How::Cancelled
+        } else if self.end.is_some_and(|end| now >= end) {
+            How::TimedOut
+        } else if written > limits::OUTPUT_DISCARD_BYTES {
+            How::OutputFlood
+        } else {
+            return;
+        };
+        self.ending = Some((how, now));
+        self.kill();
+    }
+
+    /// Kills the first process, and the kernel all others with it. Without a handle there is no
+    /// process yet; it is killed when the handle comes.
+    fn kill(&self) {
+        if let Some(handle) = &self.handle {
+            let _ = pidfd_send_signal(handle.as_fd(), Signal::KILL);
+        }
+    }
+}
+
+/// How it ended. What the program said itself counts first; it may have ended just as it was about
+/// to be killed.
+fn how(ended: Ended, killed: Option<How>) -> How {
+    match (ended.out_of_memory, ended.status, killed) {
+        (true, _, None) => How::MemoryExceeded,
+        (_, None, Some(how)) => how,
+        (true, Some(_), Some(_)) => How::MemoryExceeded,
+        (false, Some(status), _) => exited(status),
+        // Somebody outside killed the first process.
+        (false, None, None) => How::Signalled(Signal::KILL.as_raw()),
+    }
+}
+
+fn exited(status: i32) -> How {
+    let status = ExitStatus::from_raw(status);
+    match (status.code(), status.signal()) {
+        (Some(code), _) => How::Exited(code),
+        (None, Some(signal)) => How::Signalled(signal),
+        (None, None) => How::Signalled(Signal::KILL.as_raw()),
+    }
+}
+
+/// What is sent to the executor.
+fn order(launch: Launch) -> Result<Run, SandboxError> {
+    let wrong = |problem| Err(SandboxError::Launch { problem });
+    if !launch.program.path.is_absolute() {
+        return wrong("the program's path is not absolute");
+    }
+    if launch.argv.is_empty() || launch.argv.len() > limits::ARGV_WORDS {
+        return wrong("the command has no words, or too many");
+    }
+    if launch.argv.iter().map(|word| word.len()).sum::<usize>() > limits::ARGV_BYTES {
+        return wrong("the command's words are too long");
+    }
+    let name_is_wrong =
+        |(name, _): &(OsString, OsString)| name.is_empty() || name.as_bytes().contains(&b'=');
+    if launch.environment.iter().any(name_is_wrong) {
+        return wrong("a variable's name is empty or holds `=`");
+    }
+    let environment = launch.environment.into_iter().map(|(mut variable, value)| {
+        variable.push("=");
+        variable.push(value);
+        variable.into_vec()
+    });
+    let run = Run {
+        program: Place {
+            path: launch.program.path.into_os_string().into_vec(),
+            device: launch.program.device,
+            inode: launch.program.inode,
+        },
+        arguments: launch.argv.into_iter().map(OsString::into_vec).collect(),
+        environment: environment.collect(),
+        folder: launch.cwd.into_vec(),
+        limits: launch.limits,
+        masks: masks(&launch.masks)?,
+    };
+    let texts =
+        run.arguments.iter().chain(&run.environment).chain([&run.program.path, &run.folder]);
+    if texts.into_iter().any(|text| text.contains(&0)) {
+        return wrong("a NUL byte stands in the command");
+    }
+    Ok(run)
+}
+
+/// What the command will read: a file in memory that nobody can change any more.
+fn input(bytes: &[u8]) -> Result<Option<OwnedFd>, SandboxError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    if bytes.len() > limits::STDIN_BYTES {
+        return Err(SandboxError::Launch { problem: "the standard input is too long" });
+    }
+    let make = || {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        // Newer kernels are told that it will never be executed; older ones do not know the flag.
+        let file = match memfd_create("stdin", flags | MemfdFlags::NOEXEC_SEAL) {
+            Err(Errno::INVAL) => memfd_create("stdin", flags)?,
+            made => made?,
+        };
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let written = rustix::io::write(&file, rest)?;
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        seek(&file, SeekFrom::Start(0))?;
+        let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        fcntl_add_seals(&file, seals)?;
+        Ok(file)
+    };
+    make().map(Some).map_err(|errno: Errno| SandboxError::Setup {
+        step: "pass the standard input",
+        reason: text(errno),
+    })
+}

@@ -1,0 +1,280 @@
+//! The deciding process's side: starting an executor, telling it what to show and what to run, and
+//! reading what comes of it.
+
+mod call;
+mod capture;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use capsule_core::confinement::{Hold, Walls};
+use capsule_core::limits;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::executor::cgroup;
+use crate::protocol::socket::{self, Message};
+use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request};
+use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, View, Watch};
+
+/// How long an executor may take to end by itself once its socket is closed.
+const GOODBYE: Duration = Duration::from_secs(5);
+/// The name under which it shows in lists of processes.
+const NAME: &str = "capsule-executor";
+
+/// A handle on the executor of one run. Dropping it ends the executor and whatever it still runs.
+///
+/// It may be handed to another thread: the executor ends with the process that started it, not with
+/// the thread.
+#[derive(Debug)]
+pub struct Executor {
+    child: Child,
+    /// None once the executor was given up.
+    socket: Option<OwnedFd>,
+    walls: Option<Walls>,
+    /// A command was begun and its end not heard, because the caller was torn away from it.
+    torn: bool,
+}
+
+impl Executor {
+    /// Starts this same program as an executor, and does not wait for it: it sets up what it can
+    /// while the caller does other work.
+    ///
+    /// # Errors
+    /// The process could not be started.
+    pub fn start() -> Result<Self, SandboxError> {
+        Self::start_with(Path::new("/proc/self/exe"), &[OsStr::new(EXECUTOR_ARGUMENT)])
+    }
+
+    /// Starts a given program as an executor, with all its arguments; for tests.
+    ///
+    /// # Errors
+    /// The process could not be started.
+    pub fn start_with(program: &Path, arguments: &[&OsStr]) -> Result<Self, SandboxError> {
+        let failed = |reason: String| SandboxError::Start { reason };
+        let (here, there) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(|errno| failed(text(errno)))?;
+        // Without hooks between fork and exec, so that the memory of this process is not copied.
+        let child = Command::new(program)
+            .arg0(NAME)
+            .args(arguments)
+            .env_clear()
+            .stdin(there)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Self { child, socket: Some(here), walls: None, torn: false })
+    }
+
+    /// What the executor can hold on this machine. Waits for it to have found out.
+    ///
+    /// # Errors
+    /// The executor ended or did not answer in time.
+    pub fn walls(&mut self) -> Result<&Walls, SandboxError> {
+        if self.walls.is_none() {
+            match self.expect_reply()? {
+                Reply::Hello(walls) => self.walls = Some(walls),
+                _ => return Err(self.give_up("it spoke out of turn")),
+            }
+        }
+        self.walls.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it said nothing" })
+    }
+
+    /// Builds the view of the run. Once.
+    ///
+    /// # Errors
+    /// A wall is missing on this machine, or a step of the set-up failed. Nothing can be run then.
+    pub fn enter(&mut self, view: View) -> Result<(), SandboxError> {
+        whole(self.walls()?)?;
+        let mut programs = Vec::with_capacity(view.programs.len());
+        for (target, file) in &view.programs {
+            if !target.is_absolute() || target.components().count() < 2 {
+                return Err(SandboxError::Launch { problem: "a program's path is not absolute" });
+            }
+            programs.push((target.as_os_str().as_bytes().to_vec(), place(file)?));
+        }
+        let enter =
+            Enter { workspace: place(&view.workspace)?, masks: masks(&view.masks)?, programs };
+        self.ask(&Request::Enter(enter), &[])?;
+        match self.expect_reply()? {
+            Reply::Entered => Ok(()),
+            Reply::Refused(refusal) => Err(refusal.into()),
+            _ => Err(self.give_up("it spoke out of turn")),
+        }
+    }
+
+    /// Runs a command in the view and waits until every process of it is gone.
+    ///
+    /// # Errors
+    /// The command was not started, or the executor died while it ran.
+    pub fn run(&mut self, launch: Launch, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+        whole(self.walls()?)?;
+        if std::mem::replace(&mut self.torn, true) {
+            return Err(self.give_up("it was left in the middle of a command"));
+        }
+        let ended = call::run(self, launch, watch);
+        self.torn = false;
+        ended
+    }
+
+    /// Lets go of the executor without waiting for it: it tidies up and ends by itself. For a
+    /// process that is about to end anyway; elsewhere it would leave an entry in the table of
+    /// processes.
+    pub fn part(mut self) {
+        self.socket = None;
+    }
+
+    /// The number of the executor's process, for diagnostics.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn socket(&self) -> Result<&OwnedFd, SandboxError> {
+        self.socket.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it was given up before" })
+    }
+
+    fn ask(&mut self, request: &Request, descriptors: &[&OwnedFd]) -> Result<(), SandboxError> {
+        let descriptors: Vec<_> = descriptors.iter().map(|file| file.as_fd()).collect();
+        let sent = socket::send(self.socket()?.as_fd(), &request.encode(), &descriptors);
+        sent.map_err(|errno| match errno {
+            Errno::MSGSIZE => SandboxError::Launch { problem: "the launch is too large" },
+            _ => self.give_up("it does not listen"),
+        })
+    }
+
+    /// Waits for a reply to the set-up, but not for ever.
+    fn expect_reply(&mut self) -> Result<Reply, SandboxError> {
+        let end = Instant::now() + limits::SANDBOX_SETUP;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let mut files = [PollFd::new(self.socket()?, PollFlags::IN)];
+            match poll(&mut files, Some(&timespec(left))) {
+                Ok(0) => return Err(self.give_up("it did not answer in time")),
+                Ok(_) => return self.receive().map(|(reply, _)| reply),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(self.give_up("it cannot be waited for")),
+            }
+        }
+    }
+
+    /// Receives one reply with its descriptors.
+    fn receive(&mut self) -> Result<(Reply, Vec<OwnedFd>), SandboxError> {
+        let received = loop {
+            match socket::receive(self.socket()?.as_fd()) {
+                Err(Errno::INTR) => {}
+                received => break received,
+            }
+        };
+        match received {
+            Ok(Some(Message { bytes, descriptors })) => match Reply::decode(&bytes) {
+                Ok(reply) => Ok((reply, descriptors)),
+                Err(_) => Err(self.give_up("it said what nobody understands")),
+            },
+            Ok(None) => Err(self.give_up("it ended")),
+            Err(_) => Err(self.give_up("it cannot be heard")),
+        }
+    }
+
+    /// Ends the executor for good: the kernel ends its commands with it. Gives the error to return.
+    fn give_up(&mut self, reason: &'static str) -> SandboxError {
+        self.socket = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(pid) = self.pid() {
+            cgroup::remove_leftover(pid);
+        }
+        SandboxError::ExecutorDied { reason }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+}
+
+impl Drop for Executor {
+    /// Closes the socket, whereupon the executor tidies up and ends.
+    fn drop(&mut self) {
+        if self.socket.take().is_none() {
+            return; // it was given up and waited for, or parted with
+        }
+        let handle = self.pid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let ended = handle.is_some_and(|handle| {
+            let mut files = [PollFd::new(&handle, PollFlags::IN)];
+            let waited = rustix::io::retry_on_intr(|| poll(&mut files, Some(&timespec(GOODBYE))));
+            waited.is_ok_and(|ready| ready > 0)
+        });
+        if ended {
+            let _ = self.child.wait();
+        } else {
+            self.give_up("it did not end by itself");
+        }
+    }
+}
+
+/// Every wall must be there.
+fn whole(walls: &Walls) -> Result<(), SandboxError> {
+    if let Some(gap) = walls.layers.iter().find(|layer| layer.hold == Hold::Missing) {
+        return Err(SandboxError::Unavailable { layer: gap.layer, reason: gap.detail.clone() });
+    }
+    match walls.bounds.iter().find(|bound| bound.hold == Hold::Missing) {
+        Some(gap) => Err(SandboxError::Unbounded { bound: gap.bound, reason: gap.detail.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The path of an open file, and what must be found there.
+fn place(file: &OwnedFd) -> Result<Place, SandboxError> {
+    let lost = |_| SandboxError::Launch { problem: "an opened file has no path any more" };
+    let path: PathBuf =
+        fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(lost)?;
+    let facts = fstat(file).map_err(lost_errno)?;
+    Ok(Place { path: path.into_os_string().into_vec(), device: facts.st_dev, inode: facts.st_ino })
+}
+
+fn lost_errno(_: Errno) -> SandboxError {
+    SandboxError::Launch { problem: "an opened file cannot be looked at" }
+}
+
+fn masks(masks: &[Mask]) -> Result<Vec<Vec<u8>>, SandboxError> {
+    if masks.len() > limits::MASKS {
+        return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
+    }
+    Ok(masks.iter().map(|mask| mask.path.as_bytes().to_vec()).collect())
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+/// An error of the system in its own words.
+fn text(errno: Errno) -> String {
+    std::io::Error::from(errno).to_string()
+}
+
+impl From<Refusal> for SandboxError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Failed(Failed { step, errno }) => {
+                Self::Setup { step: step.text(), reason: text(errno) }
+            }
+            Refusal::ProgramChanged => Self::ProgramChanged,
+            Refusal::ProgramMissing => Self::ProgramMissing,
+            Refusal::NotExecutable(errno) => Self::NotExecutable { reason: text(errno) },
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A workspace with an executor, to try things in.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use capsule_core::confinement::ProcessLimits;
+use capsule_sandbox::{
+    Executor, Exit, How, Launch, Mask, Program, SandboxError, Stream, View, Watch,
+};
+use tempfile::TempDir;
+
+use crate::probe;
+
+/// Where the probe appears inside.
+pub(crate) const PROBE: &str = "/probe";
+
+pub(crate) struct Bed {
+    pub(crate) executor: Executor,
+    folder: TempDir,
+}
+
+/// A watcher that keeps nothing and never cancels.
+pub(crate) struct Nobody;
+
+impl Watch for Nobody {
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Bed {
+    /// A workspace as `lay` makes it, with these paths hidden.
+    pub(crate) fn new(lay: impl FnOnce(&Path), masks: &[&[u8]]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("workspace")).unwrap();
+        fs::write(folder.path().join("sibling"), "the sibling").unwrap();
+        lay(&folder.path().join("workspace"));
+        let mut executor = Executor::start().unwrap();
+        let workspace = File::open(folder.path().join("workspace")).unwrap().into();
+        executor
+            .enter(View {
+                workspace,
+                masks: masks.iter().map(|path| mask(path)).collect(),
+                programs: own(),
+            })
+            .unwrap();
+        Self { executor, folder }
+    }
+
+    /// A workspace with one file in it.
+    pub(crate) fn plain() -> Self {
+        Self::new(|workspace| fs::write(workspace.join("file"), "content").unwrap(), &[])
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("workspace")
+    }
+
+    /// Runs the probe with a script and gives its answers, a line each.
+    pub(crate) fn probe(&mut self, script: &str) -> Vec<String> {
+        let exit = self.probe_with(script, |_| {});
+        let errors = String::from_utf8_lossy(&exit.stderr.bytes).into_owned();
+        assert_eq!(exit.how, How::Exited(0), "{script}: {errors}");
+        String::from_utf8_lossy(&exit.stdout.bytes).lines().map(str::to_owned).collect()
+    }
+
+    /// One answer to one line.
+    pub(crate) fn ask(&mut self, line: &str) -> String {
+        self.probe(line).join("\n")
+    }
+
+    /// Runs the probe, with changes to the launch.
+    pub(crate) fn probe_with(&mut self, script: &str, change: impl FnOnce(&mut Launch)) -> Exit {
+        let mut launch = launch("/proc/self/exe", &["probe", probe::ARGUMENT]);
+        launch.program.path = PROBE.into();
+        launch.stdin = script.as_bytes().to_vec();
+        change(&mut launch);
+        self.executor.run(launch, &mut Nobody).unwrap()
+    }
+
+    /// Runs a program of the system.
+    pub(crate) fn run(&mut self, program: &str, words: &[&str]) -> Exit {
+        self.try_run(launch(program, words)).unwrap()
+    }
+
+    pub(crate) fn try_run(&mut self, launch: Launch) -> Result<Exit, SandboxError> {
+        self.executor.run(launch, &mut Nobody)
+    }
+}
+
+/// The probe, to be shown inside.
+pub(crate) fn own() -> Vec<(PathBuf, std::os::fd::OwnedFd)> {
+    vec![(PathBuf::from(PROBE), File::open("/proc/self/exe").unwrap().into())]
+}
+
+pub(crate) fn mask(path: &[u8]) -> Mask {
+    Mask { path: std::os::unix::ffi::OsStringExt::from_vec(path.to_vec()) }
+}
+
+/// A launch of a program that is found at the same path outside.
+pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
+    let facts = fs::metadata(program).unwrap_or_else(|error| panic!("{program}: {error}"));
+    Launch {
+        program: Program { path: program.into(), device: facts.dev(), inode: facts.ino() },
+        argv: words.iter().map(OsString::from).collect(),
+        environment: vec![
+            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+            ("HOME".into(), "/tmp".into()),
+            ("LC_ALL".into(), "C".into()),
+        ],
+        cwd: OsString::new(),
+        stdin: Vec::new(),
+        limits: ProcessLimits::default(),
+        masks: Vec::new(),
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Collects every failing row of a table, so that one look shows all of them.
+#[derive(Default)]
+pub(crate) struct Rows(Vec<String>);
+
+impl Rows {
+    pub(crate) fn check(&mut self, passed: bool, row: impl FnOnce() -> String) {
+        if !passed {
+            self.0.push(row());
+        }
+    }
+
+    pub(crate) fn end(self) {
+        assert!(self.0.is_empty(), "{} rows failed:\n{}", self.0.len(), self.0.join("\n"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a command may change: nothing but its own `/tmp`.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+use crate::Test;
+use crate::bed::{Bed, Rows, text};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("the_workspace_is_read_only", the_workspace_is_read_only),
+    ("the_system_is_read_only", the_system_is_read_only),
+    ("pipes_of_the_host_are_not_written", pipes_of_the_host_are_not_written),
+    ("tmp_is_private_to_a_call", tmp_is_private_to_a_call),
+];
+
+/// Attempts to change a path or its facts, as calls.
+fn attempts(path: &str) -> Vec<String> {
+    let folder = path.rsplit_once('/').unwrap().0;
+    vec![
+        format!("write {path}"),
+        format!("append {path}"),
+        format!("write {folder}/new"),
+        format!("call {} s:{path} 0", libc::SYS_truncate),
+        format!("call {} -100 s:{path} 0", libc::SYS_unlinkat),
+        format!("call {} -100 s:{folder}/newfolder 511", libc::SYS_mkdirat),
+        format!("call {} -100 s:{path} -100 s:{path}2 0", libc::SYS_renameat2),
+        format!("call {} -100 s:{path} -100 s:/tmp/moved 0", libc::SYS_renameat2),
+        format!("call {} -100 s:{path} -100 s:{path}2 0", libc::SYS_linkat),
+        format!("call {} -100 s:{path} -100 s:/tmp/linked 0", libc::SYS_linkat),
+        format!("call {} s:/etc -100 s:{path}2", libc::SYS_symlinkat),
+        format!("call {} -100 s:{path} 511 0", libc::SYS_fchmodat),
+        format!("call {} -100 s:{path} 0 0 0", libc::SYS_fchownat),
+        format!("call {} -100 s:{path} 0 0", libc::SYS_utimensat),
+        format!("call {} s:{path} s:user.x s:y 1 0", libc::SYS_setxattr),
+        format!("call {} -100 s:{path}2 4480 0", libc::SYS_mknodat),
+        format!("call {} -100 s:{path}3 49536 0", libc::SYS_mknodat),
+    ]
+}
+
+fn the_workspace_is_read_only() {
+    let mut bed = Bed::plain();
+    let workspace = bed.workspace();
+    let facts = |path: &std::path::Path| {
+        let facts = fs::metadata(path).unwrap();
+        (
+            facts.mode(),
+            facts.size(),
+            facts.mtime_nsec(),
+            facts.ctime_nsec(),
+            facts.uid(),
+            facts.nlink(),
+        )
+    };
+    let before = (facts(&workspace), facts(&workspace.join("file")));
+    let mut rows = Rows::default();
+    for attempt in attempts("/workspace/file") {
+        let got = bed.ask(&attempt);
+        let stopped = ["EROFS", "EACCES", "EPERM", "EXDEV"].contains(&got.as_str());
+        rows.check(stopped, || format!("{attempt}: {got}"));
+    }
+    rows.end();
+    assert_eq!((facts(&workspace), facts(&workspace.join("file"))), before);
+    assert_eq!(fs::read_dir(&workspace).unwrap().count(), 1, "nothing is left behind");
+}
+
+fn the_system_is_read_only() {
+    let mut bed = Bed::plain();
+    let mut rows = Rows::default();
+    for path in ["/usr/bin/env", "/etc/ld.so.cache", "/dev/null", "/probe", "/proc/self/comm"] {
+        for attempt in attempts(path) {
+            let got = bed.ask(&attempt);
+            // Writing to the device is what it is for; its facts stay as they are.
+            let device = path == "/dev/null"
+                && (attempt.ends_with("d /dev/null") || attempt.ends_with("e /dev/null"));
+            let stopped =
+                ["EROFS", "EACCES", "EPERM", "EXDEV", "ENOENT", "EINVAL", "ENOTSUP", "ETXTBSY"]
+                    .contains(&got.as_str());
+            rows.check(stopped || device, || format!("{attempt}: {got}"));
+        }
+    }
+    rows.end();
+}
+
+/// A pipe in the workspace leads to a process of the host; a read-only mount alone does not keep
+/// anybody from writing to it.
+fn pipes_of_the_host_are_not_written() {
+    let mut bed = Bed::new(
+        |workspace| {
+            let path = std::ffi::CString::new(workspace.join("pipe").to_str().unwrap()).unwrap();
+            assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o666) }, 0);
+        },
+        &[],
+    );
+    let nonblocking_write = libc::O_WRONLY | libc::O_NONBLOCK;
+    let read_write = libc::O_RDWR | libc::O_NONBLOCK;
+    for flags in [nonblocking_write, read_write] {
+        let got = bed.ask(&format!("call {} -100 s:/workspace/pipe {flags} 0", libc::SYS_openat));
+        assert_eq!(got, "EACCES");
+    }
+}
+
+fn tmp_is_private_to_a_call() {
+    let mut bed =
+        Bed::new(|workspace| symlink("/tmp/planted", workspace.join("to-tmp")).unwrap(), &[]);
+    let answers = bed.probe(
+        "write /tmp/planted\nread /workspace/to-tmp\nread /dev/shm/planted\nread /var/tmp/planted",
+    );
+    assert_eq!(answers, ["done", "written", "written", "written"]);
+    assert_eq!(bed.ask("read /tmp/planted"), "ENOENT", "the next call has a fresh one");
+    assert!(!std::path::Path::new("/tmp/planted").exists());
+    // Programs can be made and run there.
+    let exit = bed.run("/bin/sh", &["sh", "-c", "cp /bin/true /tmp/t && /tmp/t && echo ran"]);
+    assert_eq!(text(&exit.stdout.bytes), "ran\n", "{}", text(&exit.stderr.bytes));
+}

@@ -1,0 +1,270 @@
+//! Who dies with whom, and what is left behind: nothing.
+
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, SandboxError, Stream, View, Watch};
+
+use crate::Test;
+use crate::bed::{Bed, Nobody, PROBE, launch, own, text};
+use crate::probe;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("two_hundred_calls_leave_nothing", two_hundred_calls_leave_nothing),
+    ("failed_calls_leave_nothing", failed_calls_leave_nothing),
+    ("four_executors_at_once", four_executors_at_once),
+    ("executor_outlives_the_thread_that_started_it", executor_outlives_the_thread_that_started_it),
+    ("a_torn_call_ends_the_executor", a_torn_call_ends_the_executor),
+    ("killing_the_executor_ends_the_call", killing_the_executor_ends_the_call),
+    ("killing_the_deciding_process_leaves_nothing", killing_the_deciding_process_leaves_nothing),
+    ("parting_leaves_nothing", parting_leaves_nothing),
+];
+
+/// The argument that makes the test binary a deciding process of its own.
+pub(crate) const DECIDER: &str = "__decider";
+
+/// How many processes have a text in their command line.
+pub(crate) fn processes_with(text: &str) -> usize {
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let own = entry.file_name().to_str() == Some(&std::process::id().to_string());
+            !own && words.windows(text.len()).any(|window| window == text.as_bytes())
+        })
+        .count()
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Everything that could be left behind.
+#[derive(Debug, PartialEq)]
+struct Belongings {
+    descriptors: usize,
+    executor_descriptors: usize,
+    mounts: usize,
+    cgroups: usize,
+    temporary: usize,
+}
+
+fn belongings(executor: Option<u32>) -> Belongings {
+    let count = |path: &str| fs::read_dir(path).map_or(0, Iterator::count);
+    let named = |path: &str, start: &str| {
+        fs::read_dir(path).map_or(0, |entries| {
+            entries
+                .flatten()
+                .filter(|entry| entry.file_name().to_string_lossy().starts_with(start))
+                .count()
+        })
+    };
+    Belongings {
+        descriptors: count("/proc/self/fd"),
+        // Only root may look into the executor.
+        executor_descriptors: executor.map_or(0, |id| count(&format!("/proc/{id}/fd"))),
+        mounts: fs::read_to_string("/proc/self/mountinfo").unwrap().lines().count(),
+        cgroups: executor.map_or(0, |id| count_cgroups(&format!("capsule-{id}"))),
+        temporary: named(std::env::temp_dir().to_str().unwrap(), "capsule-"),
+    }
+}
+
+/// How many control groups of a name there are.
+fn count_cgroups(name: &str) -> usize {
+    let found = Command::new("find")
+        .args(["/sys/fs/cgroup", "-type", "d", "-name", name])
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    text(&found.stdout).lines().count()
+}
+
+fn two_hundred_calls_leave_nothing() {
+    let mut bed = Bed::plain();
+    let id = bed.executor.id();
+    bed.run("/bin/true", &["true"]);
+    let children = |id: u32| {
+        fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap().split(' ').count()
+    };
+    wait_until("the first call is over", || children(id) == 2);
+    let before = belongings(Some(id));
+    for round in 0..200 {
+        match round % 4 {
+            0 => drop(bed.run("/bin/true", &["true"])),
+            1 => drop(bed.probe("write /tmp/x\nwrite /dev/shm/y")),
+            2 => drop(bed.run("/bin/sh", &["sh", "-c", "sleep 60 & sleep 60 & exit 3"])),
+            _ => {
+                let mut slow = launch("/bin/sleep", &["sleep", "60"]);
+                slow.limits.timeout_ms = 5;
+                drop(bed.try_run(slow).unwrap());
+            }
+        }
+    }
+    wait_until("only the one that stands by is left", || children(id) == 2);
+    assert_eq!(belongings(Some(id)), before);
+    drop(bed);
+    let mut after = belongings(Some(id));
+    (after.executor_descriptors, after.descriptors) =
+        (before.executor_descriptors, before.descriptors);
+    assert_eq!(after.cgroups, 0, "the groups go with the executor");
+    assert_eq!(processes_with(&format!("capsule-executor-{id}")), 0);
+}
+
+fn failed_calls_leave_nothing() {
+    let mut bed = Bed::plain();
+    let id = bed.executor.id();
+    bed.run("/bin/true", &["true"]);
+    std::thread::sleep(Duration::from_millis(50));
+    let before = belongings(Some(id));
+    for round in 0..60 {
+        let mut wrong = launch("/bin/true", &["true"]);
+        match round % 4 {
+            0 => wrong.program.inode += 1,
+            1 => wrong.program.path = "/missing".into(),
+            2 => wrong.cwd = "missing".into(),
+            _ => wrong.argv.push("a\0".into()),
+        }
+        assert!(bed.try_run(wrong).is_err());
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(belongings(Some(id)), before);
+    assert_eq!(bed.ask("read /workspace/file"), "content");
+}
+
+fn four_executors_at_once() {
+    let workers: Vec<_> = (0..4)
+        .map(|number| {
+            std::thread::spawn(move || {
+                let content = format!("content {number}");
+                let mut bed =
+                    Bed::new(|workspace| fs::write(workspace.join("file"), &content).unwrap(), &[]);
+                for _ in 0..50 {
+                    assert_eq!(bed.ask("read /workspace/file"), content);
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().unwrap();
+    }
+}
+
+fn executor_outlives_the_thread_that_started_it() {
+    let mut bed = std::thread::spawn(Bed::plain).join().unwrap();
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(bed.ask("read /workspace/file"), "content");
+    }
+}
+
+/// Panics when something is written.
+struct Panicking;
+
+impl Watch for Panicking {
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {
+        panic!("as planned");
+    }
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Whoever is torn away from a call must not take its end for that of the next one.
+fn a_torn_call_ends_the_executor() {
+    let mut bed = Bed::plain();
+    let marker = format!("5{}55", std::process::id());
+    let script = format!("echo out; sleep {marker}");
+    let noisy = launch("/bin/sh", &["sh", "-c", &script]);
+    let torn = std::panic::AssertUnwindSafe(|| bed.executor.run(noisy, &mut Panicking));
+    assert!(std::panic::catch_unwind(torn).is_err());
+    let next = bed.try_run(launch("/bin/true", &["true"]));
+    assert!(matches!(next, Err(SandboxError::ExecutorDied { .. })), "{next:?}");
+    wait_until("the command is gone", || processes_with(&marker) == 0);
+}
+
+fn killing_the_executor_ends_the_call() {
+    for delay in [0, 1, 2, 5, 10, 20, 50] {
+        let mut bed = Bed::plain();
+        let id = bed.executor.id();
+        let marker = format!("6{}{delay:03}", std::process::id());
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(delay));
+            unsafe { libc::kill(i32::try_from(id).unwrap(), libc::SIGKILL) };
+        });
+        let start = Instant::now();
+        let mut long = launch("/bin/sleep", &["sleep", &marker]);
+        long.limits.timeout_ms = 20_000;
+        let got = bed.try_run(long);
+        assert!(matches!(got, Err(SandboxError::ExecutorDied { .. })), "{delay} ms: {got:?}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        killer.join().unwrap();
+        wait_until("the command dies, too", || processes_with(&marker) == 0);
+        wait_until("its groups go", || count_cgroups(&format!("capsule-{id}")) == 0);
+        let again = bed.try_run(launch("/bin/true", &["true"]));
+        assert!(matches!(again, Err(SandboxError::ExecutorDied { .. })), "{again:?}");
+    }
+}
+
+/// A deciding process: starts an executor that carries a mark, and runs a tree of processes that
+/// carries it too, over and over.
+pub(crate) fn decide(words: &[String]) -> ExitCode {
+    let marker = &words[0];
+    let folder = &words[1];
+    let arguments = [EXECUTOR_ARGUMENT.as_ref(), marker.as_ref()];
+    let mut executor = Executor::start_with("/proc/self/exe".as_ref(), &arguments).unwrap();
+    let workspace = fs::File::open(folder).unwrap().into();
+    executor.enter(View { workspace, masks: Vec::new(), programs: own() }).unwrap();
+    if words.get(2).is_some() {
+        executor.run(launch("/bin/true", &["true"]), &mut Nobody).unwrap();
+        executor.part();
+        return ExitCode::SUCCESS;
+    }
+    loop {
+        let mut tree = launch("/proc/self/exe", &["probe", probe::ARGUMENT, "tree", "2", marker]);
+        tree.program.path = PROBE.into();
+        tree.limits.timeout_ms = 6;
+        executor.run(tree, &mut Nobody).unwrap();
+    }
+}
+
+fn killing_the_deciding_process_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = format!("mark-{}-kill", std::process::id());
+    let groups = count_cgroups("capsule-*");
+    let rounds = 300;
+    for round in 0..rounds {
+        let mut decider = Command::new("/proc/self/exe")
+            .args([DECIDER, &marker, folder.path().to_str().unwrap()])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // From before it has started an executor to the middle of a call; spread evenly, with
+        // fractions of a millisecond.
+        let delay = Duration::from_micros(u64::from(round * 7_919_u32 % 25_000));
+        std::thread::sleep(delay);
+        decider.kill().unwrap();
+        decider.wait().unwrap();
+        wait_until(&format!("round {round}, after {delay:?}"), || processes_with(&marker) == 0);
+    }
+    wait_until("the groups go, too", || count_cgroups("capsule-*") <= groups);
+}
+
+fn parting_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = format!("mark-{}-part", std::process::id());
+    for _ in 0..20 {
+        let status = Command::new("/proc/self/exe")
+            .args([DECIDER, &marker, folder.path().to_str().unwrap(), "part"])
+            .status()
+            .unwrap();
+        assert!(status.success());
+        wait_until("the executor goes by itself", || processes_with(&marker) == 0);
+    }
+}

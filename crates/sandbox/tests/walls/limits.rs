@@ -1,0 +1,293 @@
+//! Bounds.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use capsule_core::confinement::{Bound, Hold, ProcessLimits};
+use capsule_sandbox::{Exit, How, Launch, Stream, Watch};
+
+use crate::Test;
+use crate::bed::{Bed, Nobody, launch, text};
+use crate::probe;
+use crate::world::{self, World};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("time_is_bounded", time_is_bounded),
+    ("processor_time_is_bounded", processor_time_is_bounded),
+    ("memory_is_bounded", memory_is_bounded),
+    ("memory_of_a_whole_tree_is_bounded", memory_of_a_whole_tree_is_bounded),
+    ("shared_memory_is_bounded", shared_memory_is_bounded),
+    ("processes_are_bounded", processes_are_bounded),
+    ("threads_are_bounded", threads_are_bounded),
+    ("tmp_is_bounded", tmp_is_bounded),
+    ("files_are_bounded", files_are_bounded),
+    ("output_is_kept_up_to_a_bound", output_is_kept_up_to_a_bound),
+    ("a_flood_is_ended", a_flood_is_ended),
+    ("daemons_die_with_the_command", daemons_die_with_the_command),
+    ("a_storm_of_processes_ends_with_the_command", a_storm_of_processes_ends_with_the_command),
+    ("a_background_child_does_not_hold_the_call", a_background_child_does_not_hold_the_call),
+    ("a_cancelled_command_is_ended", a_cancelled_command_is_ended),
+    ("bounds_say_how_they_hold", bounds_say_how_they_hold),
+    ("peaks_are_told", peaks_are_told),
+];
+
+fn probe(bed: &mut Bed, words: &[&str], change: impl FnOnce(&mut ProcessLimits)) -> Exit {
+    bed.probe_with("", |launch| {
+        launch.argv = ["probe", probe::ARGUMENT].iter().chain(words).map(Into::into).collect();
+        change(&mut launch.limits);
+    })
+}
+
+fn took(exit: &Exit) -> Duration {
+    Duration::from_micros(exit.micros)
+}
+
+fn time_is_bounded() {
+    let mut bed = Bed::plain();
+    for words in [&["sleep", "60000"][..], &["spin"], &["tree", "3"]] {
+        let exit = probe(&mut bed, words, |limits| limits.timeout_ms = 300);
+        assert_eq!(exit.how, How::TimedOut, "{words:?}");
+        assert!(took(&exit) >= Duration::from_millis(300), "{words:?}: {:?}", took(&exit));
+        assert!(took(&exit) < Duration::from_secs(3), "{words:?}: {:?}", took(&exit));
+    }
+    // What was written until then is kept.
+    let mut slow = launch("/bin/sh", &["sh", "-c", "echo early; sleep 60"]);
+    slow.limits.timeout_ms = 300;
+    let exit = bed.try_run(slow).unwrap();
+    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::TimedOut, "early\n"));
+    // None at all ends at once.
+    let exit = probe(&mut bed, &["sleep", "60000"], |limits| limits.timeout_ms = 0);
+    assert_eq!(exit.how, How::TimedOut);
+}
+
+fn processor_time_is_bounded() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["spin"], |limits| {
+        limits.cpu_ms = 1_000;
+        limits.timeout_ms = 20_000;
+    });
+    assert_eq!(exit.how, How::Signalled(libc::SIGXCPU));
+}
+
+fn memory_is_bounded() {
+    let mut bed = Bed::plain();
+    let hog = |bed: &mut Bed, mebibytes: &str| {
+        probe(bed, &["hog", mebibytes, "1000"], |limits| {
+            limits.memory_bytes = 100 << 20;
+            limits.timeout_ms = 20_000;
+        })
+    };
+    let exit = hog(&mut bed, "40");
+    assert_eq!(exit.how, How::Exited(0), "below the bound: {}", text(&exit.stderr.bytes));
+    let exit = hog(&mut bed, "400");
+    assert_eq!(exit.how, How::MemoryExceeded);
+    assert!(exit.peak_memory.unwrap() > 50 << 20, "{:?}", exit.peak_memory);
+    let exit = hog(&mut bed, "40");
+    assert_eq!(exit.how, How::Exited(0), "the next call has its own");
+}
+
+fn memory_of_a_whole_tree_is_bounded() {
+    let mut bed = Bed::plain();
+    let mut many = launch(
+        "/bin/sh",
+        &["sh", "-c", "for i in 1 2 3 4; do /probe __probe hog 60 1000 & done; wait"],
+    );
+    many.limits.memory_bytes = 100 << 20;
+    let exit = bed.try_run(many).unwrap();
+    assert_eq!(exit.how, How::MemoryExceeded);
+}
+
+/// Memory that belongs to no process, or to several.
+fn shared_memory_is_bounded() {
+    let mut bed = Bed::plain();
+    let mut hog = |words: &[&str]| {
+        probe(&mut bed, words, |limits| {
+            limits.memory_bytes = 100 << 20;
+            limits.timeout_ms = 20_000;
+        })
+    };
+    assert_eq!(hog(&["hog-shared", "60", "1000"]).how, How::Exited(0), "counted once, not twice");
+    assert_eq!(hog(&["hog-shared", "300", "1000"]).how, How::MemoryExceeded);
+    let unmapped = hog(&["hog-unmapped", "300"]);
+    if world::current() == World::Root {
+        assert_eq!(unmapped.how, How::MemoryExceeded);
+    } else {
+        // Where nobody would see it, it cannot be made.
+        assert_eq!(text(&unmapped.stdout.bytes), "ENOSYS\n");
+    }
+}
+
+fn processes_are_bounded() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["bomb", "2000"], |limits| limits.processes = 20);
+    assert_eq!(exit.how, How::Exited(0));
+    let children: u64 = text(&exit.stdout.bytes).trim().parse().unwrap();
+    // Without a control group root is bounded by the highest number of a process only.
+    let most = if world::current() == World::NoCgroups { 301 } else { 19 };
+    assert!(children <= most && children >= 10, "{children} children");
+    assert_eq!(bed.ask("list /proc").split(' ').filter(|n| n.parse::<u32>().is_ok()).count(), 2);
+}
+
+fn threads_are_bounded() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["threads", "2000"], |limits| limits.processes = 20);
+    let threads: u64 = text(&exit.stdout.bytes).trim().parse().unwrap();
+    let most = if world::current() == World::NoCgroups { 301 } else { 19 };
+    assert!(threads <= most && threads >= 10, "{threads} threads");
+}
+
+fn tmp_is_bounded() {
+    let mut bed = Bed::plain();
+    for (bytes, path) in
+        [(10_000_000, "/tmp/x"), (10_000_000, "/dev/shm/x"), (1_000_000, "/var/tmp/x")]
+    {
+        let exit = probe(&mut bed, &["fill", path], |limits| limits.tmp_bytes = bytes);
+        let out = text(&exit.stdout.bytes);
+        let (written, error) = out.trim().split_once(' ').unwrap();
+        assert_eq!(error, "ENOSPC");
+        let written: u64 = written.parse().unwrap();
+        assert!(written <= bytes + 65_536 && written >= bytes / 2, "{path}: {written}");
+    }
+    let exit = probe(&mut bed, &["fill", "/tmp/x"], |limits| limits.tmp_bytes = 0);
+    assert!(text(&exit.stdout.bytes).ends_with("ENOSPC\n"), "none at all is not unbounded");
+    // Names take room, too.
+    let script = "i=0; while true >/tmp/$i; do i=$((i+1)); done 2>/dev/null; echo $i";
+    let mut names = launch("/bin/sh", &["sh", "-c", script]);
+    names.limits.timeout_ms = 60_000;
+    let exit = bed.try_run(names).unwrap();
+    let made: u64 = text(&exit.stdout.bytes).trim().parse().unwrap_or(u64::MAX);
+    assert!(made <= 200_000, "{made} files, {:?}", exit.how);
+}
+
+fn files_are_bounded() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["open-many"], |limits| limits.open_files = 64);
+    assert_eq!(text(&exit.stdout.bytes).trim(), "61");
+    let exit = probe(&mut bed, &["big-file"], |limits| limits.file_bytes = 1_000_000);
+    assert_eq!(exit.how, How::Signalled(libc::SIGXFSZ));
+}
+
+fn output_is_kept_up_to_a_bound() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["print", "300000", "100000"], |_| {});
+    assert_eq!(exit.how, How::Exited(0));
+    assert_eq!((exit.stdout.bytes.len(), exit.stdout.total), (256_000, 300_000));
+    assert_eq!((exit.stderr.bytes.len(), exit.stderr.total), (64_000, 100_000));
+    assert!(exit.stdout.truncated && exit.stderr.truncated);
+    let exit = probe(&mut bed, &["print", "10", "0"], |limits| limits.stdout_bytes = 10);
+    assert!(!exit.stdout.truncated && exit.stdout.bytes == b"yyyyyyyyyy");
+    let exit = probe(&mut bed, &["print", "10", "5"], |limits| {
+        limits.stdout_bytes = 0;
+        limits.stderr_bytes = 3;
+    });
+    assert!(exit.stdout.truncated && exit.stdout.bytes.is_empty() && exit.stdout.total == 10);
+    assert!(exit.stderr.truncated && exit.stderr.bytes == b"yyy");
+}
+
+fn a_flood_is_ended() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["write-for-ever"], |limits| limits.timeout_ms = 30_000);
+    assert_eq!(exit.how, How::OutputFlood);
+    assert_eq!(exit.stdout.bytes.len(), 256_000);
+    assert!(exit.stdout.total >= capsule_core::limits::OUTPUT_DISCARD_BYTES);
+}
+
+fn daemons_die_with_the_command() {
+    let mut bed = Bed::plain();
+    let marker = format!("77007700{}", std::process::id());
+    for words in [&["daemon", marker.as_str()][..], &["background", marker.as_str()]] {
+        let start = Instant::now();
+        let exit = probe(&mut bed, words, |_| {});
+        assert_eq!(exit.how, How::Exited(0), "{words:?}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{words:?} took {:?}", start.elapsed());
+        assert_eq!(crate::life::processes_with(&marker), 0, "{words:?}");
+    }
+    let script = format!("setsid nohup sleep 1{marker} >/dev/null 2>&1 & echo away");
+    let exit = bed.run("/bin/sh", &["sh", "-c", &script]);
+    assert_eq!(text(&exit.stdout.bytes), "away\n");
+    assert_eq!(crate::life::processes_with(&format!("1{marker}")), 0);
+}
+
+fn a_storm_of_processes_ends_with_the_command() {
+    let mut bed = Bed::plain();
+    for round in 0..10 {
+        let marker = format!("66006600{}{round}", std::process::id());
+        let exit = probe(&mut bed, &["storm", &marker], |_| {});
+        assert_eq!(exit.how, How::Exited(0));
+        assert!(took(&exit) < Duration::from_secs(5), "{:?}", took(&exit));
+        assert_eq!(crate::life::processes_with(&marker), 0);
+    }
+}
+
+fn a_background_child_does_not_hold_the_call() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["background"], |_| {});
+    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::Exited(0), "started\n"));
+    assert!(took(&exit) < Duration::from_secs(5), "{:?}", took(&exit));
+}
+
+/// Cancels after a while, or as soon as something was written.
+struct Impatient {
+    since: Instant,
+    patience: Duration,
+    seen: Cell<bool>,
+}
+
+impl Watch for Impatient {
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {
+        self.seen.set(true);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.seen.get() || self.since.elapsed() > self.patience
+    }
+}
+
+fn a_cancelled_command_is_ended() {
+    let mut bed = Bed::plain();
+    let cancel = |bed: &mut Bed, launch: Launch, patience| {
+        let since = Instant::now();
+        let mut watch = Impatient { since, patience, seen: Cell::new(false) };
+        let exit = bed.executor.run(launch, &mut watch).unwrap();
+        (exit.how, since.elapsed())
+    };
+    let sleep = launch("/bin/sleep", &["sleep", "60"]);
+    let (how, after) = cancel(&mut bed, sleep.clone(), Duration::from_millis(200));
+    assert_eq!(how, How::Cancelled);
+    assert!(after < Duration::from_secs(2), "{after:?}");
+    let (how, _) = cancel(&mut bed, sleep, Duration::ZERO);
+    assert_eq!(how, How::Cancelled, "cancelled from the start");
+    let noisy = launch("/bin/sh", &["sh", "-c", "echo x; sleep 60"]);
+    let (how, after) = cancel(&mut bed, noisy, Duration::from_secs(60));
+    assert_eq!(how, How::Cancelled);
+    assert!(after < Duration::from_secs(2), "{after:?}");
+    assert_eq!(bed.ask("read /workspace/file"), "content", "the next command runs");
+}
+
+fn bounds_say_how_they_hold() {
+    let mut bed = Bed::plain();
+    let walls = bed.executor.walls().unwrap().clone();
+    assert!(walls.layers.iter().all(|layer| layer.hold == Hold::Held), "{walls:?}");
+    let of = |bound| walls.bounds.iter().find(|held| held.bound == bound).unwrap();
+    let (memory, processes) = (of(Bound::Memory), of(Bound::Processes));
+    match world::current() {
+        World::Root => {
+            assert_eq!((memory.hold, processes.hold), (Hold::Held, Hold::Held), "{walls:?}");
+        }
+        World::User => assert_eq!((memory.hold, processes.hold), (Hold::Weaker, Hold::Weaker)),
+        World::NoCgroups => {
+            assert_eq!((memory.hold, processes.hold), (Hold::Weaker, Hold::Weaker));
+            assert_eq!(processes.detail, "pid_max 301");
+        }
+    }
+    assert_eq!(bed.run("/bin/true", &["true"]).walls, walls);
+}
+
+fn peaks_are_told() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["hog", "50", "2000"], |_| {});
+    let peak = exit.peak_memory.unwrap();
+    assert!(peak > 45 << 20 && peak < 120 << 20, "{peak}");
+    let small = bed.executor.run(launch("/bin/true", &["true"]), &mut Nobody).unwrap();
+    assert!(small.peak_memory.unwrap() < 30 << 20, "{:?}", small.peak_memory);
+}

@@ -1,0 +1,96 @@
+//! The walls, tried on the real kernel.
+//!
+//! The test binary is three programs in one: the tests, the executor (which it starts as itself),
+//! and a probe that it shows to the sandbox and that does there what a hostile program would do.
+//! Run as root, everything is tried as root, then as an ordinary user, and then some of it as root
+//! without control groups. A test that cannot be run has failed.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::exit,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    unsafe_code,
+    reason = "tests fail by panicking, and the probe does what no program should"
+)]
+
+mod bed;
+mod change;
+mod life;
+mod limits;
+mod network;
+mod probe;
+mod process;
+mod programs;
+mod refusal;
+mod sight;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use capsule_sandbox::EXECUTOR_ARGUMENT;
+
+/// A test: its name and what it does.
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    match words.first().map(String::as_str) {
+        Some(EXECUTOR_ARGUMENT) => return capsule_sandbox::executor_main(),
+        Some(probe::ARGUMENT) => return probe::main(&words[1..]),
+        Some(life::DECIDER) => return life::decide(&words[1..]),
+        _ => {}
+    }
+    let filters: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let world = world::current();
+    let mut failed = Vec::new();
+    let mut count = 0;
+    for (name, test) in tests(world) {
+        if !filters.is_empty() && !filters.iter().any(|filter| name.contains(filter.as_str())) {
+            continue;
+        }
+        count += 1;
+        let start = Instant::now();
+        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        let word = if passed { "ok" } else { "FAILED" };
+        println!("test {world}::{name} ... {word} ({} ms)", start.elapsed().as_millis());
+        if !passed {
+            failed.push(name);
+        }
+    }
+    println!("\n{world}: {count} tests, {} failed {failed:?}\n", failed.len());
+    let mut success = failed.is_empty();
+    if world == world::World::Root {
+        // The others run in processes of their own: who has left root cannot come back.
+        for other in [world::World::User, world::World::NoCgroups] {
+            success &= world::enter(other, &words);
+        }
+    }
+    if success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tests(world: world::World) -> Vec<Test> {
+    if world == world::World::NoCgroups {
+        return limits::TESTS.to_vec();
+    }
+    [
+        sight::TESTS,
+        change::TESTS,
+        network::TESTS,
+        process::TESTS,
+        limits::TESTS,
+        refusal::TESTS,
+        programs::TESTS,
+        life::TESTS,
+    ]
+    .concat()
+}

@@ -1,0 +1,330 @@
+//! What a command sees, and what it does not.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use crate::Test;
+use crate::bed::{Bed, Rows, launch, mask, text};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("only_the_view_is_seen", only_the_view_is_seen),
+    ("the_root_has_nothing_else", the_root_has_nothing_else),
+    ("links_lead_nowhere", links_lead_nowhere),
+    ("proc_shows_only_the_call", proc_shows_only_the_call),
+    ("masks_hide_everything_but_the_name", masks_hide_everything_but_the_name),
+    ("masks_take_any_name", masks_take_any_name),
+    ("masks_can_come_later", masks_can_come_later),
+    ("masks_follow_no_link", masks_follow_no_link),
+    ("a_replaced_file_can_be_hidden_again", a_replaced_file_can_be_hidden_again),
+    ("nothing_is_left_in_the_workspace", nothing_is_left_in_the_workspace),
+    ("mounts_in_the_workspace_are_hidden", mounts_in_the_workspace_are_hidden),
+];
+
+fn only_the_view_is_seen() {
+    let mut bed = Bed::plain();
+    let host = bed.workspace();
+    let sibling = host.parent().unwrap().join("sibling");
+    let mut rows = Rows::default();
+    for (path, expected) in [
+        ("/workspace/file", "content"),
+        ("/etc/passwd", "ENOENT"),
+        ("/etc/shadow", "ENOENT"),
+        ("/etc/group", "ENOENT"),
+        ("/etc/hosts", "ENOENT"),
+        ("/etc/resolv.conf", "ENOENT"),
+        ("/etc/machine-id", "ENOENT"),
+        ("/etc/ssh/sshd_config", "ENOENT"),
+        ("/root/.bashrc", "ENOENT"),
+        ("/home", "ENOENT"),
+        ("/var/lib/dpkg/status", "ENOENT"),
+        ("/run/docker.sock", "ENOENT"),
+        ("/var/run/docker.sock", "ENOENT"),
+        ("/sys/kernel/hostname", "ENOENT"),
+        ("/boot", "ENOENT"),
+        ("/dev/sda", "ENOENT"),
+        ("/dev/kmsg", "ENOENT"),
+        ("/dev/mem", "ENOENT"),
+        ("/dev/tty", "ENOENT"),
+        ("/dev/ptmx", "ENOENT"),
+        ("/dev/fuse", "ENOENT"),
+        ("/workspace/../etc/shadow", "ENOENT"),
+        (host.join("file").to_str().unwrap(), "ENOENT"),
+        (sibling.to_str().unwrap(), "ENOENT"),
+        ("/workspace/../sibling", "ENOENT"),
+    ] {
+        let got = bed.ask(&format!("read {path}"));
+        rows.check(got == expected, || format!("{path}: {got}, expected {expected}"));
+    }
+    rows.end();
+}
+
+fn the_root_has_nothing_else() {
+    let mut bed = Bed::plain();
+    let root = bed.ask("list /");
+    for name in root.split(' ') {
+        let known = [
+            "bin",
+            "sbin",
+            "lib",
+            "lib32",
+            "lib64",
+            "libx32",
+            "usr",
+            "etc",
+            "dev",
+            "proc",
+            "tmp",
+            "var",
+            "workspace",
+            "probe",
+        ];
+        assert!(known.contains(&name), "{root}");
+    }
+    assert_eq!(bed.ask("list /dev"), "fd full null random shm stderr stdin stdout urandom zero");
+    assert_eq!(bed.ask("list /tmp"), "");
+    assert_eq!(bed.ask("list /dev/shm"), "");
+}
+
+fn links_lead_nowhere() {
+    let mut bed = Bed::new(
+        |workspace| {
+            symlink("/etc/shadow", workspace.join("absolute")).unwrap();
+            symlink("../sibling", workspace.join("relative")).unwrap();
+            symlink("/proc/1/root/etc/shadow", workspace.join("magic")).unwrap();
+            symlink(workspace.join("missing"), workspace.join("dangling")).unwrap();
+        },
+        &[],
+    );
+    let mut rows = Rows::default();
+    for (name, expected) in [
+        ("absolute", "ENOENT"),
+        ("relative", "ENOENT"),
+        ("magic", "EACCES"),
+        ("dangling", "ENOENT"),
+    ] {
+        let got = bed.ask(&format!("read /workspace/{name}"));
+        rows.check(got == expected, || format!("{name}: {got}"));
+    }
+    rows.end();
+}
+
+fn proc_shows_only_the_call() {
+    let mut bed = Bed::plain();
+    let listed = bed.ask("list /proc");
+    let processes = listed.split(' ').filter(|name| name.parse::<u32>().is_ok()).count();
+    assert_eq!(processes, 2, "{listed}");
+    let mut rows = Rows::default();
+    for (question, expected) in [
+        ("read /proc/cmdline", "ENOENT"),
+        ("read /proc/kallsyms", "ENOENT"),
+        ("read /proc/keys", "ENOENT"),
+        ("read /proc/kcore", "ENOENT"),
+        ("read /proc/timer_list", "ENOENT"),
+        ("read /proc/config.gz", "ENOENT"),
+        ("read /proc/sys/kernel/random/boot_id", "ENOENT"),
+        ("write /proc/sysrq-trigger", "ENOENT"),
+        ("write /proc/sys/kernel/core_pattern", "ENOENT"),
+        ("write /proc/self/oom_score_adj", "EROFS"),
+        ("write /proc/self/mem", "EROFS"),
+        ("read /proc/1/environ", "EACCES"),
+        ("read /proc/1/maps", "EACCES"),
+        ("append /proc/1/mem", "EROFS"),
+        ("read /proc/self/cgroup", ""),
+    ] {
+        let got = bed.ask(question);
+        let passed = match question {
+            // Whatever the groups are, they are all at the root of what can be seen.
+            "read /proc/self/cgroup" => {
+                got.split("\\n").all(|line| line.is_empty() || line.ends_with(":/"))
+            }
+            _ => {
+                got == expected
+                    || (expected == "EACCES" && got == "EROFS")
+                    || (expected == "EROFS" && got == "EACCES")
+            }
+        };
+        rows.check(passed, || format!("{question}: {got}, expected {expected}"));
+    }
+    rows.end();
+    assert!(!bed.ask("read /proc/self/status").contains("NoNewPrivs:\\t0"));
+    // The name of the machine is ours.
+    let exit = bed.run("/bin/uname", &["uname", "-n"]);
+    assert_eq!(text(&exit.stdout.bytes), "capsule\n");
+}
+
+fn masks_hide_everything_but_the_name() {
+    let mut bed = Bed::new(
+        |workspace| {
+            fs::write(workspace.join("secret"), "the secret").unwrap();
+            fs::create_dir_all(workspace.join("folder/inner")).unwrap();
+            fs::write(workspace.join("folder/inner/key"), "the key").unwrap();
+            fs::hard_link(workspace.join("secret"), workspace.join("link")).unwrap();
+            fs::write(workspace.join("open"), "open").unwrap();
+            let everyone = fs::Permissions::from_mode(0o777);
+            fs::set_permissions(workspace.join("secret"), everyone).unwrap();
+        },
+        &[b"secret", b"folder", b"link", b"missing", b"open/not-a-folder"],
+    );
+    let mut rows = Rows::default();
+    for (question, expected) in [
+        ("read /workspace/open", "open"),
+        ("read /workspace/secret", "EACCES"),
+        ("read /workspace/link", "EACCES"),
+        ("read /workspace/folder/inner/key", "EACCES"),
+        ("list /workspace/folder", "EACCES"),
+        ("stat /workspace/folder/inner", "EACCES"),
+        ("list /workspace", "folder link open secret"),
+    ] {
+        let got = bed.ask(question);
+        rows.check(got == expected, || format!("{question}: {got}, expected {expected}"));
+    }
+    for path in ["secret", "link", "folder"] {
+        let got = bed.ask(&format!("stat /workspace/{path}"));
+        let kind = if path == "folder" { "mode 40000 size" } else { "mode 100000 size 0" };
+        rows.check(got.starts_with(kind), || format!("{path}: {got}"));
+    }
+    for attempt in [
+        format!("call {} -100 s:/workspace/secret 511 0", libc::SYS_fchmodat),
+        format!("call {} s:/workspace/secret 2", libc::SYS_umount2),
+        format!("call {} -100 s:/workspace/secret -100 s:/workspace/moved 0", libc::SYS_renameat2),
+        format!("call {} -100 s:/workspace/folder -100 s:/workspace/moved 0", libc::SYS_renameat2),
+        format!("call {} -100 s:/workspace/secret -100 s:/tmp/linked 1024", libc::SYS_linkat),
+    ] {
+        let got = bed.ask(&attempt);
+        rows.check(got.starts_with('E') || got == "errno 16", || format!("{attempt}: {got}"));
+    }
+    rows.end();
+}
+
+fn masks_take_any_name() {
+    let names: [&[u8]; 6] =
+        [b"new\nline", b"in\xffvalid", b"sp ace", b"deep/er/file", b"-rf", b"\xe2\x80\xae"];
+    let mut bed = Bed::new(
+        |workspace| {
+            fs::create_dir_all(workspace.join("deep/er")).unwrap();
+            for name in names {
+                fs::write(workspace.join(std::ffi::OsStr::from_bytes(name)), "hidden").unwrap();
+            }
+        },
+        &names,
+    );
+    let mut rows = Rows::default();
+    for name in names {
+        let escaped: String = name.iter().map(|byte| format!("%{byte:02x}")).collect();
+        let got = bed.ask(&format!("read /workspace/{escaped}"));
+        rows.check(got == "EACCES", || format!("{escaped}: {got}"));
+    }
+    rows.end();
+}
+
+fn masks_can_come_later() {
+    let mut bed = Bed::plain();
+    assert_eq!(bed.ask("read /workspace/file"), "content");
+    fs::write(bed.workspace().join("late"), "late").unwrap();
+    assert_eq!(bed.ask("read /workspace/late"), "late");
+    let hide = |bed: &mut Bed| {
+        let exit =
+            bed.probe_with("read /workspace/late", |launch| launch.masks = vec![mask(b"late")]);
+        text(&exit.stdout.bytes)
+    };
+    assert_eq!(hide(&mut bed), "EACCES\n");
+    assert_eq!(bed.ask("read /workspace/late"), "EACCES", "it stays hidden");
+    assert_eq!(hide(&mut bed), "EACCES\n", "twice is fine");
+}
+
+fn masks_follow_no_link() {
+    let mut bed = Bed::new(
+        |workspace| {
+            fs::write(workspace.join("target"), "target").unwrap();
+            symlink("target", workspace.join("link")).unwrap();
+            symlink("/usr", workspace.join("system")).unwrap();
+        },
+        &[b"link", b"system"],
+    );
+    assert_eq!(bed.ask("read /workspace/target"), "target");
+    assert_ne!(bed.ask("list /usr/bin"), "EACCES");
+    let mut launch = launch("/bin/true", &["true"]);
+    launch.masks = vec![mask(b"system/bin")];
+    assert!(bed.try_run(launch).is_err(), "a link on the way is an error");
+}
+
+fn a_replaced_file_can_be_hidden_again() {
+    let mut bed = Bed::new(|workspace| fs::write(workspace.join("key"), "old").unwrap(), &[b"key"]);
+    assert_eq!(bed.ask("read /workspace/key"), "EACCES");
+    let workspace = bed.workspace();
+    fs::write(workspace.join("new"), "new").unwrap();
+    fs::rename(workspace.join("new"), workspace.join("key")).unwrap();
+    let exit = bed.probe_with("read /workspace/key", |launch| launch.masks = vec![mask(b"key")]);
+    assert_eq!(text(&exit.stdout.bytes), "EACCES\n");
+}
+
+fn nothing_is_left_in_the_workspace() {
+    let listing = |path: &std::path::Path| {
+        let mut all: Vec<String> = fs::read_dir(path)
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let facts = entry.metadata().unwrap();
+                format!("{:?} {} {:?}", entry.file_name(), facts.len(), facts.modified().unwrap())
+            })
+            .collect();
+        all.sort();
+        all
+    };
+    let mut bed = Bed::new(
+        |workspace| {
+            fs::write(workspace.join("a"), "a").unwrap();
+            fs::create_dir(workspace.join("b")).unwrap();
+        },
+        &[b"a", b"b", b"missing"],
+    );
+    let before = listing(&bed.workspace());
+    bed.ask("write /workspace/new");
+    bed.ask("write /workspace/missing");
+    assert_eq!(listing(&bed.workspace()), before);
+    let workspace = bed.workspace();
+    assert_eq!(fs::read_to_string(workspace.join("a")).unwrap(), "a");
+}
+
+fn mounts_in_the_workspace_are_hidden() {
+    const INSIDE: &str = "CAPSULE_TEST_MOUNTS";
+    if std::env::var_os(INSIDE).is_none() {
+        // An ordinary user can only mount something in namespaces of its own.
+        let status = std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "--"])
+            .arg(fs::read_link("/proc/self/exe").unwrap())
+            .arg("mounts_in_the_workspace_are_hidden")
+            .env(INSIDE, "1")
+            .env("CAPSULE_TEST_WORLD", "user")
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("workspace");
+    fs::create_dir_all(workspace.join("disk")).unwrap();
+    fs::write(workspace.join("disk/beneath"), "beneath").unwrap();
+    fs::write(workspace.join("open"), "open").unwrap();
+    mount("none", workspace.join("disk").as_path(), "tmpfs", MountFlags::empty(), None).unwrap();
+    fs::write(workspace.join("disk/above"), "above").unwrap();
+    let mut executor = capsule_sandbox::Executor::start().unwrap();
+    let view = capsule_sandbox::View {
+        workspace: fs::File::open(&workspace).unwrap().into(),
+        masks: Vec::new(),
+        programs: crate::bed::own(),
+    };
+    let entered = executor.enter(view);
+    unmount(workspace.join("disk").as_path(), UnmountFlags::DETACH).unwrap();
+    entered.unwrap();
+    let mut read = |path: &str| {
+        let exit =
+            executor.run(launch("/bin/cat", &["cat", path]), &mut crate::bed::Nobody).unwrap();
+        text(&exit.stdout.bytes) + &text(&exit.stderr.bytes)
+    };
+    assert_eq!(read("/workspace/open"), "open");
+    assert!(read("/workspace/disk/above").contains("Permission denied"));
+    assert!(read("/workspace/disk/beneath").contains("Permission denied"));
+}
