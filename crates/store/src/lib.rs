@@ -1,1 +1,22 @@
+//! `store` remembers.
+//!
+//! A store is one SQLite file: the events as the exact bytes that were hashed, the payloads that
+//! they commit to, and the edge of the Merkle tree over them. Nothing in it decides or acts.
+//! `FORMAT.md` is the norm for what stands on disk.
 
+mod error;
+mod export;
+mod lock;
+mod open;
+mod read;
+mod schema;
+mod verify;
+mod write;
+
+pub use error::StoreError;
+pub use export::{Sheet, write_single};
+pub use lock::RunLock;
+pub use open::Store;
+pub use read::{Filter, Payload, RunState, RunSummary, Stored};
+pub use verify::{Fault, Proof, Verified};
+pub use write::{Clock, RunWriter};

@@ -1,0 +1,59 @@
+//! The sign that a run is alive: a lock on a file that goes with its process, however it ends.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use capsule_core::id::RunId;
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::StoreError;
+
+/// Held while a run is alive. A run that is neither sealed nor locked has crashed.
+#[derive(Debug)]
+pub struct RunLock {
+    path: PathBuf,
+    _file: File,
+}
+
+fn place(store: &Path, run: &str) -> PathBuf {
+    let mut folder = store.as_os_str().to_owned();
+    folder.push(".locks");
+    Path::new(&folder).join(run)
+}
+
+impl RunLock {
+    /// Takes the lock of a run.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn take(store: &Path, run: RunId) -> Result<Self, StoreError> {
+        let path = place(store, &run.to_string());
+        if let Some(folder) = path.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(StoreError::write)?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(StoreError::write)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(StoreError::write)?;
+        Ok(Self { path, _file: file })
+    }
+
+    /// Whether somebody holds the lock of a run.
+    #[must_use]
+    pub fn is_held(store: &Path, run: &str) -> bool {
+        let Ok(file) = File::open(place(store, run)) else { return false };
+        flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+    }
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // The lock ends with the file; a name that stays behind says nothing by itself.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,152 @@
+//! Opening a store: the file, its rights, its version.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+use crate::schema;
+
+/// How long a writer waits for another one.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// A store that is open.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) sql: Connection,
+    pub(crate) path: PathBuf,
+}
+
+impl Store {
+    /// Opens the store for writing, and makes it if it is not there: the file with mode 0600 in a
+    /// folder with mode 0700.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is not a store, or is newer than this build.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |why: String| StoreError::Open { path: path.to_owned(), why };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(|error| failed(error.to_string()))?;
+        }
+        private_file(path).map_err(|error| failed(error.to_string()))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
+        let store = Self { sql, path: path.to_owned() };
+        store.prepare().map_err(|error| failed(error.to_string()))?;
+        store.migrate()?;
+        Ok(store)
+    }
+
+    /// Opens a store that is there, for reading only.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is not a store, or is newer than this build.
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        let failed = |why: String| StoreError::Open { path: path.to_owned(), why };
+        if !path.exists() {
+            return Err(failed("there is no such file".into()));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
+        let store = Self { sql, path: path.to_owned() };
+        store.sql.busy_timeout(BUSY).map_err(|error| failed(error.to_string()))?;
+        store.harden().map_err(|error| failed(error.to_string()))?;
+        store.known_version()?;
+        Ok(store)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn prepare(&self) -> rusqlite::Result<()> {
+        self.sql.busy_timeout(BUSY)?;
+        self.harden()?;
+        let mode: String = self.sql.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if mode != "wal" {
+            self.sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        }
+        // A short run does not pay for moving the log into the file when it ends; that happens
+        // every thousand pages, and readers see both.
+        self.sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        self.sql.pragma_update(None, "synchronous", "NORMAL")
+    }
+
+    /// What a file from elsewhere must not make SQLite do.
+    fn harden(&self) -> rusqlite::Result<()> {
+        self.sql.pragma_update(None, "trusted_schema", false)?;
+        self.sql.pragma_update(None, "cell_size_check", true)?;
+        self.sql.set_prepared_statement_cache_capacity(32);
+        Ok(())
+    }
+
+    fn version(&self) -> Result<(i64, i64), StoreError> {
+        let read = |name| self.sql.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let not_ours = |error: rusqlite::Error| StoreError::Open {
+            path: self.path.clone(),
+            why: format!("it is not a store: {error}"),
+        };
+        Ok((read("application_id").map_err(not_ours)?, read("user_version").map_err(not_ours)?))
+    }
+
+    fn known_version(&self) -> Result<(), StoreError> {
+        match self.version()? {
+            (schema::APPLICATION_ID, version) if version > schema::VERSION => {
+                Err(StoreError::Newer { found: version, known: schema::VERSION })
+            }
+            (schema::APPLICATION_ID, 1..) => Ok(()),
+            _ => Err(StoreError::Open {
+                path: self.path.clone(),
+                why: "it is not a store of Capsule".into(),
+            }),
+        }
+    }
+
+    /// Brings an empty file to the newest version; several processes may do so at once.
+    fn migrate(&self) -> Result<(), StoreError> {
+        if let (schema::APPLICATION_ID, schema::VERSION) = self.version()? {
+            return Ok(());
+        }
+        let made = || -> rusqlite::Result<()> {
+            self.sql.execute_batch("BEGIN IMMEDIATE")?;
+            let id: i64 = self.sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            let tables: i64 =
+                self.sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            if id == 0 && tables == 0 {
+                self.sql.execute_batch(schema::TABLES)?;
+                self.sql.execute_batch(schema::VIEWS)?;
+                self.sql.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
+                self.sql.pragma_update(None, "user_version", schema::VERSION)?;
+            }
+            self.sql.execute_batch("COMMIT")
+        };
+        made().map_err(|error| StoreError::Open {
+            path: self.path.clone(),
+            why: error.to_string(),
+        })?;
+        self.known_version()
+    }
+}
+
+/// Makes the file if it is not there, and takes everybody else's rights to it. SQLite gives the
+/// files beside it the same mode.
+fn private_file(path: &Path) -> std::io::Result<()> {
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let mode = fs::metadata(path)?.permissions().mode();
+            if mode & 0o077 != 0 {
+                fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))?;
+            }
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,389 @@
+//! Reading runs, events and payloads.
+
+use capsule_core::exit::Exit;
+use capsule_core::id::canonical_label;
+use capsule_core::journal::{Entry, Event, Frontier, PayloadClass, PayloadRef};
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::error::StoreError;
+use crate::lock::RunLock;
+use crate::open::Store;
+use crate::write::{frontier, payload_id};
+
+/// An event where it stands.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Its place in the tree.
+    pub leaf: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// What the bytes say.
+    pub entry: Entry,
+}
+
+/// A payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// What it holds.
+    pub class: PayloadClass,
+    /// Its salt; none if it was erased or withheld.
+    pub salt: Option<Vec<u8>>,
+    /// Its bytes; none if they were erased, withheld or never kept.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// Whether a run is at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It ended and was sealed.
+    Sealed(Exit),
+    /// It goes on in some process.
+    Running,
+    /// Its process ended before it did.
+    Crashed,
+}
+
+/// A run in a list.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// Its full id.
+    pub run: String,
+    /// Its label.
+    pub label: String,
+    /// What the plan or call is called.
+    pub name: String,
+    /// What started it.
+    pub kind: String,
+    /// When it began, in microseconds since 1970.
+    pub started: u64,
+    /// When it ended.
+    pub ended: Option<u64>,
+    /// Whether it is at its end.
+    pub state: RunState,
+    /// How many calls were proposed.
+    pub calls: u64,
+    /// How many of them were denied.
+    pub denied: u64,
+    /// How many of them were started and have no end.
+    pub unknown: u64,
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Begun at or after this time, in microseconds since 1970.
+    pub since: Option<u64>,
+    /// With a denied call.
+    pub denied: bool,
+    /// With a call to this tool.
+    pub tool: Option<String>,
+    /// With a call whose arguments name this path.
+    pub touched: Option<String>,
+}
+
+const LIST: &str = "
+SELECT runs.run_id, opened.json ->> '$.body.label', runs.name, runs.kind, runs.started_at,
+       runs.ended_at, runs.status,
+       (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.proposed'),
+       (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.decided'
+            AND CAST(bytes AS TEXT) ->> '$.body.decision' <> 'allow'),
+       (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.started')
+     - (SELECT count(*) FROM events AS finished WHERE run = runs.run_id AND kind = 'call.finished'
+            AND EXISTS (SELECT 1 FROM events AS started WHERE started.run = runs.run_id
+                AND started.kind = 'call.started'
+                AND CAST(started.bytes AS TEXT) ->> '$.body.call'
+                  = CAST(finished.bytes AS TEXT) ->> '$.body.call'))
+FROM runs
+JOIN entries AS opened ON opened.run = runs.run_id AND opened.seq = 1
+WHERE (?1 IS NULL OR runs.started_at >= ?1)
+  AND (NOT ?2 OR EXISTS (SELECT 1 FROM tool_results AS result
+        WHERE result.run_id = runs.run_id AND result.decision <> 'allow'))
+  AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
+        WHERE call.run_id = runs.run_id AND call.tool = ?3))
+  AND (?4 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
+        WHERE call.run_id = runs.run_id AND json_extract(call.args, '$.path') = ?4))
+ORDER BY opened.leaf DESC";
+
+impl Store {
+    /// Finds a run by `latest`, its id, or the beginning of one.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub fn find(&self, asked: &str) -> Result<String, StoreError> {
+        let unknown = || StoreError::RunUnknown(asked.into());
+        if asked == "latest" {
+            return self
+                .sql
+                .query_row(
+                    "SELECT run FROM events WHERE kind = 'run.opened' ORDER BY leaf DESC LIMIT 1",
+                    [],
+                    |row| row.get(0),
+                )
+                .optional()
+                .map_err(StoreError::read)?
+                .ok_or_else(unknown);
+        }
+        let prefix = canonical_label(asked);
+        let matches = self.beginning_with(&prefix)?;
+        match matches.as_slice() {
+            [] => Err(unknown()),
+            [run] => Ok(run.clone()),
+            [first, ..] if *first == prefix => Ok(first.clone()),
+            several => Err(StoreError::RunAmbiguous {
+                asked: asked.into(),
+                labels: several.iter().take(5).map(|run| self.label(run)).collect(),
+            }),
+        }
+    }
+
+    /// The runs whose ids begin so, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn beginning_with(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        // `~` sorts behind every character that an id can have.
+        let mut query = self
+            .sql
+            .prepare_cached(
+                "SELECT run FROM events WHERE run >= ?1 AND run < ?1 || '~' AND seq = 1
+                 ORDER BY run LIMIT 1000",
+            )
+            .map_err(StoreError::read)?;
+        let rows = query.query_map([prefix], |row| row.get(0)).map_err(StoreError::read)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
+    }
+
+    /// The label that a run had when it began.
+    #[must_use]
+    pub fn label(&self, run: &str) -> String {
+        let label = self.sql.query_row(
+            "SELECT CAST(bytes AS TEXT) ->> '$.body.label' FROM events WHERE run = ?1 AND seq = 1",
+            [run],
+            |row| row.get::<_, Option<String>>(0),
+        );
+        label.ok().flatten().unwrap_or_else(|| run.to_owned())
+    }
+
+    /// The label of the earliest run since which the policy's digest has not changed, given that
+    /// the newest run of that policy name had the same digest.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn policy_since(&self, name: &str, sha256: &str) -> Result<Option<String>, StoreError> {
+        self.sql
+            .query_row(
+                "WITH same_name AS (
+                     SELECT leaf, json ->> '$.body.label' AS label,
+                            json ->> '$.body.policy.sha256' AS sha256
+                     FROM entries
+                     WHERE kind = 'run.opened' AND json ->> '$.body.policy_name' = ?1
+                     ORDER BY leaf DESC LIMIT 1000)
+                 SELECT label FROM same_name WHERE sha256 = ?2 AND leaf > coalesce(
+                     (SELECT max(leaf) FROM same_name WHERE sha256 <> ?2), -1)
+                 ORDER BY leaf LIMIT 1",
+                [name, sha256],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(StoreError::read)
+    }
+
+    /// Lists runs, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<RunSummary>, StoreError> {
+        let mut query = self.sql.prepare_cached(LIST).map_err(StoreError::read)?;
+        let since = filter.since.map(crate::write::number);
+        let rows = query
+            .query_map(params![since, filter.denied, filter.tool, filter.touched], |row| {
+                self.summary(row)
+            })
+            .map_err(StoreError::read)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
+    }
+
+    fn summary(&self, row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+        let count = |index| row.get::<_, i64>(index).map(|n| u64::try_from(n).unwrap_or(0));
+        let run: String = row.get(0)?;
+        let status: String = row.get(6)?;
+        let exit: Option<Exit> = serde_json::from_value(status.into()).ok();
+        let state = match exit {
+            Some(exit) => RunState::Sealed(exit),
+            None if RunLock::is_held(&self.path, &run) => RunState::Running,
+            None => RunState::Crashed,
+        };
+        let ended: Option<i64> = row.get(5)?;
+        Ok(RunSummary {
+            label: row.get(1)?,
+            name: row.get(2)?,
+            kind: row.get(3)?,
+            started: count(4)?,
+            ended: ended.and_then(|at| u64::try_from(at).ok()),
+            calls: count(7)?,
+            denied: count(8)?,
+            unknown: count(9)?,
+            state,
+            run,
+        })
+    }
+
+    /// Whether a run is at its end.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn state(&self, run: &str) -> Result<RunState, StoreError> {
+        let exit: Option<String> = self
+            .sql
+            .query_row(
+                "SELECT CAST(bytes AS TEXT) ->> '$.body.exit' FROM events
+                 WHERE run = ?1 AND kind = 'run.sealed'",
+                [run],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(StoreError::read)?;
+        Ok(match exit.and_then(|exit| serde_json::from_value(exit.into()).ok()) {
+            Some(exit) => RunState::Sealed(exit),
+            None if RunLock::is_held(&self.path, run) => RunState::Running,
+            None => RunState::Crashed,
+        })
+    }
+
+    /// Visits the events of a run in their order; memory does not grow with the run.
+    ///
+    /// # Errors
+    /// When the store cannot be read, an event cannot be understood, or the visitor fails.
+    pub fn visit<E: From<StoreError>>(
+        &self,
+        run: &str,
+        mut visit: impl FnMut(Stored) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut query = self
+            .sql
+            .prepare_cached("SELECT leaf, bytes FROM events WHERE run = ?1 ORDER BY seq")
+            .map_err(StoreError::read)?;
+        let mut rows = query.query([run]).map_err(StoreError::read)?;
+        while let Some(row) = rows.next().map_err(StoreError::read)? {
+            visit(stored(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// One event of a run.
+    ///
+    /// # Errors
+    /// When the store cannot be read or the event cannot be understood.
+    pub fn event(&self, run: &str, seq: u64) -> Result<Option<Stored>, StoreError> {
+        let mut query = self
+            .sql
+            .prepare_cached("SELECT leaf, bytes FROM events WHERE run = ?1 AND seq = ?2")
+            .map_err(StoreError::read)?;
+        let mut rows =
+            query.query(params![run, crate::write::number(seq)]).map_err(StoreError::read)?;
+        match rows.next().map_err(StoreError::read)? {
+            Some(row) => stored(row).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The payloads of an event, in the order in which it names them; none where the store has no
+    /// row.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn payloads(
+        &self,
+        leaf: u64,
+        event: &Event,
+    ) -> Result<Vec<(PayloadRef, Option<Payload>)>, StoreError> {
+        let read = |part: usize| {
+            let mut query = self.sql.prepare_cached(
+                "SELECT class, salt, bytes, commitment FROM payloads WHERE id = ?1",
+            )?;
+            query
+                .query_row([payload_id(leaf, part)], |row| {
+                    let class: String = row.get(0)?;
+                    let payload = Payload {
+                        class: PayloadClass::from_word(&class).unwrap_or(PayloadClass::Text),
+                        salt: row.get(1)?,
+                        bytes: row.get(2)?,
+                    };
+                    Ok((payload, row.get::<_, String>(3)?))
+                })
+                .optional()
+        };
+        let references = event.payloads().into_iter().enumerate();
+        references
+            .map(|(part, reference)| {
+                let found = read(part).map_err(StoreError::read)?;
+                let own = found.filter(|(_, commit)| *commit == reference.commit.to_string());
+                Ok((reference, own.map(|(payload, _)| payload)))
+            })
+            .collect()
+    }
+
+    /// The place in the tree where a run was sealed.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the run is not sealed.
+    pub fn sealed_at(&self, run: &str) -> Result<u64, StoreError> {
+        let leaf: i64 = self
+            .sql
+            .query_row(
+                "SELECT leaf FROM events WHERE run = ?1 AND kind = 'run.sealed'",
+                [run],
+                |row| row.get(0),
+            )
+            .map_err(StoreError::read)?;
+        u64::try_from(leaf).map_err(StoreError::read)
+    }
+
+    /// The size and root of the tree when it had this many leaves.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn tree_at(&self, size: u64) -> Result<Frontier, StoreError> {
+        let now = frontier(&self.sql).map_err(StoreError::read)?;
+        if now.size() == size {
+            return Ok(now);
+        }
+        let mut tree = Frontier::default();
+        let mut query = self
+            .sql
+            .prepare_cached("SELECT hash FROM events WHERE leaf < ?1 ORDER BY leaf")
+            .map_err(StoreError::read)?;
+        let mut rows = query.query([crate::write::number(size)]).map_err(StoreError::read)?;
+        while let Some(row) = rows.next().map_err(StoreError::read)? {
+            let hash: [u8; 32] = row.get(0).map_err(StoreError::read)?;
+            tree.push(capsule_core::digest::Digest(hash));
+        }
+        Ok(tree)
+    }
+
+    /// The digest of a program, if what identifies its bytes has not changed since.
+    #[must_use]
+    pub fn program_digest(&self, path: &str, identity: &str) -> Option<String> {
+        self.sql
+            .prepare_cached("SELECT sha256 FROM programs WHERE path = ?1 AND identity = ?2")
+            .and_then(|mut query| query.query_row([path, identity], |row| row.get(0)).optional())
+            .ok()
+            .flatten()
+    }
+
+    /// Remembers the digest of a program. It is a cache: failing to write it changes nothing.
+    pub fn remember_program(&self, path: &str, identity: &str, sha256: &str) {
+        let _ = self.sql.execute(
+            "INSERT OR REPLACE INTO programs (path, identity, sha256) VALUES (?1, ?2, ?3)",
+            [path, identity, sha256],
+        );
+    }
+}
+
+fn stored(row: &Row<'_>) -> Result<Stored, StoreError> {
+    let leaf: i64 = row.get(0).map_err(StoreError::read)?;
+    let leaf = u64::try_from(leaf).unwrap_or(0);
+    let bytes: Vec<u8> = row.get(1).map_err(StoreError::read)?;
+    let entry = Entry::from_bytes(&bytes).map_err(|why| StoreError::Entry { leaf, why })?;
+    Ok(Stored { leaf, bytes, entry })
+}

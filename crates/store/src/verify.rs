@@ -1,0 +1,286 @@
+//! Checks that a store is what was written.
+//!
+//! Everything is computed again from the bytes: the hash of every event, the tree, the order within
+//! each run, the seals, and every payload against its commitment. The memory that it takes grows
+//! with the number of runs that are open at one time, not with the number of events.
+
+use std::collections::BTreeMap;
+
+use capsule_core::digest::Digest;
+use capsule_core::id::RunId;
+use capsule_core::journal::{Entry, Event, Frontier, PayloadRef, commitment, leaf_hash};
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::read::Payload;
+use crate::write::frontier;
+
+/// What a store that was verified holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// Leaves of the tree.
+    pub leaves: u64,
+    /// The root of the tree.
+    pub root: String,
+    /// Runs that were sealed.
+    pub sealed: u64,
+    /// Runs that were not.
+    pub unsealed: u64,
+    /// Events of the run that was asked for.
+    pub events: u64,
+    /// Whether that run is sealed.
+    pub run_sealed: bool,
+    /// Payloads that match their commitment.
+    pub payloads: u64,
+    /// Payloads whose bytes were erased, withheld or never kept.
+    pub absent: u64,
+}
+
+/// The first thing that is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where: `event 7 (r-7Q3K…, number 3)`, `payload 1f3a… of event 7`, `tree`.
+    pub place: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What a verification came to.
+pub type Verified = Result<Proof, Fault>;
+
+/// Where a run stands while its events are walked.
+struct Walk {
+    seq: u64,
+    prev: Digest,
+}
+
+struct Checker<'s> {
+    store: &'s Store,
+    wanted: Option<&'s str>,
+    tree: Frontier,
+    open: BTreeMap<RunId, Walk>,
+    proof: Proof,
+    referenced: u64,
+}
+
+impl Store {
+    /// Verifies the store. With `run`, the proof counts that run's events.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all. A fault that was found is not an error but a result.
+    pub fn verify(&self, run: Option<&str>) -> Result<Verified, StoreError> {
+        let mut checker = Checker {
+            store: self,
+            wanted: run,
+            tree: Frontier::default(),
+            open: BTreeMap::new(),
+            proof: Proof::default(),
+            referenced: 0,
+        };
+        // One snapshot for everything, while other processes go on writing.
+        self.sql.execute_batch("BEGIN").map_err(StoreError::read)?;
+        let verified = checker.walk();
+        let ended = self.sql.execute_batch("ROLLBACK").map_err(StoreError::read);
+        let verified = verified?;
+        ended?;
+        Ok(verified.map(|()| checker.proof))
+    }
+}
+
+fn fault(place: impl Into<String>, what: impl Into<String>) -> Fault {
+    Fault { place: place.into(), what: what.into() }
+}
+
+/// Passes a fault on as a result, and reading errors as errors.
+macro_rules! hold {
+    ($check:expr) => {
+        match $check {
+            Ok(value) => value,
+            Err(fault) => return Ok(Err(fault)),
+        }
+    };
+}
+
+impl Checker<'_> {
+    fn walk(&mut self) -> Result<Result<(), Fault>, StoreError> {
+        let sql = &self.store.sql;
+        // A damaged page can hide rows from one index and not from another.
+        let sound: String = sql
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .unwrap_or_else(|error| error.to_string());
+        if sound != "ok" {
+            return Ok(Err(fault("file", format!("the database is damaged: {sound}"))));
+        }
+        let mut query = sql
+            .prepare("SELECT leaf, run, seq, kind, hash, bytes FROM events ORDER BY leaf")
+            .map_err(StoreError::read)?;
+        let mut rows = query.query([]).map_err(StoreError::read)?;
+        while let Some(row) =
+            hold!(rows.next().map_err(|error| {
+                fault(format!("event {}", self.tree.size()), error.to_string())
+            }))
+        {
+            let leaf = self.tree.size();
+            let columns = (|| -> rusqlite::Result<_> {
+                Ok(Columns {
+                    leaf: row.get(0)?,
+                    run: row.get(1)?,
+                    seq: row.get(2)?,
+                    kind: row.get(3)?,
+                    hash: row.get(4)?,
+                    bytes: row.get(5)?,
+                })
+            })();
+            let columns =
+                hold!(columns.map_err(|error| fault(format!("event {leaf}"), error.to_string())));
+            hold!(self.event(leaf, &columns)?);
+        }
+        self.whole()
+    }
+
+    fn event(&mut self, leaf: u64, row: &Columns) -> Result<Result<(), Fault>, StoreError> {
+        let place = match &row.run {
+            Some(run) => format!("event {} ({run}, number {})", row.leaf, row.seq),
+            None => format!("event {}", row.leaf),
+        };
+        if row.leaf != crate::write::number(leaf) {
+            let what = format!("an event is missing before it: its place should be {leaf}");
+            return Ok(Err(fault(place, what)));
+        }
+        let hash = leaf_hash(&row.bytes);
+        if row.hash != hash.0 {
+            return Ok(Err(fault(place, "its bytes do not match their hash")));
+        }
+        self.tree.push(hash);
+        let entry =
+            hold!(Entry::from_bytes(&row.bytes).map_err(|error| fault(&place, error.to_string())));
+        hold!(self.order(&place, row, &entry));
+        let payloads = self.store.payloads(leaf, &entry.event);
+        let payloads = hold!(payloads.map_err(|error| fault(&place, error.to_string())));
+        for (reference, payload) in payloads {
+            hold!(self.payload(&place, &reference, payload));
+        }
+        Ok(Ok(()))
+    }
+
+    /// The event stands where its own bytes say, behind the one that they name.
+    fn order(&mut self, place: &str, row: &Columns, entry: &Entry) -> Result<(), Fault> {
+        let own = entry.run.map(|run| run.to_string());
+        let kept = (own.as_deref(), crate::write::number(entry.seq), entry.event.kind());
+        if kept != (row.run.as_deref(), row.seq, row.kind.as_str()) {
+            return Err(fault(place, "its columns say something else than its bytes"));
+        }
+        let Some(run) = entry.run else {
+            let ours = matches!(entry.event, Event::RunExported(_)) && entry.seq == 0;
+            return if ours { Ok(()) } else { Err(fault(place, "it belongs to no run")) };
+        };
+        let opens = matches!(entry.event, Event::RunOpened(_));
+        let (seq, prev) = match self.open.get(&run) {
+            Some(walk) => (walk.seq + 1, Some(walk.prev)),
+            None => (1, None),
+        };
+        if entry.seq != seq || entry.prev != prev || opens != (seq == 1) {
+            let what = match prev {
+                Some(_) => "it does not follow the run's event before it",
+                None => "the run does not begin with it, or was sealed before",
+            };
+            return Err(fault(place, what));
+        }
+        let wanted = self.wanted == Some(run.to_string().as_str());
+        self.proof.events += u64::from(wanted);
+        if let Event::RunSealed(sealed) = &entry.event {
+            if sealed.events != entry.seq {
+                return Err(fault(place, "the seal counts other events than there are"));
+            }
+            self.open.remove(&run);
+            self.proof.sealed += 1;
+            self.proof.run_sealed |= wanted;
+        } else {
+            self.open.insert(run, Walk { seq, prev: Digest::of(&row.bytes) });
+        }
+        Ok(())
+    }
+
+    fn payload(
+        &mut self,
+        place: &str,
+        reference: &PayloadRef,
+        found: Option<Payload>,
+    ) -> Result<(), Fault> {
+        let commit = reference.commit.to_string();
+        let place = format!("payload {}… of {place}", commit.get(..8).unwrap_or(""));
+        let Some(payload) = found else { return Err(fault(place, "it is missing")) };
+        self.referenced += 1;
+        let (Some(salt), Some(bytes)) = (payload.salt, payload.bytes) else {
+            self.proof.absent += 1;
+            return Ok(());
+        };
+        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if commitment(&salt, &bytes) != reference.commit || size != reference.bytes {
+            return Err(fault(place, "it does not match what the event committed to"));
+        }
+        self.proof.payloads += 1;
+        Ok(())
+    }
+
+    /// What only the whole can tell: the tree's cache, and rows that no event knows.
+    fn whole(&mut self) -> Result<Result<(), Fault>, StoreError> {
+        let cached =
+            hold!(frontier(&self.store.sql).map_err(|error| fault("tree", error.to_string())));
+        if cached != self.tree {
+            let what = format!(
+                "it was written with {} events and root {}; the events here are {} with root {}",
+                cached.size(),
+                cached.root().short(),
+                self.tree.size(),
+                self.tree.root().short()
+            );
+            return Ok(Err(fault("tree", what)));
+        }
+        let sql = &self.store.sql;
+        let rows: i64 = sql
+            .query_row("SELECT count(*) FROM payloads", [], |row| row.get(0))
+            .map_err(StoreError::read)?;
+        if rows != crate::write::number(self.referenced) {
+            let what = format!("{rows} are stored and {} are known to events", self.referenced);
+            return Ok(Err(fault("payloads", what)));
+        }
+        hold!(self.digests());
+        self.proof.leaves = self.tree.size();
+        self.proof.root = self.tree.root().to_string();
+        self.proof.unsealed = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
+        Ok(Ok(()))
+    }
+
+    /// The plain digests beside the payloads, which the views show.
+    fn digests(&self) -> Result<(), Fault> {
+        let broken = |error: rusqlite::Error| fault("payloads", error.to_string());
+        let mut query = self
+            .store
+            .sql
+            .prepare("SELECT id, sha256, bytes FROM payloads WHERE bytes IS NOT NULL")
+            .map_err(broken)?;
+        let mut rows = query.query([]).map_err(broken)?;
+        while let Some(row) = rows.next().map_err(broken)? {
+            let (id, digest): (i64, Option<String>) =
+                (row.get(0).map_err(broken)?, row.get(1).map_err(broken)?);
+            let bytes = row.get_ref(2).and_then(|value| Ok(value.as_blob()?)).map_err(broken)?;
+            if digest.is_some_and(|digest| digest != Digest::of(bytes).to_string()) {
+                return Err(fault(
+                    format!("payload row {id}"),
+                    "its digest is not that of its bytes",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Columns {
+    leaf: i64,
+    run: Option<String>,
+    seq: i64,
+    kind: String,
+    hash: [u8; 32],
+    bytes: Vec<u8>,
+}

@@ -1,0 +1,251 @@
+//! Writing events: one short transaction each, no lock in between.
+
+use capsule_core::digest::Digest;
+use capsule_core::id::RunId;
+use capsule_core::journal::{
+    self, Durability, Entry, Event, Frontier, Journal, PayloadClass, PayloadRef, Recorded,
+    commitment, leaf_hash,
+};
+use capsule_core::policy::Payloads;
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use crate::error::StoreError;
+use crate::lock::RunLock;
+use crate::open::Store;
+use crate::schema::PARTS;
+
+/// The bytes of a salt: as many as the digest that it keeps from being guessed.
+const SALT_BYTES: usize = 32;
+
+/// Tells the time in microseconds since 1970.
+pub type Clock = Box<dyn FnMut() -> u64>;
+
+/// A payload that waits for the event that it belongs to.
+pub(crate) struct Kept {
+    pub(crate) commitment: Digest,
+    pub(crate) class: PayloadClass,
+    pub(crate) salt: Option<Vec<u8>>,
+    pub(crate) sha256: Option<Digest>,
+    pub(crate) bytes: Option<Vec<u8>>,
+}
+
+/// Writes one run.
+pub struct RunWriter {
+    store: Store,
+    run: RunId,
+    clock: Clock,
+    payloads: Payloads,
+    key: [u8; 32],
+    seq: u64,
+    prev: Option<Digest>,
+    at: u64,
+    waiting: Vec<Kept>,
+    lock: Option<RunLock>,
+}
+
+impl Store {
+    /// Begins to write a run under a new random id, and holds its lock.
+    ///
+    /// # Errors
+    /// When there is no randomness, or the lock cannot be taken.
+    pub fn begin(self, clock: Clock, payloads: Payloads) -> Result<RunWriter, StoreError> {
+        let mut bits = [0; 10];
+        getrandom::fill(&mut bits).map_err(StoreError::write)?;
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(StoreError::write)?;
+        let run = RunId::from_bits(bits);
+        let lock = RunLock::take(&self.path, run)?;
+        Ok(RunWriter {
+            store: self,
+            run,
+            clock,
+            payloads,
+            key,
+            seq: 0,
+            prev: None,
+            at: 0,
+            waiting: Vec::new(),
+            lock: Some(lock),
+        })
+    }
+
+    /// Writes an event that belongs to no run.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note(&mut self, event: Event, at: u64) -> Result<u64, StoreError> {
+        let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
+        append(&mut self.sql, &entry, &entry.to_bytes(), &mut Vec::new(), Durability::Process)
+    }
+}
+
+impl RunWriter {
+    /// The run's id.
+    #[must_use]
+    pub const fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// The run's key for the digests of raw arguments, as a payload of its own.
+    ///
+    /// # Errors
+    /// When no salt can be had.
+    pub fn keep_key(&mut self) -> Result<PayloadRef, StoreError> {
+        let key = self.key;
+        self.keep(PayloadClass::Key, &key)
+    }
+
+    /// The store, for reading what was written so far.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Ends the writing: the lock goes, the store stays.
+    #[must_use]
+    pub fn finish(mut self) -> Store {
+        self.lock = None;
+        self.store
+    }
+}
+
+impl Journal for RunWriter {
+    type Error = StoreError;
+
+    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, StoreError> {
+        let mut salt = vec![0; SALT_BYTES];
+        getrandom::fill(&mut salt).map_err(StoreError::write)?;
+        let commit = commitment(&salt, payload);
+        // What an undo needs is kept even where payloads are not: without it there is no undo.
+        let full = self.payloads == Payloads::Full || class.is_private();
+        self.waiting.push(Kept {
+            commitment: commit,
+            class,
+            salt: Some(salt),
+            // The plain digest of a private payload would say something about it.
+            sha256: (!class.is_private()).then(|| Digest::of(payload)),
+            bytes: full.then(|| payload.to_vec()),
+        });
+        let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+        Ok(PayloadRef { commit, bytes })
+    }
+
+    fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, StoreError> {
+        Ok(Digest::keyed(&self.key, raw))
+    }
+
+    fn written(&self) -> u64 {
+        self.seq
+    }
+
+    fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, StoreError> {
+        // A clock that was set back does not make a run go backwards.
+        self.at = (self.clock)().max(self.at);
+        let entry = Entry {
+            v: journal::VERSION,
+            run: Some(self.run),
+            seq: self.seq + 1,
+            prev: self.prev,
+            at: self.at,
+            event,
+        };
+        let bytes = entry.to_bytes();
+        append(&mut self.store.sql, &entry, &bytes, &mut self.waiting, durability)?;
+        self.seq = entry.seq;
+        self.prev = Some(Digest::of(&bytes));
+        if matches!(entry.event, Event::RunSealed(_)) {
+            self.lock = None;
+        }
+        Ok(Recorded { seq: entry.seq, at: entry.at })
+    }
+}
+
+/// Writes an entry and the payloads that wait for it; gives its leaf.
+pub(crate) fn append(
+    sql: &mut Connection,
+    entry: &Entry,
+    bytes: &[u8],
+    waiting: &mut Vec<Kept>,
+    durability: Durability,
+) -> Result<u64, StoreError> {
+    let leaf = append_to(sql, entry, bytes, waiting, durability).map_err(StoreError::write)?;
+    waiting.clear();
+    Ok(leaf)
+}
+
+fn append_to(
+    sql: &mut Connection,
+    entry: &Entry,
+    bytes: &[u8],
+    waiting: &[Kept],
+    durability: Durability,
+) -> rusqlite::Result<u64> {
+    // Between transactions; inside one it has no effect.
+    sql.prepare_cached(match durability {
+        Durability::Power => "PRAGMA synchronous = FULL",
+        Durability::Process => "PRAGMA synchronous = NORMAL",
+    })?
+    .execute([])?;
+    let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut tree = frontier(&transaction)?;
+    let leaf = tree.size();
+    let hash = leaf_hash(bytes);
+    tree.push(hash);
+    transaction
+        .prepare_cached(
+            "INSERT INTO events (leaf, run, seq, kind, hash, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            number(leaf),
+            entry.run.map(|run| run.to_string()),
+            number(entry.seq),
+            entry.event.kind(),
+            hash.0,
+            bytes,
+        ])?;
+    for (part, reference) in entry.event.payloads().iter().enumerate() {
+        // A payload that nobody kept is not written; verification finds it missing.
+        let Some(kept) = waiting.iter().find(|kept| kept.commitment == reference.commit) else {
+            continue;
+        };
+        transaction
+            .prepare_cached(
+                "INSERT INTO payloads (id, commitment, class, salt, sha256, bytes)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                payload_id(leaf, part),
+                kept.commitment.to_string(),
+                kept.class.word(),
+                kept.salt,
+                kept.sha256.map(|digest| digest.to_string()),
+                kept.bytes,
+            ])?;
+    }
+    transaction
+        .prepare_cached("UPDATE tree SET size = ?1, peaks = ?2")?
+        .execute(params![number(tree.size()), tree.to_bytes()])?;
+    transaction.commit()?;
+    Ok(leaf)
+}
+
+/// The right edge of the tree, from its cache.
+pub(crate) fn frontier(sql: &Connection) -> rusqlite::Result<Frontier> {
+    sql.prepare_cached("SELECT size, peaks FROM tree")?.query_row([], |row| {
+        let (size, peaks): (i64, Vec<u8>) = (row.get(0)?, row.get(1)?);
+        u64::try_from(size)
+            .ok()
+            .and_then(|size| Frontier::from_bytes(size, &peaks))
+            .ok_or(rusqlite::Error::IntegralValueOutOfRange(0, size))
+    })
+}
+
+/// Where the payload at this place of an event stands.
+pub(crate) fn payload_id(leaf: u64, part: usize) -> i64 {
+    number(leaf.saturating_mul(PARTS)).saturating_add(i64::try_from(part).unwrap_or(i64::MAX))
+}
+
+/// A number as SQLite has them. Ours count events, so they fit.
+pub(crate) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
