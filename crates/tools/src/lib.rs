@@ -1,1 +1,97 @@
+//! `tools` acts and never decides.
+//!
+//! A tool is one file under [`builtin`]: its signature (facts for everyone), its preflight (what a
+//! call means, what is found on disk, and the hands that could do it), and its run, which needs a
+//! permit. A new tool is a file and a line in [`TOOLS`].
 
+pub mod builtin;
+mod tool;
+mod veil;
+mod walk;
+mod workspace;
+
+use capsule_core::call::ToolCall;
+use capsule_core::code::Code;
+use capsule_core::evidence::Understanding;
+use capsule_core::outcome::Problem;
+use capsule_core::tool::{Catalogue, Signature};
+
+pub use tool::{Cancel, Commands, Context, Host, Hush, Prepared, Sink, Stream, Tool};
+pub use veil::{Conceals, Veil, VeilError};
+pub use workspace::{Found, Workspace};
+
+/// Every tool of this build.
+pub const TOOLS: &[&dyn Tool] = &[
+    &builtin::fs_search::FsSearch,
+    &builtin::fs_list::FsList,
+    &builtin::fs_read::FsRead,
+    &builtin::fs_write::FsWrite,
+    &builtin::http_get::HttpGet,
+    &builtin::shell_run::ShellRun,
+];
+
+/// Their signatures.
+pub const CATALOGUE: Catalogue = Catalogue(&[
+    &builtin::fs_search::SIGNATURE,
+    &builtin::fs_list::SIGNATURE,
+    &builtin::fs_read::SIGNATURE,
+    &builtin::fs_write::SIGNATURE,
+    &builtin::http_get::SIGNATURE,
+    &builtin::shell_run::SIGNATURE,
+]);
+
+fn find(name: &str) -> Result<&'static dyn Tool, Problem> {
+    let known = CATALOGUE.find(name);
+    let tool =
+        known.and_then(|own| TOOLS.iter().find(|tool| tool.signature().id == own.id).copied());
+    tool.ok_or_else(|| {
+        let shown: String = name.chars().take(100).collect();
+        let problem = Problem::new(Code::ToolUnknown, format!("there is no tool `{shown}`"));
+        match CATALOGUE.closest(name) {
+            Some(near) => problem.suggest(format!("did you mean `{near}`?")),
+            None => {
+                let ids: Vec<&str> = CATALOGUE.0.iter().map(|own| own.id).collect();
+                problem.suggest(format!("there are `{}`", ids.join("`, `")))
+            }
+        }
+    })
+}
+
+/// The signature of the tool that a call names.
+///
+/// # Errors
+/// [`Code::ToolUnknown`] where there is none.
+pub fn signature_of(name: &str) -> Result<&'static Signature, Problem> {
+    find(name).map(Tool::signature)
+}
+
+/// What a call means, without a look at the disk.
+///
+/// # Errors
+/// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`].
+pub fn describe(
+    name: &str,
+    args: &serde_json::Value,
+    now: u64,
+) -> Result<capsule_core::action::Action, Problem> {
+    let tool = find(name)?;
+    let args = tool.signature().check(args).map_err(|error| Problem {
+        code: Code::ArgsInvalid,
+        message: error.message,
+        suggestion: error.suggestion,
+    })?;
+    tool.describe(args, now)
+}
+
+/// What a call means, what is found about it, and the hands that could do it. Nothing is changed,
+/// sent, started or looked up in a name service.
+///
+/// # Errors
+/// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`]. What is on disk is never an error here: it is a
+/// fact, and is judged.
+pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding, Problem> {
+    let tool = find(call.tool.as_str())?;
+    let action = describe(call.tool.as_str(), &call.args, context.now)?;
+    let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
+    Ok(Understanding { action, facts, prepared: hands })
+}

@@ -1,0 +1,233 @@
+//! `fs.list`: what is in a folder.
+
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use capsule_core::action::{Action, FileKind, PathTarget};
+use capsule_core::capability::Capability;
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::limits;
+use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::{Bounds, Sight};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use rustix::fs::{AtFlags, FileType, statat};
+use serde_json::{Map, Value, json};
+
+use crate::builtin::{Unable, again, not_there, number, text, wrong_permit};
+use crate::tool::{Cancel, Context, Prepared, Tool, path_facts};
+use crate::walk::{entries, open_folder};
+use crate::workspace::{Found, Workspace};
+
+/// What `fs.list` is called, takes and gives.
+pub static SIGNATURE: Signature = Signature {
+    id: "fs.list",
+    model_name: "fs_list",
+    aliases: &[],
+    about: "Lists a folder of the workspace: names, kinds, sizes and dates.",
+    shape: Shape::Files,
+    capabilities: &[Capability::FsMeta],
+    arguments: &[
+        Argument {
+            name: "path",
+            kind: Kind::Path,
+            required: true,
+            about: "the folder, relative to the workspace",
+        },
+        Argument {
+            name: "depth",
+            kind: Kind::Number,
+            required: false,
+            about: "how many levels, 1 if left out",
+        },
+        Argument {
+            name: "limit",
+            kind: Kind::Number,
+            required: false,
+            about: "how many entries at most",
+        },
+    ],
+    results: &[
+        Field { name: "path", about: "the folder" },
+        Field { name: "entries", about: "its entries: path, kind, size and date" },
+        Field { name: "partial", about: "whether the folder was not read to its end" },
+        Field { name: "truncated", about: "whether there are more entries" },
+        Field { name: "clamped", about: "whether more was asked for than may be shown" },
+    ],
+};
+
+/// Lists a folder.
+#[derive(Clone, Copy, Debug)]
+pub struct FsList;
+
+impl Tool for FsList {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        Ok(Action::List {
+            path: PathTarget::parse(text(args, "path").unwrap_or_default()),
+            depth: number(args, "depth"),
+            limit: number(args, "limit"),
+        })
+    }
+
+    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        let facts = path_facts(action, context);
+        let hands: Box<dyn Hands> = match (action, action.path().and_then(PathTarget::inside)) {
+            (Action::List { depth, .. }, Some(path)) => match context.workspace.find(path) {
+                Ok(found) if found.kind() == FileKind::Folder => Box::new(Lister {
+                    workspace: Rc::clone(context.workspace),
+                    cancel: context.cancel.clone(),
+                    path: path.clone(),
+                    found,
+                    depth: depth.unwrap_or(1),
+                }),
+                Ok(_) => {
+                    let message = format!("`{path}` is not a folder");
+                    Box::new(Unable(Problem::new(Code::FileNotFolder, message)))
+                }
+                Err(why) => Box::new(Unable(not_there(path, why))),
+            },
+            _ => Box::new(Unable(Problem::new(Code::PathOutside, "the path is not inside"))),
+        };
+        Prepared { facts, hands }
+    }
+}
+
+struct Lister {
+    workspace: Rc<Workspace>,
+    cancel: Cancel,
+    path: WorkspacePath,
+    found: Found,
+    depth: u64,
+}
+
+/// A listing while it is made.
+struct Listing<'l> {
+    sight: &'l Sight,
+    deadline: Instant,
+    entries: Vec<(String, Value)>,
+    scanned: usize,
+    partial: bool,
+}
+
+impl Hands for Lister {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Bounds::Look { results, clamped, timeout_ms, sight } = permit.bounds() else {
+            return wrong_permit();
+        };
+        if let Err(problem) = again(&self.workspace, &self.path, &self.found) {
+            return Outcome::failed(problem);
+        }
+        let mut listing = Listing {
+            sight,
+            deadline: Instant::now() + Duration::from_millis(*timeout_ms),
+            entries: Vec::new(),
+            scanned: 0,
+            partial: false,
+        };
+        let depth = self.depth.clamp(1, limits::LIST_DEPTH_MAX);
+        self.list(&self.found.real, depth, &mut listing);
+        let Listing { mut entries, partial, .. } = listing;
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let most = usize::try_from(*results).unwrap_or(usize::MAX);
+        let truncated = entries.len() > most;
+        entries.truncate(most);
+        let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
+        let output = Output::default()
+            .with("path", self.path.to_string())
+            .with("entries", entries)
+            .with("partial", partial)
+            .with("truncated", truncated)
+            .with("clamped", *clamped || depth < self.depth);
+        Outcome::done(output)
+    }
+}
+
+impl Lister {
+    fn list(&self, folder: &WorkspacePath, depth: u64, listing: &mut Listing<'_>) {
+        let name = OsStr::new(folder.as_str());
+        let Some(handle) = open_folder(&self.workspace, name) else {
+            listing.partial = true;
+            return;
+        };
+        let mut folders = Vec::new();
+        let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
+        entries(&handle, &mut buffer, &mut |name, kind, _| {
+            listing.scanned += 1;
+            let enough = listing.scanned > limits::LIST_SCAN
+                || (listing.scanned.is_multiple_of(256)
+                    && (self.cancel.is_set() || Instant::now() > listing.deadline));
+            if enough {
+                listing.partial = true;
+                return false;
+            }
+            if let Some((path, entry)) = shown(&handle, folder, name, kind, listing.sight) {
+                if kind == FileType::Directory && depth > 1 {
+                    folders.push(path.clone());
+                }
+                listing.entries.push((path.to_string(), entry));
+            }
+            true
+        });
+        for folder in folders {
+            if listing.partial {
+                return;
+            }
+            self.list(&folder, depth - 1, listing);
+        }
+    }
+}
+
+/// An entry as it is shown; none if it is not to be seen.
+fn shown(
+    handle: &std::os::fd::OwnedFd,
+    folder: &WorkspacePath,
+    name: &[u8],
+    kind: FileType,
+    sight: &Sight,
+) -> Option<(WorkspacePath, Value)> {
+    let text = String::from_utf8_lossy(name);
+    let path = folder.join(&text);
+    let visible = sight.shows(&path) || (kind == FileType::Directory && sight.enters(&path));
+    if !visible {
+        return None;
+    }
+    let stat = statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    Some((path.clone(), entry(&path, OsStr::from_bytes(name), kind, stat.as_ref())))
+}
+
+/// An entry as JSON: `{path, kind, size?, modified?}`.
+pub(super) fn entry(
+    path: &WorkspacePath,
+    name: &OsStr,
+    kind: FileType,
+    stat: Option<&rustix::fs::Stat>,
+) -> Value {
+    let word = match kind {
+        FileType::RegularFile => "file",
+        FileType::Directory => "folder",
+        FileType::Symlink => "link",
+        _ => "special",
+    };
+    let mut entry = json!({ "path": path.as_str(), "kind": word });
+    let Value::Object(map) = &mut entry else { return entry };
+    if let Some(stat) = stat {
+        if kind == FileType::RegularFile {
+            map.insert("size".into(), u64::try_from(stat.st_size).unwrap_or(0).into());
+        }
+        let time = jiff::Timestamp::from_second(stat.st_mtime);
+        map.insert("modified".into(), time.map(|time| time.to_string()).unwrap_or_default().into());
+    }
+    if name.to_str().is_none() {
+        // It is shown with replacement characters, and cannot be named by a call.
+        map.insert("name_is_not_text".into(), true.into());
+    }
+    entry
+}

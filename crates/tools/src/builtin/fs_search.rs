@@ -1,0 +1,293 @@
+//! `fs.search`: files by name, size and date, never by content.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use capsule_core::action::{Action, FileKind, PathTarget, SearchFilter};
+use capsule_core::capability::Capability;
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::glob::Glob;
+use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::{Bounds, Sight};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::units;
+use rustix::fs::{AtFlags, FileType, statat};
+use serde_json::{Map, Value};
+
+use crate::builtin::{
+    Unable, again, fs_list, invalid, not_there, number, size, text, wrong_permit,
+};
+use crate::tool::{Cancel, Context, Prepared, Tool, path_facts};
+use crate::walk::{Entry, Visitor, walk};
+use crate::workspace::{Found, Workspace};
+
+/// What `fs.search` is called, takes and gives.
+pub static SIGNATURE: Signature = Signature {
+    id: "fs.search",
+    model_name: "fs_search",
+    aliases: &["file_search"],
+    about: "Looks for files of the workspace by name, size and date; never opens one.",
+    shape: Shape::Files,
+    capabilities: &[Capability::FsMeta],
+    arguments: &[
+        Argument {
+            name: "path",
+            kind: Kind::Path,
+            required: false,
+            about: "the folder to look beneath; the workspace if left out",
+        },
+        Argument {
+            name: "name",
+            kind: Kind::Name,
+            required: false,
+            about: "a pattern such as `*.md`; with a slash it is about the path",
+        },
+        Argument {
+            name: "min_size",
+            kind: Kind::Size,
+            required: false,
+            about: "the smallest size",
+        },
+        Argument { name: "max_size", kind: Kind::Size, required: false, about: "the largest size" },
+        Argument {
+            name: "modified_after",
+            kind: Kind::Time,
+            required: false,
+            about: "a date, a time, or a duration ago such as `7d`",
+        },
+        Argument {
+            name: "modified_before",
+            kind: Kind::Time,
+            required: false,
+            about: "a date, a time, or a duration ago such as `7d`",
+        },
+        Argument {
+            name: "limit",
+            kind: Kind::Number,
+            required: false,
+            about: "how many results at most",
+        },
+    ],
+    results: &[
+        Field { name: "entries", about: "the files: path, kind, size and date" },
+        Field { name: "partial", about: "whether the search ended before it had seen everything" },
+        Field { name: "truncated", about: "whether there are more results" },
+        Field { name: "clamped", about: "whether more was asked for than may be shown" },
+    ],
+};
+
+/// Looks for files.
+#[derive(Clone, Copy, Debug)]
+pub struct FsSearch;
+
+impl Tool for FsSearch {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, Problem> {
+        let time = |name: &str| text(args, name).map(|text| moment(name, text, now)).transpose();
+        let name = text(args, "name");
+        if let Some(name) = name {
+            Glob::parse(name).map_err(|error| invalid(format!("`name`: {error}")))?;
+        }
+        Ok(Action::Search {
+            path: PathTarget::parse(text(args, "path").unwrap_or(".")),
+            filter: SearchFilter {
+                name: name.map(Into::into),
+                min_size: size(args, "min_size")?,
+                max_size: size(args, "max_size")?,
+                modified_after: time("modified_after")?,
+                modified_before: time("modified_before")?,
+            },
+            limit: number(args, "limit"),
+        })
+    }
+
+    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        let facts = path_facts(action, context);
+        let hands: Box<dyn Hands> = match (action, action.path().and_then(PathTarget::inside)) {
+            (Action::Search { filter, .. }, Some(path)) => match context.workspace.find(path) {
+                Ok(found) if found.kind() == FileKind::Folder => Box::new(Searcher {
+                    workspace: Rc::clone(context.workspace),
+                    cancel: context.cancel.clone(),
+                    path: path.clone(),
+                    found,
+                    filter: filter.clone(),
+                }),
+                Ok(_) => {
+                    let message = format!("`{path}` is not a folder");
+                    Box::new(Unable(Problem::new(Code::FileNotFolder, message)))
+                }
+                Err(why) => Box::new(Unable(not_there(path, why))),
+            },
+            _ => Box::new(Unable(Problem::new(Code::PathOutside, "the path is not inside"))),
+        };
+        Prepared { facts, hands }
+    }
+}
+
+/// A point in time in seconds since 1970: RFC 3339, a date, or a duration before now.
+fn moment(name: &str, text: &str, now: u64) -> Result<i64, Problem> {
+    if let Some(ago) = units::parse_duration(text) {
+        let now = i64::try_from(now / 1_000_000).unwrap_or(i64::MAX);
+        return Ok(now.saturating_sub(i64::try_from(ago.as_secs()).unwrap_or(i64::MAX)));
+    }
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Ok(time.as_second());
+    }
+    let date = text.parse::<jiff::civil::Date>().ok();
+    let midnight = date.and_then(|date| date.to_zoned(jiff::tz::TimeZone::UTC).ok());
+    midnight.map(|time| time.timestamp().as_second()).ok_or_else(|| {
+        invalid(format!("`{name}` is a date, a time such as `2026-01-31T12:00:00Z`, or `7d`"))
+    })
+}
+
+struct Searcher {
+    workspace: Rc<Workspace>,
+    cancel: Cancel,
+    path: WorkspacePath,
+    found: Found,
+    filter: SearchFilter,
+}
+
+impl Hands for Searcher {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Bounds::Look { results, clamped, timeout_ms, sight } = permit.bounds() else {
+            return wrong_permit();
+        };
+        if let Err(problem) = again(&self.workspace, &self.path, &self.found) {
+            return Outcome::failed(problem);
+        }
+        let pattern = self.filter.name.as_deref().and_then(|name| Glob::parse(name).ok());
+        let search = Search {
+            sight,
+            whole_path: self.filter.name.as_deref().is_some_and(|name| name.contains('/')),
+            pattern,
+            filter: &self.filter,
+            most: usize::try_from(*results).unwrap_or(usize::MAX),
+            deadline: Instant::now() + Duration::from_millis(*timeout_ms),
+            cancel: &self.cancel,
+            found: Mutex::new(Vec::new()),
+            count: AtomicUsize::new(0),
+            partial: AtomicBool::new(false),
+        };
+        walk(&self.workspace, OsStr::new(self.found.real.as_str()), &search);
+        if self.cancel.is_set() {
+            return Outcome::failed(Problem::new(Code::ExecCancelled, "the search was cancelled"));
+        }
+        let mut found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let truncated = found.len() > search.most;
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        found.truncate(search.most);
+        let entries: Vec<Value> = found.into_iter().map(|(_, entry)| entry).collect();
+        let output = Output::default()
+            .with("entries", entries)
+            .with("partial", search.partial.load(Ordering::Relaxed))
+            .with("truncated", truncated)
+            .with("clamped", *clamped);
+        Outcome::done(output)
+    }
+}
+
+struct Search<'s> {
+    sight: &'s Sight,
+    pattern: Option<Glob>,
+    whole_path: bool,
+    filter: &'s SearchFilter,
+    most: usize,
+    deadline: Instant,
+    cancel: &'s Cancel,
+    found: Mutex<Vec<(String, Value)>>,
+    count: AtomicUsize,
+    partial: AtomicBool,
+}
+
+impl Search<'_> {
+    fn matches_name(&self, entry: &Entry<'_>) -> bool {
+        let Some(pattern) = &self.pattern else { return true };
+        let text = if self.whole_path { entry.path } else { entry.name }.to_string_lossy();
+        let components: Vec<&str> = text.split('/').collect();
+        pattern.matches_components(&components)
+    }
+
+    fn matches_metadata(&self, stat: &rustix::fs::Stat) -> bool {
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        self.filter.min_size.is_none_or(|least| size >= least)
+            && self.filter.max_size.is_none_or(|most| size <= most)
+            && self.filter.modified_after.is_none_or(|time| stat.st_mtime >= time)
+            && self.filter.modified_before.is_none_or(|time| stat.st_mtime < time)
+    }
+
+    fn take(&self, entry: &Entry<'_>) {
+        let Ok(stat) = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+        else {
+            return;
+        };
+        let path = inside(entry.path);
+        if !self.matches_metadata(&stat) || !self.sight.shows(&path) {
+            return;
+        }
+        let shown = fs_list::entry(&path, entry.name, entry.kind, Some(&stat));
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        // One more than is shown, so that it is known whether there are more.
+        if found.len() <= self.most {
+            found.push((path.to_string(), shown));
+            self.count.store(found.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// A walked path, for asking the policy about it.
+fn inside(path: &OsStr) -> WorkspacePath {
+    path.to_string_lossy().split('/').fold(WorkspacePath::root(), |folder, name| folder.join(name))
+}
+
+impl Visitor for Search<'_> {
+    fn entry(&self, entry: &Entry<'_>) -> bool {
+        if entry.kind == FileType::Directory {
+            return self.sight.enters(&inside(entry.path));
+        }
+        if entry.kind == FileType::RegularFile && self.matches_name(entry) {
+            self.take(entry);
+        }
+        false
+    }
+
+    fn stop(&self) -> bool {
+        if self.count.load(Ordering::Relaxed) > self.most || self.cancel.is_set() {
+            return true;
+        }
+        let late = Instant::now() > self.deadline;
+        if late {
+            self.partial.store(true, Ordering::Relaxed);
+        }
+        late
+    }
+
+    fn unreadable(&self, _: &OsStr) {
+        self.partial.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_dates_times_or_durations_ago() {
+        let now = 1_000_000_000_000_000;
+        let moment = |text: &str| moment("t", text, now).ok();
+        assert_eq!(moment("1d"), Some(1_000_000_000 - 86_400));
+        assert_eq!(moment("1970-01-02"), Some(86_400));
+        assert_eq!(moment("1970-01-02T00:00:01Z"), Some(86_401));
+        assert_eq!(moment("yesterday"), None);
+        assert_eq!(moment(""), None);
+    }
+}

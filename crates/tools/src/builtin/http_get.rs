@@ -1,0 +1,398 @@
+//! `http.get`: a page or a piece of data from an address that the policy names.
+//!
+//! The name is looked up only once the policy allowed the address; every address that it resolves
+//! to is judged, and those are the ones that are dialled. Redirects are followed by hand, each
+//! judged like a call of its own. Bytes are counted before and after decompression.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use capsule_core::action::{Action, Facts, Parsed, UrlTarget};
+use capsule_core::capability::Capability;
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::policy::{Bounds, Reach};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::url::Address;
+use serde_json::{Map, Value};
+use ureq::config::Config;
+use ureq::http::{Response, Uri, header};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::{Agent, Body};
+
+use crate::builtin::{Unable, text, wrong_permit};
+use crate::tool::{Cancel, Context, Prepared, Tool};
+
+/// What `http.get` is called, takes and gives.
+pub static SIGNATURE: Signature = Signature {
+    id: "http.get",
+    model_name: "http_get",
+    aliases: &[],
+    about: "Fetches a URL that the policy names.",
+    shape: Shape::Fetch,
+    capabilities: &[Capability::NetEgress],
+    arguments: &[
+        Argument { name: "url", kind: Kind::Url, required: true, about: "what to fetch" },
+        Argument {
+            name: "headers",
+            kind: Kind::Headers,
+            required: false,
+            about: "headers such as `Accept`",
+        },
+    ],
+    results: &[
+        Field { name: "url", about: "where the answer came from, after redirects" },
+        Field { name: "http_status", about: "the status of the answer" },
+        Field { name: "headers", about: "those headers that say what the answer is" },
+        Field { name: "text", about: "the body, where it is text" },
+        Field { name: "base64", about: "the body, where it is not" },
+        Field { name: "json", about: "the body as a value, where it says that it is JSON" },
+        Field { name: "bytes_total", about: "how many bytes of the body were read" },
+        Field { name: "redirects", about: "how many redirects were followed" },
+        Field { name: "truncated", about: "whether the body is longer than may be read" },
+    ],
+};
+
+/// Fetches a URL.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpGet;
+
+impl Tool for HttpGet {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        let headers = args.get("headers").and_then(Value::as_object);
+        let headers = headers
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
+        Ok(Action::Fetch {
+            url: UrlTarget::parse(text(args, "url").unwrap_or_default()),
+            headers: headers.collect(),
+        })
+    }
+
+    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        let hands: Box<dyn Hands> = match action {
+            Action::Fetch { url: UrlTarget { parsed: Parsed::Url(address), .. }, headers } => {
+                Box::new(Fetcher {
+                    address: address.clone(),
+                    headers: headers.clone(),
+                    cancel: context.cancel.clone(),
+                })
+            }
+            _ => Box::new(Unable(Problem::new(Code::NetUrl, "the URL cannot be fetched"))),
+        };
+        Prepared { facts: Facts::default(), hands }
+    }
+}
+
+struct Fetcher {
+    address: Address,
+    headers: Vec<(String, String)>,
+    cancel: Cancel,
+}
+
+/// The bounds of a fetch.
+struct Limits<'l> {
+    reach: &'l Reach,
+    bytes_max: u64,
+    inflated_max: u64,
+    redirects: u64,
+    deadline: Instant,
+}
+
+impl Hands for Fetcher {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Bounds::Fetch { reach, bytes_max, inflated_max, redirects, timeout_ms } =
+            permit.bounds()
+        else {
+            return wrong_permit();
+        };
+        let limits = Limits {
+            reach,
+            bytes_max: *bytes_max,
+            inflated_max: *inflated_max,
+            redirects: *redirects,
+            deadline: Instant::now() + Duration::from_millis(*timeout_ms),
+        };
+        match self.fetch(&limits) {
+            Ok(output) => Outcome::done(output),
+            Err(problem) => Outcome::failed(problem),
+        }
+    }
+}
+
+impl Fetcher {
+    fn fetch(&self, limits: &Limits<'_>) -> Result<Output, Problem> {
+        let mut address = self.address.clone();
+        let mut followed = 0;
+        loop {
+            let response = self.ask(&address, limits)?;
+            let Some(next) = redirect(&address, &response)? else {
+                return self.read(&address, response, followed, limits);
+            };
+            if followed >= limits.redirects {
+                let message = format!("more than {} redirects", limits.redirects);
+                return Err(Problem::new(Code::NetTooManyRedirects, message));
+            }
+            limits.reach.follow(&address, &next)?;
+            followed += 1;
+            address = next;
+        }
+    }
+
+    /// Sends one request and reads the head of the answer.
+    fn ask(&self, address: &Address, limits: &Limits<'_>) -> Result<Response<Body>, Problem> {
+        let left = limits.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(timeout(address));
+        }
+        if self.cancel.is_set() {
+            return Err(Problem::new(Code::ExecCancelled, "the fetch was cancelled"));
+        }
+        let config = Config::builder()
+            .timeout_global(Some(left))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .proxy(None)
+            .user_agent(concat!("capsule/", env!("CARGO_PKG_VERSION")))
+            .max_idle_connections(0)
+            .build();
+        let refusal = Refusal::default();
+        let resolver = Judging {
+            system: DefaultResolver::default(),
+            reach: Mutex::new(limits.reach.clone()),
+            refusal: refusal.clone(),
+        };
+        let agent = Agent::with_parts(config, DefaultConnector::default(), resolver);
+        let mut request = agent.get(address.as_str()).header("Accept-Encoding", "gzip");
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request.call().map_err(|error| refusal.take().unwrap_or_else(|| problem(address, &error)))
+    }
+
+    fn read(
+        &self,
+        address: &Address,
+        response: Response<Body>,
+        followed: u64,
+        limits: &Limits<'_>,
+    ) -> Result<Output, Problem> {
+        let (head, body) = response.into_parts();
+        let gzip = head
+            .headers
+            .get(header::CONTENT_ENCODING)
+            .is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"gzip"));
+        let mut wire = Counted { inner: body.into_reader(), left: limits.bytes_max, cut: false };
+        let mut bytes = Vec::new();
+        let read = match gzip {
+            true => {
+                let mut inflated = flate2::read::MultiGzDecoder::new(&mut wire);
+                self.collect(&mut inflated, &mut bytes, address, limits)
+            }
+            false => self.collect(&mut wire, &mut bytes, address, limits),
+        };
+        let cut = match read {
+            // A stream that our own limit cut off ends in the middle: what came is kept.
+            Err(_) if wire.cut => true,
+            other => other?,
+        };
+        let truncated = cut || wire.cut;
+        let kind = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+        let is_json = kind(header::CONTENT_TYPE).is_some_and(says_json);
+        let value =
+            (is_json && !truncated).then(|| capsule_core::json::parse(&bytes).ok()).flatten();
+        let total = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let output = Output::default()
+            .with("url", address.as_str())
+            .with("http_status", head.status.as_u16())
+            .with("headers", told_headers(&head.headers))
+            .with_bytes("text", "base64", bytes)
+            .with("bytes_total", total)
+            .with("redirects", followed)
+            .with("truncated", truncated);
+        Ok(match value {
+            Some(value) => output.with("json", value),
+            None => output,
+        })
+    }
+
+    /// Reads up to the limit; says whether there was more.
+    fn collect(
+        &self,
+        from: &mut dyn Read,
+        bytes: &mut Vec<u8>,
+        address: &Address,
+        limits: &Limits<'_>,
+    ) -> Result<bool, Problem> {
+        let most = usize::try_from(limits.inflated_max).unwrap_or(usize::MAX);
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            if self.cancel.is_set() {
+                return Err(Problem::new(Code::ExecCancelled, "the fetch was cancelled"));
+            }
+            if Instant::now() > limits.deadline {
+                return Err(timeout(address));
+            }
+            match from.read(&mut buffer) {
+                Ok(0) => return Ok(false),
+                Ok(read) => bytes.extend_from_slice(buffer.get(..read).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(broken_body(address, &error)),
+            }
+            if bytes.len() > most {
+                bytes.truncate(most);
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Where a redirect leads; none for any other answer.
+fn redirect(from: &Address, response: &Response<Body>) -> Result<Option<Address>, Problem> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(location) = response.headers().get(header::LOCATION) else { return Ok(None) };
+    let target = location.to_str().map_err(|_| Code::NetUrl).and_then(|to| from.redirected(to));
+    target.map(Some).map_err(|code| {
+        let message = format!("`{}` redirects to what cannot be fetched", from.shown());
+        Problem::new(code, message)
+    })
+}
+
+fn says_json(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or("").trim();
+    kind.eq_ignore_ascii_case("application/json") || kind.to_ascii_lowercase().ends_with("+json")
+}
+
+/// The headers that say what an answer is. Cookies and their like stay out of the record.
+fn told_headers(headers: &ureq::http::HeaderMap) -> Value {
+    const TOLD: &[&str] = &[
+        "content-type",
+        "content-language",
+        "date",
+        "etag",
+        "last-modified",
+        "link",
+        "location",
+        "retry-after",
+    ];
+    let told = TOLD.iter().filter_map(|name| {
+        let value = headers.get(*name)?.to_str().ok()?;
+        Some(((*name).to_owned(), Value::from(value)))
+    });
+    Value::Object(told.collect())
+}
+
+fn timeout(address: &Address) -> Problem {
+    Problem::new(Code::NetTimeout, format!("`{}` did not answer in time", address.shown()))
+}
+
+fn broken_body(address: &Address, error: &io::Error) -> Problem {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>());
+    match inner {
+        Some(inner) => problem(address, inner),
+        None => Problem::new(Code::NetProtocol, format!("`{}`: {error}", address.shown())),
+    }
+}
+
+fn problem(address: &Address, error: &ureq::Error) -> Problem {
+    let code = match error {
+        ureq::Error::Timeout(_) => return timeout(address),
+        ureq::Error::HostNotFound => Code::NetResolve,
+        ureq::Error::ConnectionFailed => Code::NetConnect,
+        ureq::Error::Io(error) => match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => return timeout(address),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Code::NetProtocol,
+            _ => Code::NetConnect,
+        },
+        _ => Code::NetProtocol,
+    };
+    Problem::new(code, format!("`{}`: {error}", address.shown()))
+}
+
+/// Where the resolver leaves a refusal on its way through the library.
+#[derive(Clone, Default)]
+struct Refusal(Arc<Mutex<Option<Problem>>>);
+
+impl Refusal {
+    fn put(&self, problem: Problem) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
+    }
+
+    fn take(&self) -> Option<Problem> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Resolves by the system and judges every address before any is dialled.
+struct Judging {
+    system: DefaultResolver,
+    reach: Mutex<Reach>,
+    refusal: Refusal,
+}
+
+impl fmt::Debug for Judging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Judging")
+    }
+}
+
+impl Resolver for Judging {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let found = self.system.resolve(uri, config, timeout).inspect_err(|error| {
+            if !matches!(error, ureq::Error::Timeout(_)) {
+                let host = uri.host().unwrap_or_default();
+                let message = format!("`{host}` could not be resolved");
+                self.refusal.put(Problem::new(Code::NetResolve, message));
+            }
+        })?;
+        let reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
+        for address in found.iter() {
+            // One address that is not public taints the name: which of them would be dialled is
+            // up to the network.
+            if let Err(problem) = reach.dial(address.ip()) {
+                self.refusal.put(problem);
+                return Err(ureq::Error::HostNotFound);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Reads no more than so many bytes, and says whether there were more.
+struct Counted<R> {
+    inner: R,
+    left: u64,
+    cut: bool,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            // One byte tells an end from a cut.
+            let mut probe = [0];
+            self.cut |= self.inner.read(&mut probe)? > 0;
+            return Ok(0);
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.inner.read(buffer.get_mut(..most).unwrap_or_default())?;
+        self.left = self.left.saturating_sub(u64::try_from(read).unwrap_or(u64::MAX));
+        Ok(read)
+    }
+}

@@ -1,0 +1,107 @@
+//! The built-in tools, one file each.
+
+pub mod fs_list;
+pub mod fs_read;
+pub mod fs_search;
+pub mod fs_write;
+pub mod http_get;
+pub mod shell_run;
+
+use std::io;
+
+use capsule_core::code::Code;
+use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::path::WorkspacePath;
+use rustix::io::Errno;
+use serde_json::{Map, Value};
+
+use crate::workspace::{Found, NotFound, Workspace};
+
+/// A text argument.
+fn text<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    args.get(name).and_then(Value::as_str)
+}
+
+/// A number argument.
+fn number(args: &Map<String, Value>, name: &str) -> Option<u64> {
+    args.get(name).and_then(Value::as_u64)
+}
+
+/// A size argument: a number of bytes, or text with a unit.
+fn size(args: &Map<String, Value>, name: &str) -> Result<Option<u64>, Problem> {
+    let Some(value) = args.get(name) else { return Ok(None) };
+    let size = value.as_u64().or_else(|| capsule_core::units::parse_size(value.as_str()?));
+    size.map(Some).ok_or_else(|| invalid(format!("`{name}` is a size such as `10KB`")))
+}
+
+fn invalid(message: impl Into<String>) -> Problem {
+    Problem::new(Code::ArgsInvalid, message)
+}
+
+/// An error of the system, as a problem with a path. What the path really is, and whether more is
+/// there, is not told.
+fn system(path: &WorkspacePath, errno: Errno) -> Problem {
+    let code = match errno {
+        Errno::NOENT | Errno::NOTDIR => return missing(path),
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => Code::FilePermission,
+        Errno::EXIST => Code::FileExists,
+        Errno::ISDIR => Code::FileNotRegular,
+        _ => Code::FileSystem,
+    };
+    Problem::new(code, format!("`{path}`: {}", words(errno)))
+}
+
+/// The system's own words for an error.
+fn words(errno: Errno) -> String {
+    let text = io::Error::from(errno).to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+fn missing(path: &WorkspacePath) -> Problem {
+    Problem::new(Code::FileNotFound, format!("there is nothing at `{path}`"))
+        .suggest("list the folder with `fs.list`")
+}
+
+/// What a path leads to now, compared with what was judged.
+fn again(workspace: &Workspace, path: &WorkspacePath, judged: &Found) -> Result<(), Problem> {
+    match workspace.find(path) {
+        Ok(now) if now.is(judged) => Ok(()),
+        Ok(_) => Err(changed(path)),
+        Err(NotFound::Refused(errno)) => Err(system(path, errno)),
+        Err(_) => Err(changed(path)),
+    }
+}
+
+fn changed(path: &WorkspacePath) -> Problem {
+    Problem::new(
+        Code::ApprovalChangedAfter,
+        format!("`{path}` is not what it was when it was judged"),
+    )
+    .suggest("submit the call again")
+}
+
+/// Hands that can only say what is wrong: what was found leaves nothing to do.
+struct Unable(Problem);
+
+impl capsule_core::evidence::Prepared for Unable {
+    fn run(self: Box<Self>, _: capsule_core::evidence::Permit<'_>) -> Outcome {
+        Outcome::failed(self.0)
+    }
+}
+
+/// The problem with a path that was not found.
+fn not_there(path: &WorkspacePath, why: NotFound) -> Problem {
+    match why {
+        NotFound::Missing => missing(path),
+        NotFound::Refused(errno) => system(path, errno),
+        // The policy denies these before anything runs; should it not, nothing runs either.
+        NotFound::Outside(problem) => {
+            Problem::new(Code::PathOutside, format!("`{path}` {}", problem.reason()))
+        }
+    }
+}
+
+/// A fault of ours: the permit is for something else than what was prepared.
+fn wrong_permit() -> Outcome {
+    Outcome::failed(Problem::new(Code::EngineFault, "the permit is for another kind of action"))
+}

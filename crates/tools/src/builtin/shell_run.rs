@@ -1,0 +1,407 @@
+//! `shell.run`: a program with its arguments, confined. Never a shell.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use capsule_core::action::{Action, Facts, PathTarget, ProgramFact};
+use capsule_core::capability::Capability;
+use capsule_core::code::Code;
+use capsule_core::confinement::{Confinement, Enforcement};
+use capsule_core::digest::{Digest, Digester};
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::limits;
+use capsule_core::outcome::{Ending, Outcome, Output, Problem};
+use capsule_core::policy::{Bounds, Environment};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::units;
+use capsule_sandbox as sandbox;
+use sandbox::{Exit, How, Launch, Mask, SandboxError, View};
+use serde_json::{Map, Value};
+
+use crate::builtin::{Unable, invalid, text, wrong_permit};
+use crate::tool::{Cancel, Commands, Context, Host, Prepared, Sink, Stream, Tool, path_facts};
+use crate::veil::{Hidden, Veil};
+use crate::workspace::Workspace;
+
+/// What `shell.run` is called, takes and gives.
+pub static SIGNATURE: Signature = Signature {
+    id: "shell.run",
+    model_name: "shell_run",
+    aliases: &["command_exec"],
+    about: "Runs a program with its arguments as a list, confined and without a shell.",
+    shape: Shape::Exec,
+    capabilities: &[Capability::ProcExec],
+    arguments: &[
+        Argument {
+            name: "argv",
+            kind: Kind::Argv,
+            required: true,
+            about: "the program's name and its arguments, as a list",
+        },
+        Argument {
+            name: "cwd",
+            kind: Kind::Path,
+            required: false,
+            about: "the folder to run in; the workspace if left out",
+        },
+        Argument {
+            name: "stdin",
+            kind: Kind::Text,
+            required: false,
+            about: "what the program reads from its standard input",
+        },
+        Argument {
+            name: "timeout",
+            kind: Kind::Duration,
+            required: false,
+            about: "how long it may take",
+        },
+    ],
+    results: &[
+        Field { name: "exit_code", about: "the program's status; none if a signal ended it" },
+        Field { name: "signal", about: "the signal that ended it" },
+        Field { name: "stdout", about: "its standard output" },
+        Field { name: "stdout_base64", about: "its standard output, where it is not text" },
+        Field { name: "stderr", about: "its standard error" },
+        Field { name: "stderr_base64", about: "its standard error, where it is not text" },
+        Field { name: "stdout_bytes_total", about: "how much it wrote to its standard output" },
+        Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
+        Field { name: "truncated", about: "whether either was cut" },
+    ],
+};
+
+/// Where programs are looked for. Nothing that a run can write to is among them.
+const FOLDERS: &[&str] =
+    &["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// What every command finds in its environment, and why. The policy can set other values.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    // The folders that every sandbox has.
+    ("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+    // The private folder: programs write their caches there, and it is gone afterwards.
+    ("HOME", "/tmp"),
+    ("TMPDIR", "/tmp"),
+    // Text is UTF-8 whatever the host's language is.
+    ("LANG", "C.UTF-8"),
+    // Nobody watches: no colours, no pagers, no questions.
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    // Git would write its index when it only looks, and read the host's configuration.
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+];
+
+/// Runs a program.
+#[derive(Clone, Copy, Debug)]
+pub struct ShellRun;
+
+impl Tool for ShellRun {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        let words = args.get("argv").and_then(Value::as_array);
+        let argv = words.into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect();
+        let stdin = text(args, "stdin");
+        if stdin.is_some_and(|stdin| stdin.len() > limits::STDIN_BYTES) {
+            return Err(invalid(format!("`stdin` has at most {} bytes", limits::STDIN_BYTES)));
+        }
+        let timeout = match text(args, "timeout") {
+            Some(text) => Some(
+                units::parse_duration(text)
+                    .and_then(|timeout| u64::try_from(timeout.as_millis()).ok())
+                    .ok_or_else(|| invalid("`timeout` is a duration such as `10s`"))?,
+            ),
+            None => None,
+        };
+        Ok(Action::Run {
+            argv,
+            cwd: PathTarget::parse(text(args, "cwd").unwrap_or(".")),
+            stdin: stdin.map(|stdin| {
+                let bytes = u64::try_from(stdin.len()).unwrap_or(u64::MAX);
+                (Digest::of(stdin.as_bytes()), bytes)
+            }),
+            timeout_ms: timeout,
+        })
+    }
+
+    fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared {
+        let Action::Run { argv, cwd, .. } = action else {
+            let fault = Problem::new(Code::EngineFault, "not a command");
+            return Prepared { facts: Facts::default(), hands: Box::new(Unable(fault)) };
+        };
+        let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
+        let facts = Facts {
+            program: program.as_ref().map(|program| program.fact.clone()),
+            walls: context.commands.walls(),
+            ..path_facts(action, context)
+        };
+        let stdin = args.get("stdin").and_then(Value::as_str).unwrap_or_default();
+        let hands: Box<dyn Hands> = match (program, cwd.inside()) {
+            (Some(program), Some(cwd)) => Box::new(Runner {
+                workspace: Rc::clone(context.workspace),
+                veil: Rc::clone(context.veil),
+                commands: context.commands.clone(),
+                host: Rc::clone(context.host),
+                sink: Rc::clone(context.sink),
+                cancel: context.cancel.clone(),
+                program,
+                argv: argv.iter().map(Into::into).collect(),
+                cwd: facts.at(cwd).and_then(real).unwrap_or_else(|| cwd.as_str().into()),
+                stdin: stdin.as_bytes().to_vec(),
+            }),
+            (None, _) => {
+                let name = argv.first().map_or("", String::as_str);
+                let message = format!("there is no program `{name}` in the system's folders");
+                Box::new(Unable(Problem::new(Code::ExecNotFound, message)))
+            }
+            (_, None) => Box::new(Unable(Problem::new(Code::PathOutside, "`cwd` is not inside"))),
+        };
+        Prepared { facts, hands }
+    }
+}
+
+fn real(fact: &capsule_core::action::PathFact) -> Option<OsString> {
+    match &fact.real {
+        capsule_core::action::Place::Inside(path) => Some(path.as_str().into()),
+        capsule_core::action::Place::Outside(_) => None,
+    }
+}
+
+/// A program that was found.
+struct Program {
+    fact: ProgramFact,
+    device: u64,
+    inode: u64,
+}
+
+/// Finds a program: at the place that the policy names, or in the system's folders.
+fn find(name: &str, host: &dyn Host) -> Option<Program> {
+    let named = host.program_place(name).map(PathBuf::from);
+    let path = match named {
+        Some(path) => path,
+        None if name.is_empty() || name.contains('/') => return None,
+        None => FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| {
+            path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+        })?,
+    };
+    let real = path.canonicalize().ok()?;
+    let file = File::open(&real).ok()?;
+    let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let identity = format!(
+        "{}:{}:{}:{}.{}:{}.{}",
+        meta.dev(),
+        meta.ino(),
+        meta.size(),
+        meta.mtime(),
+        meta.mtime_nsec(),
+        meta.ctime(),
+        meta.ctime_nsec()
+    );
+    let sha256 = match host.known_digest(&real, &identity) {
+        Some(digest) => digest,
+        None => {
+            let digest = digest(file)?;
+            host.remember_digest(&real, &identity, digest);
+            digest
+        }
+    };
+    let fact = ProgramFact { path: path.to_str()?.into(), real: real.to_str()?.into(), sha256 };
+    Some(Program { fact, device: meta.dev(), inode: meta.ino() })
+}
+
+fn digest(mut file: File) -> Option<Digest> {
+    let mut digester = Digester::default();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let read = file.read(&mut buffer).ok()?;
+        match buffer.get(..read) {
+            Some(bytes) if !bytes.is_empty() => digester.update(bytes),
+            _ => return Some(digester.finish()),
+        }
+    }
+}
+
+struct Runner {
+    workspace: Rc<Workspace>,
+    veil: Rc<RefCell<Veil>>,
+    commands: Commands,
+    host: Rc<dyn Host>,
+    sink: Rc<dyn Sink>,
+    cancel: Cancel,
+    program: Program,
+    argv: Vec<OsString>,
+    cwd: OsString,
+    stdin: Vec<u8>,
+}
+
+impl Hands for Runner {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Bounds::Run { confinement, environment, .. } = permit.bounds() else {
+            return wrong_permit();
+        };
+        match self.launch(confinement, environment) {
+            Ok(exit) => outcome(exit, confinement),
+            Err(problem) => Outcome::failed(problem),
+        }
+    }
+}
+
+impl Runner {
+    fn launch(self, confinement: &Confinement, environment: &Environment) -> Result<Exit, Problem> {
+        let hidden = self.veil.borrow().hidden(&self.workspace).map_err(|_| {
+            let message = format!("more than {} paths are to be hidden", limits::MASKS);
+            Problem::new(Code::SandboxTooManyMasks, message)
+        })?;
+        let known = self.commands.hidden();
+        let failed = |error: SandboxError| sandbox_problem(&self.argv, &error);
+        if known.is_none() {
+            let view = self.view(&hidden).map_err(|error| {
+                Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
+            })?;
+            self.commands.with(|executor| executor.enter(view)).map_err(failed)?;
+        }
+        let new = hidden.get(known.unwrap_or(hidden.len())..).unwrap_or_default();
+        let launch = Launch {
+            program: sandbox::Program {
+                path: PathBuf::from(&self.program.fact.real),
+                device: self.program.device,
+                inode: self.program.inode,
+            },
+            argv: self.argv.clone(),
+            environment: variables(environment, self.host.as_ref()),
+            cwd: self.cwd.clone(),
+            stdin: self.stdin.clone(),
+            limits: confinement.limits,
+            masks: new.iter().map(mask).collect(),
+        };
+        self.commands.entered(hidden.len());
+        let mut watch = Watch { sink: self.sink.as_ref(), cancel: &self.cancel };
+        self.commands.with(|executor| executor.run(launch, &mut watch)).map_err(failed)
+    }
+
+    fn view(&self, hidden: &[Hidden]) -> std::io::Result<View> {
+        let workspace = rustix::io::fcntl_dupfd_cloexec(self.workspace.root(), 3)?;
+        let mut programs = Vec::new();
+        for place in self.host.program_places() {
+            let path = PathBuf::from(place);
+            if sandbox::is_system_path(&path) {
+                continue;
+            }
+            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+            let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
+            programs.push((path, handle));
+        }
+        Ok(View { workspace, masks: hidden.iter().map(mask).collect(), programs })
+    }
+}
+
+fn mask(hidden: &Hidden) -> Mask {
+    Mask { path: hidden.path.clone() }
+}
+
+/// The environment of a command: ours, what the policy passes on, what it sets.
+fn variables(environment: &Environment, host: &dyn Host) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = Vec::new();
+    let mut put = |name: &str, value: OsString| {
+        variables.retain(|(own, _)| own != name);
+        variables.push((name.into(), value));
+    };
+    for (name, value) in ENVIRONMENT {
+        put(name, (*value).into());
+    }
+    for name in &environment.pass {
+        if let Some(value) = host.variable(name) {
+            put(name, value);
+        }
+    }
+    for (name, value) in &environment.set {
+        put(name, value.into());
+    }
+    variables
+}
+
+struct Watch<'w> {
+    sink: &'w dyn Sink,
+    cancel: &'w Cancel,
+}
+
+impl sandbox::Watch for Watch<'_> {
+    fn output(&mut self, stream: sandbox::Stream, bytes: &[u8]) {
+        let stream = match stream {
+            sandbox::Stream::Stdout => Stream::Stdout,
+            sandbox::Stream::Stderr => Stream::Stderr,
+        };
+        self.sink.output(stream, bytes);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.is_set()
+    }
+}
+
+fn sandbox_problem(argv: &[OsString], error: &SandboxError) -> Problem {
+    let name = argv.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let code = match error {
+        SandboxError::ProgramChanged => Code::ApprovalChangedAfter,
+        SandboxError::ProgramMissing | SandboxError::NotExecutable { .. } => Code::ExecNotFound,
+        SandboxError::Launch { .. } => Code::ExecArgv,
+        _ => Code::SandboxFailed,
+    };
+    Problem::new(code, format!("`{name}`: {error}"))
+}
+
+/// What came of a command, as everyone sees it.
+fn outcome(exit: Exit, confinement: &Confinement) -> Outcome {
+    let limits = &confinement.limits;
+    let (problem, code, signal) = match exit.how {
+        How::Exited(0) => (None, Some(0), None),
+        How::Exited(code) => {
+            let message = format!("the program ended with status {code}");
+            (Some(Problem::new(Code::ExecFailed, message)), Some(code), None)
+        }
+        How::Signalled(signal) => {
+            let message = format!("the program was ended by signal {signal}");
+            (Some(Problem::new(Code::ExecSignal, message)), None, Some(signal))
+        }
+        How::TimedOut => {
+            let after = units::show_duration(limits.timeout_ms.saturating_mul(1_000));
+            let message = format!("the program was ended after {after}");
+            (Some(Problem::new(Code::ExecTimeout, message)), None, None)
+        }
+        How::Cancelled => {
+            (Some(Problem::new(Code::ExecCancelled, "the program was cancelled")), None, None)
+        }
+        How::MemoryExceeded => {
+            let most = units::show_size(limits.memory_bytes);
+            let message = format!("the program used more than {most} of memory and was ended");
+            (Some(Problem::new(Code::ExecMemory, message)), None, None)
+        }
+        How::OutputFlood => {
+            let message = "the program wrote without end and was ended";
+            (Some(Problem::new(Code::ExecSignal, message)), None, None)
+        }
+    };
+    let output = Output::default()
+        .with("exit_code", code)
+        .with("signal", signal)
+        .with_bytes("stdout", "stdout_base64", exit.stdout.bytes)
+        .with_bytes("stderr", "stderr_base64", exit.stderr.bytes)
+        .with("stdout_bytes_total", exit.stdout.total)
+        .with("stderr_bytes_total", exit.stderr.total)
+        .with("truncated", exit.stdout.truncated || exit.stderr.truncated);
+    let enforcement = Enforcement::Walls(exit.walls);
+    match problem {
+        None => Outcome { ending: Ending::Done, problem: None, output, enforcement },
+        Some(problem) => Outcome { output, enforcement, ..Outcome::failed(problem) },
+    }
+}

@@ -1,0 +1,215 @@
+//! The form of a tool, and what it is given.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use capsule_core::action::{Action, Facts};
+use capsule_core::confinement::Walls;
+use capsule_core::digest::Digest;
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use capsule_core::tool::Signature;
+use capsule_sandbox::{Executor, SandboxError};
+use serde_json::{Map, Value};
+
+use crate::veil::Veil;
+use crate::workspace::Workspace;
+
+/// A tool.
+pub trait Tool: Sync {
+    /// What it is called, takes and gives.
+    fn signature(&self) -> &'static Signature;
+
+    /// What a call with these arguments means. The arguments fit the signature. `now` is the time
+    /// that relative times count from, in microseconds since 1970.
+    ///
+    /// # Errors
+    /// [`capsule_core::code::Code::ArgsInvalid`] where the arguments make no sense together.
+    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, Problem>;
+
+    /// What is found about an action, and the hands that could do it.
+    fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared;
+}
+
+/// What a tool's preflight comes to.
+pub struct Prepared {
+    /// What was found.
+    pub facts: Facts,
+    /// The hands that could do it.
+    pub hands: Box<dyn capsule_core::evidence::Prepared>,
+}
+
+/// What tools are given to work with.
+pub struct Context<'c> {
+    /// The folder that everything happens in.
+    pub workspace: &'c Rc<Workspace>,
+    /// What must not be seen in it.
+    pub veil: &'c Rc<RefCell<Veil>>,
+    /// The run's executor, started when the first command needs it.
+    pub commands: &'c Commands,
+    /// What the machine around the workspace tells.
+    pub host: &'c Rc<dyn Host>,
+    /// Whether to stop.
+    pub cancel: &'c Cancel,
+    /// Where output goes while it is made.
+    pub sink: &'c Rc<dyn Sink>,
+    /// The time that relative times count from, in microseconds since 1970.
+    pub now: u64,
+}
+
+/// What the machine around the workspace tells.
+pub trait Host {
+    /// Where the policy says that a program is.
+    fn program_place(&self, name: &str) -> Option<String>;
+    /// Every place that the policy names for a program.
+    fn program_places(&self) -> Vec<String>;
+    /// A digest that was computed before, for a program with this identity.
+    fn known_digest(&self, path: &Path, identity: &str) -> Option<Digest>;
+    /// Remembers a digest.
+    fn remember_digest(&self, path: &Path, identity: &str, digest: Digest);
+    /// A variable of the user's environment.
+    fn variable(&self, name: &str) -> Option<OsString>;
+}
+
+/// Which stream of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Where the output of a command goes while it is made, before anything is masked: whoever shows it
+/// masks it first.
+pub trait Sink {
+    /// More output.
+    fn output(&self, stream: Stream, bytes: &[u8]);
+}
+
+/// A sink that drops everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Hush;
+
+impl Sink for Hush {
+    fn output(&self, _: Stream, _: &[u8]) {}
+}
+
+/// Says to stop; shared with whoever catches signals.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// A flag that something else sets.
+    #[must_use]
+    pub const fn new(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
+    }
+
+    /// Whether to stop.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The run's executor: one process that every command of the run goes through.
+#[derive(Clone, Default)]
+pub struct Commands(Rc<RefCell<State>>);
+
+#[derive(Default)]
+enum State {
+    /// Not needed so far.
+    #[default]
+    Idle,
+    /// Started; it has no view of the workspace yet.
+    Started(Executor),
+    /// It sees the workspace, with this many paths hidden.
+    Entered(Executor, usize),
+    /// It could not be started, or ended.
+    Failed(String),
+    /// It is not to be started: calls are judged and not run.
+    Off,
+}
+
+impl Commands {
+    /// Starts the executor ahead of need: its namespaces are made while the caller goes on.
+    pub fn start(&self) {
+        let mut state = self.0.borrow_mut();
+        if matches!(*state, State::Idle) {
+            *state = match Executor::start() {
+                Ok(executor) => State::Started(executor),
+                Err(error) => State::Failed(error.to_string()),
+            };
+        }
+    }
+
+    /// Commands that are judged and never run: no executor is started.
+    #[must_use]
+    pub fn off() -> Self {
+        Self(Rc::new(RefCell::new(State::Off)))
+    }
+
+    /// The walls that a command would stand behind, or why there are none; nothing where commands
+    /// are only judged.
+    #[must_use]
+    pub fn walls(&self) -> Option<Result<Walls, String>> {
+        self.start();
+        let mut state = self.0.borrow_mut();
+        let walls = match &mut *state {
+            State::Started(executor) | State::Entered(executor, _) => {
+                executor.walls().cloned().map_err(|error| error.to_string())
+            }
+            State::Failed(why) => return Some(Err(why.clone())),
+            State::Idle | State::Off => return None,
+        };
+        if let Err(why) = &walls {
+            *state = State::Failed(why.clone());
+        }
+        Some(walls)
+    }
+
+    /// Whether the executor sees the workspace already, and how many paths it hides.
+    pub(crate) fn hidden(&self) -> Option<usize> {
+        match &*self.0.borrow() {
+            State::Entered(_, hidden) => Some(*hidden),
+            _ => None,
+        }
+    }
+
+    /// Does something with the executor; an executor that ended is not used again.
+    pub(crate) fn with<T>(
+        &self,
+        act: impl FnOnce(&mut Executor) -> Result<T, SandboxError>,
+    ) -> Result<T, SandboxError> {
+        self.start();
+        let mut state = self.0.borrow_mut();
+        match &mut *state {
+            State::Started(executor) | State::Entered(executor, _) => act(executor),
+            State::Failed(_) | State::Idle | State::Off => {
+                Err(SandboxError::ExecutorDied { reason: "it was never started" })
+            }
+        }
+    }
+
+    /// Notes that the executor sees the workspace, and how many paths it hides.
+    pub(crate) fn entered(&self, hidden: usize) {
+        let mut state = self.0.borrow_mut();
+        *state = match std::mem::take(&mut *state) {
+            State::Started(executor) | State::Entered(executor, _) => {
+                State::Entered(executor, hidden)
+            }
+            other => other,
+        };
+    }
+}
+
+/// What was found at every path that an action names.
+pub(crate) fn path_facts(action: &Action, context: &Context<'_>) -> Facts {
+    let look = |path: WorkspacePath| context.workspace.fact(&path, &context.veil.borrow());
+    Facts { paths: action.named_paths().into_iter().map(look).collect(), ..Facts::default() }
+}

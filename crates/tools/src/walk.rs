@@ -1,0 +1,224 @@
+//! Walking the workspace by descriptors, with several threads.
+//!
+//! A folder is opened by its path beneath the root, without following any link, so nothing that is
+//! renamed or swapped meanwhile can lead the walk outside. Nothing but names and metadata is read.
+
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::workspace::Workspace;
+
+/// The most threads of a walk; beyond, the file system's own locks are what is waited for.
+const THREADS: usize = 8;
+/// How much of a folder is read at once.
+const BUFFER: usize = 32 * 1024;
+
+/// One entry of a folder.
+pub(crate) struct Entry<'e> {
+    /// The folder, open.
+    pub folder: BorrowedFd<'e>,
+    /// The path beneath the root.
+    pub path: &'e OsStr,
+    /// The name.
+    pub name: &'e OsStr,
+    /// What kind of thing it is.
+    pub kind: FileType,
+    /// Its inode, as the folder lists it.
+    pub inode: u64,
+}
+
+/// Sees the entries of a walk. Called from several threads at once.
+pub(crate) trait Visitor: Sync {
+    /// Sees an entry; for a folder, says whether to walk it.
+    fn entry(&self, entry: &Entry<'_>) -> bool;
+
+    /// Whether to end the walk.
+    fn stop(&self) -> bool;
+
+    /// Sees a folder that is about to be read.
+    fn folder(&self, _path: &OsStr, _folder: BorrowedFd<'_>) {}
+
+    /// Sees a folder that could not be read.
+    fn unreadable(&self, _path: &OsStr) {}
+}
+
+struct Queue {
+    folders: Vec<OsString>,
+    /// Threads that hold a folder, and so may still add some.
+    busy: usize,
+}
+
+/// The folders that are still to be read.
+struct Work {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    ended: AtomicBool,
+}
+
+impl Work {
+    fn next(&self) -> Option<OsString> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.ended.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some(folder) = queue.folders.pop() {
+                queue.busy += 1;
+                return Some(folder);
+            }
+            if queue.busy == 0 {
+                self.changed.notify_all();
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn done(&self, found: &mut Vec<OsString>) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.busy -= 1;
+        queue.folders.append(found);
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+}
+
+/// Walks a folder of the workspace and everything beneath it that the visitor wants to see.
+pub(crate) fn walk(workspace: &Workspace, from: &OsStr, visitor: &dyn Visitor) {
+    let work = Work {
+        queue: Mutex::new(Queue { folders: vec![from.to_owned()], busy: 0 }),
+        changed: Condvar::new(),
+        ended: AtomicBool::new(false),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|| worker(workspace, &work, visitor));
+        }
+        worker(workspace, &work, visitor);
+    });
+}
+
+fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor) {
+    let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+    let mut found = Vec::new();
+    while let Some(folder) = work.next() {
+        match open_folder(workspace, &folder) {
+            Some(handle) => {
+                visitor.folder(&folder, handle.as_fd());
+                read_folder(&handle, &folder, &mut buffer, visitor, &mut found);
+            }
+            None => visitor.unreadable(&folder),
+        }
+        work.done(&mut found);
+        if visitor.stop() {
+            work.end();
+        }
+    }
+}
+
+/// Opens a folder of the workspace without following links.
+pub(crate) fn open_folder(workspace: &Workspace, path: &OsStr) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{ResolveFlags, openat2};
+        let rules = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let name = if path.is_empty() { b"." } else { path.as_bytes() };
+        match openat2(workspace.root(), name, flags, Mode::empty(), rules) {
+            Ok(handle) => return Some(handle),
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM | rustix::io::Errno::INVAL) => {}
+            Err(_) => return None,
+        }
+    }
+    // The last component is not followed by the flags; the ones before were folders when they were
+    // walked, and a link put in their place is caught by staying beneath.
+    workspace.open_beneath(path, flags, Mode::empty()).ok()
+}
+
+fn read_folder(
+    handle: &OwnedFd,
+    folder: &OsStr,
+    buffer: &mut [MaybeUninit<u8>],
+    visitor: &dyn Visitor,
+    found: &mut Vec<OsString>,
+) {
+    let mut path = folder.as_bytes().to_vec();
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    let base = path.len();
+    let mut since_check = 0;
+    let mut see = |name: &[u8], kind: FileType, inode: u64| {
+        path.truncate(base);
+        path.extend_from_slice(name);
+        let entry = Entry {
+            folder: handle.as_fd(),
+            path: OsStr::from_bytes(&path),
+            name: OsStr::from_bytes(name),
+            kind,
+            inode,
+        };
+        if visitor.entry(&entry) && kind == FileType::Directory {
+            found.push(OsString::from_vec(path.clone()));
+        }
+        since_check += 1;
+        // A folder of a million entries is left in the middle too.
+        since_check % 1024 != 0 || !visitor.stop()
+    };
+    entries(handle, buffer, &mut see);
+}
+
+/// Sees a name, a kind and an inode; says whether to go on.
+type See<'s> = dyn FnMut(&[u8], FileType, u64) -> bool + 's;
+
+/// Reads the entries of a folder until the visitor has seen enough.
+#[cfg(target_os = "linux")]
+pub(crate) fn entries(handle: &OwnedFd, buffer: &mut [MaybeUninit<u8>], see: &mut See<'_>) {
+    let mut raw = rustix::fs::RawDir::new(handle, buffer);
+    while let Some(Ok(entry)) = raw.next() {
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_of(handle, name),
+                known => known,
+            };
+            if !see(name, kind, entry.ino()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Reads the entries of a folder until the visitor has seen enough.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn entries(handle: &OwnedFd, _: &mut [MaybeUninit<u8>], see: &mut See<'_>) {
+    let Ok(folder) = rustix::fs::Dir::read_from(handle) else { return };
+    for entry in folder.flatten() {
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_of(handle, name),
+                known => known,
+            };
+            if !see(name, kind, entry.ino()) {
+                return;
+            }
+        }
+    }
+}
+
+fn kind_of(folder: &OwnedFd, name: &[u8]) -> FileType {
+    rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+        .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+}

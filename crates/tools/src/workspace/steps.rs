@@ -1,0 +1,116 @@
+//! Resolving a path one component at a time, for kernels without `openat2` and for learning where a
+//! descriptor stands where `/proc` is missing. As strict as the kernel: every folder on the way is
+//! held by a descriptor, links are read and followed by hand, and nothing climbs above the root.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use capsule_core::limits;
+use capsule_core::path::{PathProblem, WorkspacePath};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
+use rustix::io::Errno;
+
+use crate::workspace::{NotFound, not_found};
+
+/// A place that was reached: the folders above it, each with its name, and its own name.
+struct Reached {
+    folders: Vec<(OwnedFd, OsString)>,
+    name: Option<OsString>,
+}
+
+/// Opens what a path leads to.
+pub(super) fn open(
+    root: BorrowedFd<'_>,
+    path: &OsStr,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, NotFound> {
+    let follow = !flags.contains(OFlags::NOFOLLOW);
+    let reached = walk(root, path, follow)?;
+    let folder = reached.folders.last().map_or(root, |(folder, _)| folder.as_fd());
+    let name = reached.name.as_deref().unwrap_or_else(|| OsStr::new("."));
+    let handle =
+        openat(folder, name.as_bytes(), flags | OFlags::NOFOLLOW, mode).map_err(not_found)?;
+    same_file_system(root, handle.as_fd())?;
+    Ok(handle)
+}
+
+/// Where a path really leads.
+pub(super) fn real_path(root: BorrowedFd<'_>, path: &OsStr) -> Result<WorkspacePath, NotFound> {
+    let reached = walk(root, path, true)?;
+    let folder = reached.folders.last().map_or(root, |(folder, _)| folder.as_fd());
+    let own = reached.name.as_deref().unwrap_or_else(|| OsStr::new("."));
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(folder, own.as_bytes(), flags, Mode::empty()).map_err(not_found)?;
+    let names = reached.folders.iter().map(|(_, name)| name).chain(&reached.name);
+    let mut real = WorkspacePath::root();
+    for name in names {
+        let name = name.to_str().ok_or(NotFound::Outside(PathProblem::Invalid))?;
+        real = real.join(name);
+    }
+    Ok(real)
+}
+
+fn walk(root: BorrowedFd<'_>, path: &OsStr, follow_last: bool) -> Result<Reached, NotFound> {
+    let escapes = NotFound::Outside(PathProblem::Escapes);
+    let mut folders: Vec<(OwnedFd, OsString)> = Vec::new();
+    let mut left = components(path);
+    let mut links = 0;
+    while let Some(name) = left.pop() {
+        match name.as_bytes() {
+            b"." => continue,
+            b".." => {
+                folders.pop().ok_or(escapes)?;
+                continue;
+            }
+            _ => {}
+        }
+        let here = folders.last().map_or(root, |(folder, _)| folder.as_fd());
+        let last = left.is_empty();
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = match openat(here, name.as_bytes(), flags, Mode::empty()) {
+            Ok(handle) => handle,
+            // What is not there yet may still be made by whoever asked for it.
+            Err(Errno::NOENT) if last => return Ok(Reached { folders, name: Some(name) }),
+            Err(errno) => return Err(not_found(errno)),
+        };
+        let kind = FileType::from_raw_mode(fstat(&handle).map_err(not_found)?.st_mode);
+        match kind {
+            FileType::Symlink if !last || follow_last => {
+                links += 1;
+                if links > limits::LINKS {
+                    return Err(escapes);
+                }
+                let target = readlinkat(&handle, b"".as_slice(), Vec::new()).map_err(not_found)?;
+                let target = OsString::from_vec(target.into_bytes());
+                if target.as_bytes().starts_with(b"/") {
+                    return Err(escapes);
+                }
+                left.extend(components(&target));
+            }
+            _ if last => return Ok(Reached { folders, name: Some(name) }),
+            FileType::Directory => {
+                same_file_system(root, handle.as_fd())?;
+                folders.push((handle, name));
+            }
+            _ => return Err(NotFound::Missing),
+        }
+    }
+    Ok(Reached { folders, name: None })
+}
+
+/// The components, last first, so that the next one is at the end.
+fn components(path: &OsStr) -> Vec<OsString> {
+    let parts = path.as_bytes().split(|byte| *byte == b'/').filter(|part| !part.is_empty());
+    parts.rev().map(|part| OsStr::from_bytes(part).to_owned()).collect()
+}
+
+fn same_file_system(root: BorrowedFd<'_>, handle: BorrowedFd<'_>) -> Result<(), NotFound> {
+    let device = |fd| fstat(fd).map(|stat| stat.st_dev).map_err(NotFound::Refused);
+    if device(root)? == device(handle)? {
+        Ok(())
+    } else {
+        Err(NotFound::Outside(PathProblem::Mounted))
+    }
+}
