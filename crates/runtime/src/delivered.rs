@@ -1,0 +1,99 @@
+//! What a caller gets.
+
+use capsule_core::capability::Capabilities;
+use capsule_core::code::Code;
+use capsule_core::decision::{Decision, Verdict};
+use capsule_core::evidence::{Denied, Done};
+use capsule_core::exit::Exit;
+use capsule_core::outcome::{Problem, Status};
+use serde_json::{Value, json};
+
+/// What came of a call, as its caller gets it.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    /// The call's number within its run.
+    pub call: u64,
+    /// What was decided.
+    pub decision: Decision,
+    /// What the caller is told first.
+    pub status: Status,
+    /// The result; none where nothing ran.
+    pub value: Option<Value>,
+    /// What went wrong.
+    pub problem: Option<Problem>,
+}
+
+impl Delivered {
+    pub(crate) fn denied(call: u64, denied: &Denied) -> Self {
+        let decision = denied.decision().clone();
+        let problem = Problem {
+            code: decision.code,
+            message: decision.reason.clone(),
+            suggestion: decision.suggestion.clone(),
+        };
+        let status = decision.code.class().into();
+        Self { call, decision, status, value: None, problem: Some(problem) }
+    }
+
+    pub(crate) fn done(call: u64, decision: Decision, done: Done) -> Self {
+        let Done { status, value, problem, .. } = done;
+        Self { call, decision, status, value: Some(value), problem }
+    }
+
+    pub(crate) fn broken(call: u64, decision: Decision) -> Self {
+        let problem = Problem::new(Code::EnginePanicked, "the tool panicked");
+        let status = Status::RuntimeError;
+        Self { call, decision, status, value: None, problem: Some(problem) }
+    }
+
+    /// Whether the policy or a person stood in the way before anything ran.
+    #[must_use]
+    pub fn was_denied(&self) -> bool {
+        self.decision.verdict != Verdict::Allow && self.status == Status::Denied
+    }
+
+    /// The code of what went wrong; that of the decision where nothing did.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.problem.as_ref().map_or(self.decision.code, |problem| problem.code)
+    }
+
+    /// How a run ends whose only call this is.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        self.problem.as_ref().map_or(Exit::Ok, |problem| problem.code.exit())
+    }
+
+    /// The capabilities that the call needed.
+    #[must_use]
+    pub const fn capabilities(&self) -> Capabilities {
+        self.decision.capabilities
+    }
+
+    /// The result as a model or a script gets it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut answer = json!({ "status": self.status });
+        let Value::Object(map) = &mut answer else { return answer };
+        if let Some(problem) = &self.problem {
+            map.insert("code".into(), json!(problem.code));
+            if self.value.is_none() {
+                map.insert("rule".into(), json!(self.decision.rule));
+            }
+            map.insert("reason".into(), json!(problem.message));
+            map.insert("suggestion".into(), json!(problem.suggestion));
+            if self.status == Status::Denied {
+                map.insert("liftable".into(), json!(self.decision.liftable));
+                map.insert("note".into(), NOTE.into());
+            }
+        }
+        if let Some(value) = &self.value {
+            map.insert("result".into(), value.clone());
+        }
+        answer
+    }
+}
+
+/// What a model is told with every denial.
+const NOTE: &str =
+    "This is the user's policy, not a fault. Do not look for another way to do the same thing.";

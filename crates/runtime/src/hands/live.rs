@@ -1,0 +1,157 @@
+//! Hands that touch the world, through the tools.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use capsule_core::call::ToolCall;
+use capsule_core::confinement::Walls;
+use capsule_core::digest::Digest;
+use capsule_core::evidence::Understanding;
+use capsule_core::outcome::Problem;
+use capsule_core::policy::{Constraint, Policy};
+use capsule_store::Store;
+use capsule_tools::{Cancel, Commands, Context, Host, Sink, Veil, Workspace, preflight};
+
+use crate::hands::Hands;
+
+/// Hands that touch the world.
+pub struct Live {
+    workspace: Rc<Workspace>,
+    veil: Rc<RefCell<Veil>>,
+    commands: Commands,
+    host: Rc<dyn Host>,
+    cancel: Cancel,
+    sink: Rc<dyn Sink>,
+}
+
+impl Live {
+    /// Hands in a workspace, under a policy.
+    #[must_use]
+    pub fn new(
+        workspace: Rc<Workspace>,
+        policy: &Arc<Policy>,
+        commands: Commands,
+        host: Rc<dyn Host>,
+        cancel: Cancel,
+        sink: Rc<dyn Sink>,
+    ) -> Self {
+        let seen_by = Arc::clone(policy);
+        let veil = Veil::new(Box::new(move |path| seen_by.conceals(path)));
+        let veil = Rc::new(RefCell::new(veil));
+        Self { workspace, veil, commands, host, cancel, sink }
+    }
+
+    /// The walls that commands will stand behind; none if there are none, or none are needed.
+    #[must_use]
+    pub fn walls(&self) -> Option<Walls> {
+        self.commands.walls().and_then(Result::ok)
+    }
+}
+
+impl Hands for Live {
+    fn preflight(&mut self, call: &ToolCall) -> Result<Understanding, Problem> {
+        let context = Context {
+            workspace: &self.workspace,
+            veil: &self.veil,
+            commands: &self.commands,
+            host: &self.host,
+            cancel: &self.cancel,
+            sink: &self.sink,
+            now: now(),
+        };
+        preflight(call, &context)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if self.cancel.is_set() {
+                return;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(50)));
+        }
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.cancel.is_set()
+    }
+}
+
+/// The time in microseconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Looks up a variable of the user's environment.
+pub type Variables = Box<dyn Fn(&str) -> Option<OsString>>;
+
+/// What the machine tells: the policy's places for programs, digests that were computed before, and
+/// the user's environment.
+pub struct Machine {
+    places: Vec<(String, String)>,
+    /// A second connection for the cache of digests, opened when it is needed.
+    store: PathBuf,
+    cache: RefCell<Option<Store>>,
+    variable: Variables,
+}
+
+impl Machine {
+    /// What the machine tells, with the store that digests are remembered in.
+    #[must_use]
+    pub fn new(policy: &Policy, store: &Path, variable: Variables) -> Self {
+        let places = policy
+            .tools
+            .values()
+            .filter_map(|rule| match &rule.constraint {
+                Constraint::Exec(exec) => Some(&exec.programs),
+                _ => None,
+            })
+            .flatten()
+            .filter_map(|program| Some((program.name.clone(), program.path.clone()?)))
+            .collect();
+        Self { places, store: store.to_owned(), cache: RefCell::new(None), variable }
+    }
+
+    fn with_cache<T>(&self, act: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
+        let mut cache = self.cache.borrow_mut();
+        if cache.is_none() {
+            // Without a cache everything works, and takes longer.
+            *cache = Store::open(&self.store).ok();
+        }
+        cache.as_ref().and_then(act)
+    }
+}
+
+impl Host for Machine {
+    fn program_place(&self, name: &str) -> Option<String> {
+        let by_name = |(own, place): &&(String, String)| own == name || place == name;
+        self.places.iter().find(by_name).map(|(_, place)| place.clone())
+    }
+
+    fn program_places(&self) -> Vec<String> {
+        self.places.iter().map(|(_, place)| place.clone()).collect()
+    }
+
+    fn known_digest(&self, path: &Path, identity: &str) -> Option<Digest> {
+        let path = path.to_str()?;
+        let known = self.with_cache(|store| store.program_digest(path, identity))?;
+        Digest::from_hex(&known)
+    }
+
+    fn remember_digest(&self, path: &Path, identity: &str, digest: Digest) {
+        let Some(path) = path.to_str() else { return };
+        self.with_cache(|store| {
+            store.remember_program(path, identity, &digest.to_string());
+            Some(())
+        });
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        (self.variable)(name)
+    }
+}

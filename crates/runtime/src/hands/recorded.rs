@@ -1,0 +1,126 @@
+//! Hands that serve what was recorded and touch nothing.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use capsule_core::action::{Action, Facts};
+use capsule_core::call::ToolCall;
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared, Understanding, recorded_decision};
+use capsule_core::exit::Exit;
+use capsule_core::journal::{CallFinished, Event};
+use capsule_core::outcome::{Outcome, Output, Problem};
+use serde::Deserialize;
+
+use crate::hands::Hands;
+use crate::replay::Recording;
+
+/// Hands that serve what was recorded.
+pub(crate) struct Recorded {
+    recording: Rc<RefCell<Recording>>,
+}
+
+impl Recorded {
+    pub(crate) const fn new(recording: Rc<RefCell<Recording>>) -> Self {
+        Self { recording }
+    }
+}
+
+#[derive(Deserialize)]
+struct Considered {
+    action: Action,
+    facts: Facts,
+}
+
+impl Hands for Recorded {
+    fn preflight(&mut self, _: &ToolCall) -> Result<Understanding, Problem> {
+        let mut recording = self.recording.borrow_mut();
+        let Some(Event::CallDecided(decided)) = recording.ahead(1) else {
+            return Err(recording.incomplete("the decision on a call is missing"));
+        };
+        let Some(considered) = decided.action else {
+            // It was not understood then; what was said about it is said again.
+            let words = recording.payload(1, &decided.text).unwrap_or_default();
+            let decision = recorded_decision(&decided, &words);
+            return Err(decision.map_or_else(
+                || recording.incomplete("the reason of a denial is missing"),
+                |decision| Problem {
+                    code: decision.code,
+                    message: decision.reason,
+                    suggestion: decision.suggestion,
+                },
+            ));
+        };
+        let bytes = recording.payload(1, &considered).unwrap_or_default();
+        let Ok(Considered { action, facts }) = serde_json::from_slice(&bytes) else {
+            return Err(recording.incomplete("what a call meant is missing"));
+        };
+        drop(recording);
+        let prepared = Box::new(Served { recording: Rc::clone(&self.recording) });
+        Ok(Understanding { action, facts, prepared })
+    }
+
+    fn pause(&mut self, _: Duration) {}
+
+    fn interrupted(&mut self) -> bool {
+        let sealed = self.recording.borrow_mut().ahead(1);
+        matches!(sealed, Some(Event::RunSealed(sealed)) if sealed.exit == Exit::Interrupted)
+    }
+}
+
+/// What a call came to, from the record.
+struct Served {
+    recording: Rc<RefCell<Recording>>,
+}
+
+impl Served {
+    fn finished(&self, ahead: u64) -> Option<CallFinished> {
+        match self.recording.borrow_mut().ahead(ahead) {
+            Some(Event::CallFinished(finished)) => Some(finished),
+            _ => None,
+        }
+    }
+
+    fn problem(&self, finished: &CallFinished) -> Option<Problem> {
+        let bytes = self.recording.borrow_mut().payload(1, &finished.problem?)?;
+        serde_json::from_slice(&bytes).ok()
+    }
+}
+
+impl Prepared for Served {
+    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+        // The call ended before it began: what stood in its way then stands in its way now.
+        if let Some(finished) = self.finished(1) {
+            let problem = self.problem(&finished);
+            return Err(problem.unwrap_or_else(|| Problem::new(Code::ReplayIncomplete, "")));
+        }
+        let undo = match self.recording.borrow_mut().ahead(1) {
+            Some(Event::CallStarted(started)) => started.undo,
+            _ => None,
+        };
+        // The journal of a replay knows the recorded bytes by their event.
+        Ok(undo.map(|_| Vec::new()))
+    }
+
+    fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
+        let incomplete = |what: &str| Outcome::failed(self.recording.borrow_mut().incomplete(what));
+        let Some(finished) = self.finished(1) else {
+            return incomplete("the end of a call is missing");
+        };
+        let output = self.recording.borrow_mut().payload(1, &finished.output);
+        let Some(value) = output.and_then(|bytes| serde_json::from_slice(&bytes).ok()) else {
+            return incomplete("the result of a call is missing");
+        };
+        let problem = self.problem(&finished);
+        if problem.is_none() && finished.problem.is_some() {
+            return incomplete("what went wrong in a call is missing");
+        }
+        Outcome {
+            ending: finished.ending,
+            problem,
+            output: Output::recorded(value, finished.masked),
+            enforcement: finished.enforcement,
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Making values out of expressions, with what is known when a step is reached.
+
+use std::collections::BTreeMap;
+
+use capsule_core::code::Code;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use serde_json::{Map, Value};
+
+use crate::plan::{Expression, Item, Reference, Segment};
+
+/// The result of a step, for those that refer to it.
+#[derive(Clone, Debug)]
+pub struct StepResult {
+    /// The fields; none if the step was skipped, denied or failed without a result.
+    pub value: Option<Value>,
+    /// Whether it was derived from content that nobody vouches for.
+    pub tainted: bool,
+    /// Whether it went as expected.
+    pub good: bool,
+}
+
+/// What is known when a step is reached.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// The inputs.
+    pub inputs: Map<String, Value>,
+    /// The results of the steps so far.
+    pub steps: BTreeMap<String, StepResult>,
+}
+
+/// A value, and whether it derives from content that nobody vouches for.
+pub type Made = (Value, bool);
+
+/// The fields that hold what may have been cut.
+const CUT: &[&str] = &["text", "base64", "stdout", "stderr", "entries", "json"];
+
+fn failed(message: impl Into<String>) -> Problem {
+    Problem::new(Code::PlanEvaluation, message)
+}
+
+impl Scope {
+    /// Makes the value of an expression.
+    ///
+    /// # Errors
+    /// [`Code::PlanRef`], [`Code::PlanRefTruncated`] or [`Code::PlanEvaluation`].
+    pub fn make(&self, expression: &Expression) -> Result<Made, Problem> {
+        match expression {
+            Expression::Value(value) => Ok((value.clone(), false)),
+            Expression::List(items) => self.list(items),
+            Expression::Map(entries) => self.map(entries),
+            Expression::Ref(reference) => self.refer(reference),
+            Expression::Concat(parts) => {
+                let mut text = String::new();
+                let mut tainted = false;
+                for part in parts {
+                    let (value, part_tainted) = self.make(part)?;
+                    tainted |= part_tainted;
+                    text.push_str(&as_text(&value, "$concat")?);
+                }
+                bounded(text, tainted)
+            }
+            Expression::Url { base, query } => self.url(base, query),
+            Expression::Template { text, vars } => self.template(text, vars),
+            Expression::Lines(inner) => {
+                let (value, tainted) = self.make(inner)?;
+                let text = as_text(&value, "$lines")?;
+                let lines = text.lines().filter(|line| !line.trim().is_empty());
+                Ok((lines.map(Value::from).collect(), tainted))
+            }
+            Expression::Default(choices) => self.first(choices),
+            Expression::NotEmpty(inner) => {
+                let (value, tainted) = match self.make(inner) {
+                    Err(problem) if problem.code == Code::PlanRef => (Value::Null, false),
+                    other => other?,
+                };
+                Ok((Value::Bool(!is_empty(&value)), tainted))
+            }
+        }
+    }
+
+    fn list(&self, items: &[Item]) -> Result<Made, Problem> {
+        let mut list = Vec::new();
+        let mut tainted = false;
+        for item in items {
+            match item {
+                Item::One(inner) => {
+                    let (value, inner_tainted) = self.make(inner)?;
+                    tainted |= inner_tainted;
+                    list.push(value);
+                }
+                Item::Spread(inner) => {
+                    let (value, inner_tainted) = self.make(inner)?;
+                    tainted |= inner_tainted;
+                    match value {
+                        Value::Array(items) => list.extend(items),
+                        _ => return Err(failed("`$spread` needs a list")),
+                    }
+                }
+            }
+        }
+        Ok((Value::Array(list), tainted))
+    }
+
+    fn map(&self, entries: &[(String, Expression)]) -> Result<Made, Problem> {
+        let mut map = Map::new();
+        let mut tainted = false;
+        for (key, inner) in entries {
+            let (value, inner_tainted) = self.make(inner)?;
+            tainted |= inner_tainted;
+            map.insert(key.clone(), value);
+        }
+        Ok((Value::Object(map), tainted))
+    }
+
+    fn refer(&self, reference: &Reference) -> Result<Made, Problem> {
+        let nothing = || Problem::new(Code::PlanRef, format!("`{reference}` leads to nothing"));
+        match reference {
+            Reference::Input(name) => {
+                let value = self.inputs.get(name).ok_or_else(nothing)?;
+                Ok((value.clone(), false))
+            }
+            Reference::Step { id, way } => {
+                let step = self.steps.get(id).ok_or_else(nothing)?;
+                let result = step.value.as_ref().ok_or_else(nothing)?;
+                if let Some(Segment::Key(field)) = way.first()
+                    && CUT.contains(&field.as_str())
+                    && result.get("truncated") == Some(&Value::Bool(true))
+                {
+                    let message = format!("`{reference}` leads to what was cut");
+                    return Err(Problem::new(Code::PlanRefTruncated, message)
+                        .suggest("raise the tool's limit, or ask for less"));
+                }
+                let value = way.iter().try_fold(result, |value, segment| match segment {
+                    Segment::Key(key) => value.get(key),
+                    Segment::Index(index) => value.get(index),
+                });
+                Ok((value.ok_or_else(nothing)?.clone(), step.tainted))
+            }
+        }
+    }
+
+    /// The first choice that leads to a value.
+    fn first(&self, choices: &[Expression]) -> Result<Made, Problem> {
+        for choice in choices {
+            match self.make(choice) {
+                Ok((Value::Null, _)) => {}
+                Err(problem) if problem.code == Code::PlanRef => {}
+                other => return other,
+            }
+        }
+        Ok((Value::Null, false))
+    }
+
+    fn url(&self, base: &Expression, query: &[(String, Expression)]) -> Result<Made, Problem> {
+        let (base, mut tainted) = self.make(base)?;
+        let base = as_text(&base, "`base` of `$url`")?;
+        let mut url = url::Url::parse(&base)
+            .map_err(|error| failed(format!("`$url`: `{base}` is not a URL: {error}")))?;
+        if !query.is_empty() {
+            let mut pairs = url.query_pairs_mut();
+            for (name, inner) in query {
+                let (value, inner_tainted) = self.make(inner)?;
+                tainted |= inner_tainted;
+                pairs.append_pair(name, &as_text(&value, "`query` of `$url`")?);
+            }
+        }
+        bounded(url.into(), tainted)
+    }
+
+    fn template(&self, text: &Expression, vars: &[(String, Expression)]) -> Result<Made, Problem> {
+        let (text, mut tainted) = self.make(text)?;
+        let text = as_text(&text, "`text` of `$template`")?;
+        let mut values = BTreeMap::new();
+        for (name, inner) in vars {
+            let (value, inner_tainted) = self.make(inner)?;
+            tainted |= inner_tainted;
+            values.insert(name.as_str(), shown(&value));
+        }
+        let mut made = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once("{{") {
+            made.push_str(before);
+            let Some((name, behind)) = after.split_once("}}") else {
+                return Err(failed("`$template`: a `{{` has no `}}`"));
+            };
+            let name = name.trim();
+            let value = values.get(name).ok_or_else(|| {
+                failed(format!("`$template`: the text wants `{name}`, which is not in `vars`"))
+            })?;
+            made.push_str(value);
+            rest = behind;
+            if made.len() > limits::PLAN_TEXT_BYTES {
+                break;
+            }
+        }
+        made.push_str(rest);
+        bounded(made, tainted)
+    }
+}
+
+fn bounded(text: String, tainted: bool) -> Result<Made, Problem> {
+    if text.len() > limits::PLAN_TEXT_BYTES {
+        let most = limits::PLAN_TEXT_BYTES;
+        return Err(failed(format!("the text would have more than {most} bytes")));
+    }
+    Ok((Value::String(text), tainted))
+}
+
+/// A value that is text, or a number or truth value written as one.
+fn as_text(value: &Value, place: &str) -> Result<String, Problem> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Number(number) => Ok(number.to_string()),
+        Value::Bool(truth) => Ok(truth.to_string()),
+        _ => Err(failed(format!("{place} needs text"))),
+    }
+}
+
+/// A value in a text: lists of text stand one item a line, anything else as JSON.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(items) if items.iter().all(Value::is_string) => {
+            let lines: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            lines.join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Whether a value holds nothing.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(truth) => !truth,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn scope() -> Scope {
+        let step = |value, tainted| StepResult { value: Some(value), tainted, good: true };
+        let mut scope = Scope::default();
+        scope.inputs.insert("since".into(), "v1".into());
+        for (id, result) in [
+            ("log", step(json!({ "stdout": "one\n\ntwo\n", "truncated": false }), false)),
+            ("cut", step(json!({ "stdout": "x", "exit_code": 0, "truncated": true }), false)),
+            ("web", step(json!({ "json": [{ "n": 7 }], "truncated": false }), true)),
+            ("none", StepResult { value: None, tainted: false, good: false }),
+        ] {
+            scope.steps.insert(id.into(), result);
+        }
+        scope
+    }
+
+    fn reference(text: &str) -> Expression {
+        Expression::Ref(Reference::parse(text).unwrap())
+    }
+
+    #[test]
+    fn references_lead_to_values() {
+        let scope = scope();
+        assert_eq!(scope.make(&reference("steps.web.json.0.n")), Ok((json!(7), true)));
+        assert_eq!(scope.make(&reference("steps.cut.exit_code")), Ok((json!(0), false)));
+        let code = |text| scope.make(&reference(text)).unwrap_err().code;
+        assert_eq!(code("steps.cut.stdout"), Code::PlanRefTruncated);
+        assert_eq!(code("steps.none.stdout"), Code::PlanRef);
+        assert_eq!(code("steps.log.nothing"), Code::PlanRef);
+    }
+
+    #[test]
+    fn values_are_made() {
+        let scope = scope();
+        let concat =
+            Expression::Concat(vec![reference("inputs.since"), Expression::Value("..HEAD".into())]);
+        assert_eq!(scope.make(&concat), Ok((json!("v1..HEAD"), false)));
+        let lines = Expression::Lines(Box::new(reference("steps.log.stdout")));
+        assert_eq!(scope.make(&lines), Ok((json!(["one", "two"]), false)));
+        let default =
+            Expression::Default(vec![reference("steps.none.json"), Expression::Value(json!([]))]);
+        assert_eq!(scope.make(&default), Ok((json!([]), false)));
+        let empty = Expression::NotEmpty(Box::new(reference("steps.none.stdout")));
+        assert_eq!(scope.make(&empty), Ok((json!(false), false)));
+        let template = Expression::Template {
+            text: Box::new(Expression::Value("a {{ x }} b {{y}}".into())),
+            vars: vec![("x".into(), lines), ("y".into(), reference("steps.web.json"))],
+        };
+        assert_eq!(scope.make(&template), Ok((json!("a one\ntwo b [{\"n\":7}]"), true)));
+        let url = Expression::Url {
+            base: Box::new(Expression::Value("https://x.org/a".into())),
+            query: vec![("q".into(), Expression::Value("a&b=c #".into()))],
+        };
+        assert_eq!(scope.make(&url), Ok((json!("https://x.org/a?q=a%26b%3Dc+%23"), false)));
+    }
+
+    #[test]
+    fn a_value_fills_one_place() {
+        let scope = scope();
+        let list = Expression::List(vec![
+            Item::One(Expression::Value("--".into())),
+            Item::One(reference("steps.log.stdout")),
+        ]);
+        let (value, _) = scope.make(&list).unwrap();
+        assert_eq!(value.as_array().map(Vec::len), Some(2));
+    }
+}

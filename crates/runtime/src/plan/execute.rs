@@ -1,0 +1,276 @@
+//! Running the steps of a plan, one after the other, through the one path.
+
+use capsule_core::call::{Origin, ToolCall};
+use capsule_core::code::Code;
+use capsule_core::exit::Exit;
+use capsule_core::journal::{Event, Journal, StepEnded, StepEnding};
+use capsule_core::outcome::{Problem, Status};
+use capsule_core::tool::{Shape, ToolName};
+use serde_json::{Map, Value, json};
+
+use crate::delivered::Delivered;
+use crate::hands::Hands;
+use crate::path::submit;
+use crate::plan::{OnError, Plan, Scope, Step, StepResult, evaluate};
+use crate::run::Run;
+
+/// What a plan came to.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    /// How the run ends.
+    pub exit: Exit,
+    /// What the plan gives; none if it did not come to its end.
+    pub outputs: Option<Value>,
+}
+
+/// How a step ended.
+struct Ended {
+    ending: StepEnding,
+    problem: Option<Problem>,
+    /// The result, for the steps behind.
+    result: Option<Value>,
+    tainted: bool,
+}
+
+impl Ended {
+    const fn is_good(&self) -> bool {
+        matches!(
+            self.ending,
+            StepEnding::Ok | StepEnding::DeniedAsExpected | StepEnding::FailedAsExpected
+        )
+    }
+
+    const fn without_result(ending: StepEnding, problem: Option<Problem>) -> Self {
+        Self { ending, problem, result: None, tainted: false }
+    }
+}
+
+/// Runs every step of a plan.
+///
+/// # Errors
+/// When something cannot be written, or a replay's recording has something else.
+pub fn execute<J: Journal, H: Hands>(
+    run: &mut Run<J, H>,
+    plan: &Plan,
+    inputs: Map<String, Value>,
+) -> Result<Executed, J::Error> {
+    let mut scope = Scope { inputs, ..Scope::default() };
+    let mut exit = Exit::Ok;
+    for step in &plan.steps {
+        if run.hands.interrupted() {
+            return Ok(Executed { exit: Exit::Interrupted, outputs: None });
+        }
+        let ended = attempts(run, step, &scope)?;
+        let goes_on = step.on_error == OnError::Continue;
+        let step_exit = exit_of(&ended, goes_on);
+        exit = exit.min(step_exit);
+        let stops = step_exit == Exit::Interrupted
+            || (!goes_on && !ended.is_good() && ended.ending != StepEnding::Skipped);
+        write_end(run, step, &ended, goes_on)?;
+        scope.steps.insert(
+            step.id.clone(),
+            StepResult { good: ended.is_good(), value: ended.result, tainted: ended.tainted },
+        );
+        if stops {
+            return Ok(Executed { exit, outputs: None });
+        }
+    }
+    Ok(Executed { exit, outputs: outputs(plan, &scope) })
+}
+
+/// What the plan gives: an output whose value is not there is left out.
+fn outputs(plan: &Plan, scope: &Scope) -> Option<Value> {
+    if plan.outputs.is_empty() {
+        return None;
+    }
+    let made = plan.outputs.iter().filter_map(|(name, expression)| {
+        scope.make(expression).ok().map(|(value, _)| (name.clone(), value))
+    });
+    Some(Value::Object(made.collect()))
+}
+
+/// How the run ends because of a step.
+fn exit_of(ended: &Ended, goes_on: bool) -> Exit {
+    if ended.is_good() {
+        return Exit::Ok;
+    }
+    let exit = ended.problem.as_ref().map_or(Exit::Ok, |problem| problem.code.exit());
+    match exit {
+        // A failure that the plan takes in its stride is shown, and is none of the run's.
+        Exit::ToolFailed if goes_on => Exit::Ok,
+        other => other,
+    }
+}
+
+fn write_end<J: Journal, H: Hands>(
+    run: &mut Run<J, H>,
+    step: &Step,
+    ended: &Ended,
+    goes_on: bool,
+) -> Result<(), J::Error> {
+    let note = match &ended.problem {
+        Some(problem) => Some(run.keep_text(&json!(problem))?),
+        None => None,
+    };
+    run.write(Event::StepEnded(StepEnded {
+        step: step.id.clone(),
+        ending: ended.ending,
+        code: ended.problem.as_ref().map(|problem| problem.code),
+        goes_on: goes_on && !ended.is_good(),
+        note,
+    }))
+}
+
+/// Tries a step as often as it says.
+fn attempts<J: Journal, H: Hands>(
+    run: &mut Run<J, H>,
+    step: &Step,
+    scope: &Scope,
+) -> Result<Ended, J::Error> {
+    let (times, backoff) = match step.on_error {
+        OnError::Retry { times, backoff } => (times, backoff),
+        OnError::Stop | OnError::Continue => (0, std::time::Duration::ZERO),
+    };
+    let mut attempt = 1;
+    loop {
+        let ended = once(run, step, scope, attempt)?;
+        // A denial stays one however often it is tried.
+        let again = ended.ending == StepEnding::Failed && u64::from(attempt) <= times;
+        if !again || run.hands.interrupted() {
+            return Ok(ended);
+        }
+        run.hands.pause(backoff);
+        attempt += 1;
+    }
+}
+
+fn once<J: Journal, H: Hands>(
+    run: &mut Run<J, H>,
+    step: &Step,
+    scope: &Scope,
+    attempt: u32,
+) -> Result<Ended, J::Error> {
+    let call = match prepare(step, scope, attempt) {
+        Ok(Some(call)) => call,
+        Ok(None) => return Ok(Ended::without_result(StepEnding::Skipped, None)),
+        Err(problem) => return Ok(Ended::without_result(StepEnding::Failed, Some(problem))),
+    };
+    let tainted = step.tool.shape == Shape::Fetch || !call.tainted.is_empty();
+    let delivered = submit(run, call)?;
+    let (ending, problem) = judge(step, &delivered);
+    Ok(Ended { ending, problem, result: delivered.value, tainted })
+}
+
+/// The call that a step makes; none if its `when` does not hold.
+fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>, Problem> {
+    for need in &step.needs {
+        if !scope.steps.get(need).is_some_and(|result| result.good) {
+            let message = format!("the step needs `{need}`, which did not go well");
+            return Err(Problem::new(Code::PlanStep, message));
+        }
+    }
+    if let Some(when) = &step.when {
+        let (value, _) = scope.make(when)?;
+        if evaluate::is_empty(&value) {
+            return Ok(None);
+        }
+    }
+    let mut args = Map::new();
+    let mut tainted = Vec::new();
+    for (name, expression) in &step.args {
+        let (value, from_outside) = scope.make(expression)?;
+        if from_outside {
+            tainted.push(name.clone());
+        }
+        args.insert(name.clone(), value);
+    }
+    if let Some(timeout) = step.timeout
+        && step.tool.argument("timeout").is_some()
+        && !args.contains_key("timeout")
+    {
+        args.insert("timeout".into(), format!("{}ms", timeout.as_millis()).into());
+    }
+    Ok(Some(ToolCall {
+        tool: ToolName::asked(step.tool.id),
+        args: Value::Object(args),
+        origin: Origin::Plan,
+        step: Some(step.id.clone()),
+        attempt,
+        tainted,
+    }))
+}
+
+/// Compares what came with what is expected.
+fn judge(step: &Step, delivered: &Delivered) -> (StepEnding, Option<Problem>) {
+    let expect = &step.expect;
+    let unexpected =
+        |message: String| (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)));
+    let problem = delivered.problem.clone();
+    if let Some(denial) = &expect.denied {
+        let denied = delivered.status == Status::Denied;
+        return match problem {
+            Some(problem) if denied => {
+                if denial.is(delivered.decision.rule.as_deref(), problem.code) {
+                    (StepEnding::DeniedAsExpected, Some(problem))
+                } else {
+                    let by = delivered.decision.rule.as_deref().unwrap_or("no rule");
+                    unexpected(format!("denied by {by} with `{}`", problem.code))
+                }
+            }
+            _ => unexpected("a denial was expected, and the call was allowed".into()),
+        };
+    }
+    if let Some(wanted) = expect.capabilities
+        && wanted != delivered.capabilities()
+    {
+        return unexpected(format!(
+            "the call needs {:?}, and {wanted:?} was expected",
+            delivered.capabilities()
+        ));
+    }
+    match (delivered.status, problem) {
+        (Status::Denied, problem) => (StepEnding::Denied, problem),
+        (Status::RuntimeError, problem) => (StepEnding::Failed, problem),
+        (Status::ToolError, Some(problem)) => failed(step, delivered, problem),
+        _ if expect.failed.is_some() => {
+            unexpected("a failure was expected, and the call went well".into())
+        }
+        _ => match mismatch(step, delivered) {
+            Some(message) => unexpected(message),
+            None => (StepEnding::Ok, None),
+        },
+    }
+}
+
+/// A call that failed may be just what the plan expects: by its code, or by its exit status.
+fn failed(step: &Step, delivered: &Delivered, problem: Problem) -> (StepEnding, Option<Problem>) {
+    match step.expect.failed {
+        Some(None) => return (StepEnding::FailedAsExpected, Some(problem)),
+        Some(Some(code)) if code == problem.code => {
+            return (StepEnding::FailedAsExpected, Some(problem));
+        }
+        Some(Some(code)) => {
+            let message = format!("it failed with `{}`, and `{code}` was expected", problem.code);
+            return (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)));
+        }
+        None => {}
+    }
+    let names_status = step.expect.fields.iter().any(|(field, _)| field == "exit_code");
+    if problem.code == Code::ExecFailed && names_status {
+        return match mismatch(step, delivered) {
+            None => (StepEnding::FailedAsExpected, Some(problem)),
+            Some(message) => {
+                (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)))
+            }
+        };
+    }
+    (StepEnding::Failed, Some(problem))
+}
+
+fn mismatch(step: &Step, delivered: &Delivered) -> Option<String> {
+    step.expect.fields.iter().find_map(|(field, matcher)| {
+        let value = delivered.value.as_ref().and_then(|value| value.get(field));
+        let found = matcher.mismatch(value.unwrap_or(&Value::Null));
+        found.map(|what| format!("`{field}` {what}"))
+    })
+}

@@ -1,0 +1,139 @@
+//! Values that are made when a step is reached.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A value, or how to make one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// The value itself.
+    Value(Value),
+    /// A list of items.
+    List(Vec<Item>),
+    /// A map; keys are never made.
+    Map(Vec<(String, Expression)>),
+    /// `{ $ref: steps.log.stdout }`: a value from before.
+    Ref(Reference),
+    /// `{ $concat: [..] }`: texts, one after the other.
+    Concat(Vec<Expression>),
+    /// `{ $url: { base, query } }`: a URL whose query is encoded.
+    Url {
+        /// The URL without its query.
+        base: Box<Expression>,
+        /// The query, by name.
+        query: Vec<(String, Expression)>,
+    },
+    /// `{ $template: { text, vars } }`: text with `{{ name }}` replaced.
+    Template {
+        /// The text.
+        text: Box<Expression>,
+        /// What stands for each name.
+        vars: Vec<(String, Expression)>,
+    },
+    /// `{ $lines: .. }`: the lines of a text that are not empty.
+    Lines(Box<Expression>),
+    /// `{ $default: [..] }`: the first value that is there.
+    Default(Vec<Expression>),
+    /// `{ $not_empty: .. }`: whether a value holds anything.
+    NotEmpty(Box<Expression>),
+}
+
+/// An item of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// One value.
+    One(Expression),
+    /// `{ $spread: .. }`: every item of a list.
+    Spread(Expression),
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// An input.
+    Input(String),
+    /// A field of a step's result, and what is inside it.
+    Step {
+        /// The step.
+        id: String,
+        /// The way to the value; the first segment is the field.
+        way: Vec<Segment>,
+    },
+}
+
+/// One step of the way into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// A key of a map.
+    Key(String),
+    /// A place in a list.
+    Index(usize),
+}
+
+impl Reference {
+    /// Reads `inputs.NAME` or `steps.ID.FIELD[.KEY|.NUMBER]...`.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let mut parts = text.split('.');
+        match (parts.next(), parts.next()) {
+            (Some("inputs"), Some(name)) if parts.next().is_none() && !name.is_empty() => {
+                Ok(Self::Input(name.into()))
+            }
+            (Some("steps"), Some(id)) if !id.is_empty() => {
+                let way: Vec<Segment> = parts
+                    .map(|part| match part.parse() {
+                        Ok(index) => Segment::Index(index),
+                        Err(_) => Segment::Key(part.into()),
+                    })
+                    .collect();
+                match way.first() {
+                    Some(Segment::Key(field)) if !field.is_empty() => {
+                        Ok(Self::Step { id: id.into(), way })
+                    }
+                    _ => Err("a step's result is named by its field: `steps.log.stdout`"),
+                }
+            }
+            _ => Err("a reference is `inputs.NAME` or `steps.ID.FIELD`"),
+        }
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(name) => write!(f, "inputs.{name}"),
+            Self::Step { id, way } => {
+                write!(f, "steps.{id}")?;
+                way.iter().try_for_each(|segment| match segment {
+                    Segment::Key(key) => write!(f, ".{key}"),
+                    Segment::Index(index) => write!(f, ".{index}"),
+                })
+            }
+        }
+    }
+}
+
+impl Expression {
+    /// Visits every reference in it.
+    pub fn references(&self, visit: &mut dyn FnMut(&Reference)) {
+        match self {
+            Self::Value(_) => {}
+            Self::Ref(reference) => visit(reference),
+            Self::Lines(inner) | Self::NotEmpty(inner) => inner.references(visit),
+            Self::Concat(items) | Self::Default(items) => {
+                items.iter().for_each(|item| item.references(visit));
+            }
+            Self::Map(entries) => entries.iter().for_each(|(_, item)| item.references(visit)),
+            Self::Url { base: text, query: entries } | Self::Template { text, vars: entries } => {
+                text.references(visit);
+                entries.iter().for_each(|(_, item)| item.references(visit));
+            }
+            Self::List(items) => items.iter().for_each(|item| match item {
+                Item::One(inner) | Item::Spread(inner) => inner.references(visit),
+            }),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Plans: steps that are known before anything runs.
+//!
+//! A reference is a typed object that becomes one value in one place; it is never text that is put
+//! together. There are no expressions and no loops, so a plan can be checked and judged as it
+//! stands. [`Plan::parse`] reports everything that is wrong with a text; [`execute`] runs the steps.
+
+mod evaluate;
+mod execute;
+mod expect;
+mod expression;
+mod parse;
+mod schema;
+
+pub use evaluate::{Made, Scope, StepResult};
+pub use execute::{Executed, execute};
+pub use expect::{Denial, Expect, Matcher};
+pub use expression::{Expression, Item, Reference, Segment};
+pub use schema::schema;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use capsule_core::tool::Signature;
+use serde_json::Value;
+
+/// A plan that was read and checked.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it is called.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it must be given.
+    pub inputs: Vec<Input>,
+    /// Its steps, in the order in which they run.
+    pub steps: Vec<Step>,
+    /// What it gives, by name.
+    pub outputs: Vec<(String, Expression)>,
+}
+
+/// Something that a plan must be given.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// What it may be.
+    pub kind: InputKind,
+    /// What it is where it is not given.
+    pub default: Option<Value>,
+    /// What its text must match as a whole.
+    pub pattern: Option<regex::Regex>,
+    /// What it is for.
+    pub description: Option<String>,
+}
+
+/// What an input may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Text.
+    String,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its id; its number where the plan gives none.
+    pub id: String,
+    /// What it is for.
+    pub name: Option<String>,
+    /// Its tool.
+    pub tool: &'static Signature,
+    /// Its arguments.
+    pub args: Vec<(String, Expression)>,
+    /// What it must give.
+    pub expect: Expect,
+    /// What to do when it goes wrong.
+    pub on_error: OnError,
+    /// The steps that must have gone well.
+    pub needs: Vec<String>,
+    /// When to run it at all.
+    pub when: Option<Expression>,
+    /// How long it may take, where its tool can be told.
+    pub timeout: Option<Duration>,
+    /// Where it stands in the text.
+    pub span: Range<usize>,
+}
+
+/// What to do when a step goes wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// End the run.
+    #[default]
+    Stop,
+    /// Go on.
+    Continue,
+    /// Try again, so many times, with a pause in between.
+    Retry {
+        /// How many times more.
+        times: u64,
+        /// The pause before each.
+        backoff: Duration,
+    },
+}

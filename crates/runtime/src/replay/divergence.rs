@@ -1,0 +1,239 @@
+//! Where and why a replay differs from its recording.
+
+use std::fmt;
+
+use capsule_core::action::Parsed;
+use capsule_core::journal::{CallProposed, Event};
+use serde_json::Value;
+
+use crate::replay::Recording;
+use crate::run::{engine, tools_digest};
+
+/// Why a replay differs: a closed list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Another plan was given.
+    PlanChanged,
+    /// The call has other arguments.
+    ArgumentsChanged,
+    /// The recorded calls come in another order.
+    OrderChanged,
+    /// There is a call that was not recorded.
+    ExtraCall,
+    /// There is no call where one was recorded.
+    MissingCall,
+    /// The policy decides otherwise.
+    PolicyChanged,
+    /// Another build with other tools replays it.
+    ToolVersionChanged,
+    /// The recording does not hold what is needed.
+    RecordingIncomplete,
+    /// The same inputs gave other bytes: a fault of ours.
+    EngineBug,
+}
+
+impl Cause {
+    /// The words that are shown.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::PlanChanged => "the plan changed",
+            Self::ArgumentsChanged => "arguments changed",
+            Self::OrderChanged => "order changed",
+            Self::ExtraCall => "extra call",
+            Self::MissingCall => "missing call",
+            Self::PolicyChanged => "policy changed",
+            Self::ToolVersionChanged => "tool version changed",
+            Self::RecordingIncomplete => "recording incomplete",
+            Self::EngineBug => "engine bug (same inputs, other bytes)",
+        }
+    }
+}
+
+/// One thing that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// What: `tool`, `args.path`, `url.query`, `decision`.
+    pub what: String,
+    /// As it was recorded.
+    pub recorded: String,
+    /// As it is now.
+    pub now: String,
+}
+
+/// Where and why a replay differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// Why.
+    pub cause: Cause,
+    /// The step that it happened in.
+    pub step: Option<String>,
+    /// How many calls were served before.
+    pub served: u64,
+    /// How many calls the recording has.
+    pub calls: u64,
+    /// What differs.
+    pub differences: Vec<Difference>,
+    /// The recorded call that comes nearest to one that was not recorded: its number.
+    pub nearest: Option<u64>,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.cause.words())?;
+        if let Some(step) = &self.step {
+            write!(f, " at step `{step}`")?;
+        }
+        Ok(())
+    }
+}
+
+impl Divergence {
+    /// Compares what was recorded with what the replay would write in its place.
+    pub(super) fn at(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Self {
+        let mut divergence = Self::empty(recording, cause(recording, recorded, now));
+        divergence.differences = differences(recording, recorded, now);
+        if let Event::CallProposed(call) = now {
+            divergence.step.clone_from(&call.step);
+            divergence.nearest = nearest(recording, call);
+        }
+        if let (None, Some(Event::CallProposed(call))) = (&divergence.step, recorded) {
+            divergence.step.clone_from(&call.step);
+        }
+        divergence
+    }
+
+    /// The recording goes on where the replay ended.
+    pub(super) fn unconsumed(recording: &Recording) -> Self {
+        Self::empty(recording, Cause::MissingCall)
+    }
+
+    fn empty(recording: &Recording, cause: Cause) -> Self {
+        let (mut served, mut calls) = (0, 0);
+        // A recording that cannot be read to its end still has a place where it diverged.
+        let _ = recording.store.visit::<capsule_store::StoreError>(&recording.run, |stored| {
+            if let Event::CallProposed(_) = stored.entry.event {
+                calls += 1;
+                served += u64::from(stored.entry.seq <= recording.seq);
+            }
+            Ok(())
+        });
+        // A call that was proposed and then differed was not served.
+        let mid_call = matches!(recording.ahead(0), Some(Event::CallProposed(_)));
+        let served = served - u64::from(mid_call && served > 0);
+        Self { cause, step: None, served, calls, differences: Vec::new(), nearest: None }
+    }
+}
+
+fn cause(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Cause {
+    let by_plan = |other| if recording.changed_plan { Cause::PlanChanged } else { other };
+    match (recorded, now) {
+        (Some(Event::CallProposed(then)), Event::CallProposed(call)) => {
+            let same = then.tool == call.tool && then.step == call.step;
+            by_plan(if same { Cause::ArgumentsChanged } else { Cause::OrderChanged })
+        }
+        (_, Event::CallProposed(_)) => by_plan(Cause::ExtraCall),
+        (Some(Event::CallProposed(_)), _) => by_plan(Cause::MissingCall),
+        (Some(Event::CallDecided(_)), Event::CallDecided(_)) if same_engine(recording) => {
+            Cause::PolicyChanged
+        }
+        (Some(Event::StepEnded(_)), Event::StepEnded(_)) => by_plan(other(recording)),
+        (Some(Event::RunSealed(_)), _) | (_, Event::RunSealed(_)) => by_plan(other(recording)),
+        _ => other(recording),
+    }
+}
+
+fn other(recording: &Recording) -> Cause {
+    if same_engine(recording) { Cause::EngineBug } else { Cause::ToolVersionChanged }
+}
+
+fn same_engine(recording: &Recording) -> bool {
+    match recording.store.event(&recording.run, 1).ok().flatten().map(|stored| stored.entry.event) {
+        Some(Event::RunOpened(opened)) => {
+            opened.engine == engine() && opened.tools == tools_digest()
+        }
+        _ => false,
+    }
+}
+
+/// What differs, in words.
+fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut compare = |what: &str, recorded: String, now: String| {
+        if recorded != now {
+            found.push(Difference { what: what.to_owned(), recorded, now });
+        }
+    };
+    let nothing = || String::from("(nothing)");
+    match (recorded, now) {
+        (Some(Event::CallProposed(then)), Event::CallProposed(call)) => {
+            compare("tool", then.tool.to_string(), call.tool.to_string());
+            let name = |step: &Option<String>| step.clone().unwrap_or_else(nothing);
+            compare("step", name(&then.step), name(&call.step));
+            if then.args != call.args {
+                let recorded = recording.payload(1, &then.args).unwrap_or_default();
+                found.extend(argument_differences(&recorded, recording.strange()));
+            }
+        }
+        (recorded, now) => {
+            let then = recorded.map_or_else(nothing, |event| event.kind().to_owned());
+            compare("event", then, now.kind().to_owned());
+            if let (Some(Event::CallDecided(then)), Event::CallDecided(call)) = (recorded, now) {
+                compare("decision", then.decision.to_string(), call.decision.to_string());
+                compare("code", then.code.to_string(), call.code.to_string());
+                let rule = |rule: &Option<String>| rule.clone().unwrap_or_else(nothing);
+                compare("rule", rule(&then.rule), rule(&call.rule));
+            }
+        }
+    }
+    found
+}
+
+/// The recorded call with the same tool, host and path as one that was not recorded.
+fn nearest(recording: &Recording, call: &CallProposed) -> Option<u64> {
+    let mut found = None;
+    let visited = recording.store.visit::<capsule_store::StoreError>(&recording.run, |stored| {
+        if let Event::CallProposed(then) = stored.entry.event
+            && then.tool == call.tool
+            && (then.step == call.step || found.is_none())
+        {
+            found = Some(then.call);
+        }
+        Ok(())
+    });
+    visited.ok().and(found)
+}
+
+/// The parts of arguments that differ, one by one; of URLs the query by itself.
+fn argument_differences(recorded: &[u8], now: &[u8]) -> Vec<Difference> {
+    let read = |bytes| serde_json::from_slice(bytes).unwrap_or(Value::Null);
+    let (recorded, now): (Value, Value) = (read(recorded), read(now));
+    let empty = serde_json::Map::new();
+    let (then, call) = (recorded.as_object().unwrap_or(&empty), now.as_object().unwrap_or(&empty));
+    let names: std::collections::BTreeSet<&String> = then.keys().chain(call.keys()).collect();
+    let show = |value: Option<&Value>| match value {
+        None => "(nothing)".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    names
+        .into_iter()
+        .filter(|name| then.get(*name) != call.get(*name))
+        .map(|name| {
+            let (one, other) = (show(then.get(name)), show(call.get(name)));
+            match (query(&one), query(&other)) {
+                (Some((base, one)), Some((other_base, other))) if base == other_base => {
+                    Difference { what: format!("{name}.query"), recorded: one, now: other }
+                }
+                _ => Difference { what: format!("args.{name}"), recorded: one, now: other },
+            }
+        })
+        .collect()
+}
+
+fn query(url: &str) -> Option<(String, String)> {
+    let target = capsule_core::action::UrlTarget::parse(url);
+    let Parsed::Url(address) = target.parsed else { return None };
+    let (base, query) = address.as_str().split_once('?')?;
+    Some((base.to_owned(), query.to_owned()))
+}

@@ -1,0 +1,195 @@
+//! Replay: the one path with recorded hands.
+//!
+//! Every event that the replay writes is compared, byte for byte, with the recorded one at that
+//! place. What a call needs is served from the record; a need that is not recorded stops the replay
+//! and never falls through to the world.
+
+mod divergence;
+mod recording;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use capsule_core::call::{Origin, ToolCall};
+use capsule_core::exit::Exit;
+use capsule_core::journal::{Event, Journal, RunKind, RunOpened};
+use capsule_core::policy::{Policy, Roots};
+use capsule_store::{Store, StoreError};
+use serde_json::Value;
+
+use crate::hands::Recorded;
+use crate::law::{Law, Text, shown_name};
+use crate::observe::{Observed, Observer};
+use crate::path::submit;
+use crate::plan::{Executed, Plan, execute};
+use crate::run::{Run, seal};
+pub use divergence::{Cause, Difference, Divergence};
+pub(crate) use recording::Recording;
+use recording::Shared;
+
+/// Why a replay ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It met something that is not in its recording.
+    #[error("{0}")]
+    Diverged(Box<Divergence>),
+    /// The recording does not hold everything that is needed.
+    #[error("the recording is not complete: {0}")]
+    Incomplete(String),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a replay came to.
+#[derive(Debug)]
+pub struct Replayed {
+    /// How the run ended, then and now.
+    pub exit: Exit,
+    /// Calls whose results were served.
+    pub calls: u64,
+}
+
+/// What a replay starts from.
+pub struct Source<'s> {
+    /// The store that holds the run.
+    pub store: Store,
+    /// The run's full id.
+    pub run: &'s str,
+    /// The plan to compare with; the recorded one if none is given.
+    pub plan: Option<Plan>,
+}
+
+/// Replays a run and shows it to an observer as if it happened now.
+///
+/// # Errors
+/// [`ReplayError::Diverged`] at the first difference; nothing is executed in any case.
+pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replayed, ReplayError> {
+    let Source { store, run: id, plan } = source;
+    let changed_plan = plan.is_some();
+    let recording = Rc::new(RefCell::new(Recording::of(store, id, changed_plan)?));
+    let opened = match recording.borrow_mut().ahead(1) {
+        Some(Event::RunOpened(opened)) => opened,
+        _ => return Err(ReplayError::Incomplete("the run's beginning is missing".into())),
+    };
+    let policy = recorded_policy(&recording, &opened)?;
+    let inputs = recorded_inputs(&recording, &opened)?;
+    let plan = match (opened.origin, plan) {
+        (RunKind::Plan, None) => Some(recorded_plan(&recording, &opened)?),
+        (_, given) => given,
+    };
+    let journal = Observed::new(Shared::new(Rc::clone(&recording)), observer);
+    let hands = Recorded::new(Rc::clone(&recording));
+    let mut run = Run::new(policy, journal, hands);
+    open_again(&mut run, &recording, &opened)?;
+    let outcome = match plan {
+        Some(plan) => execute(&mut run, &plan, inputs)?,
+        None => one_call(&mut run, &recording)?,
+    };
+    seal(&mut run, outcome.exit, outcome.outputs.as_ref())?;
+    let calls = run.calls;
+    recording.borrow().consumed()?;
+    Ok(Replayed { exit: outcome.exit, calls })
+}
+
+type Replaying<'o> = Run<Observed<'o, Shared>, Recorded>;
+
+/// Writes the beginning of the run as it was.
+fn open_again(
+    run: &mut Replaying<'_>,
+    recording: &Rc<RefCell<Recording>>,
+    opened: &RunOpened,
+) -> Result<(), ReplayError> {
+    use capsule_core::journal::PayloadClass::{Document, Key};
+    let documents = [opened.plan.as_ref().map(|plan| plan.text), Some(opened.policy.text)];
+    for reference in documents.into_iter().flatten().chain([opened.inputs]) {
+        let bytes = recording.borrow_mut().payload(1, &reference).ok_or_else(|| {
+            ReplayError::Incomplete("a text that the run began with was not kept".into())
+        })?;
+        run.journal.keep(Document, &bytes)?;
+    }
+    run.journal.keep(Key, &[])?;
+    run.write(Event::RunOpened(Box::new(opened.clone())))
+}
+
+/// The policy as it was recorded, bound to the workspace as it was recorded.
+fn recorded_policy(
+    recording: &Rc<RefCell<Recording>>,
+    opened: &RunOpened,
+) -> Result<Arc<Policy>, ReplayError> {
+    let text = recording.borrow_mut().payload(1, &opened.policy.text);
+    let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = text.ok_or_else(|| ReplayError::Incomplete("the policy was not kept".into()))?;
+    let text = Text { name: shown_name(&opened.policy.path), text };
+    let roots = Roots { workspace: opened.workspace.path.clone(), own: opened.own.clone() };
+    Law::recorded(&text, opened.policy.sha256, &roots, &opened.home).map_err(|problems| {
+        let first = problems.into_iter().next().map(|problem| problem.message);
+        ReplayError::Incomplete(format!(
+            "this build does not read the recorded policy: {}",
+            first.unwrap_or_default()
+        ))
+    })
+}
+
+fn recorded_plan(
+    recording: &Rc<RefCell<Recording>>,
+    opened: &RunOpened,
+) -> Result<Plan, ReplayError> {
+    let missing = || ReplayError::Incomplete("the plan was not kept".into());
+    let plan = opened.plan.as_ref().ok_or_else(missing)?;
+    let text = recording.borrow_mut().payload(1, &plan.text).ok_or_else(missing)?;
+    let text = String::from_utf8(text).map_err(|_| missing())?;
+    Plan::parse(&text, &opened.name, capsule_tools::CATALOGUE).map_err(|problems| {
+        let first = problems.into_iter().next().map(|problem| problem.message);
+        ReplayError::Incomplete(format!(
+            "this build does not read the recorded plan: {}",
+            first.unwrap_or_default()
+        ))
+    })
+}
+
+fn recorded_inputs(
+    recording: &Rc<RefCell<Recording>>,
+    opened: &RunOpened,
+) -> Result<serde_json::Map<String, Value>, ReplayError> {
+    let bytes = recording.borrow_mut().payload(1, &opened.inputs);
+    match bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        Some(Value::Object(inputs)) => Ok(inputs),
+        _ => Err(ReplayError::Incomplete("the inputs were not kept".into())),
+    }
+}
+
+/// A run of one call: what was proposed is proposed again.
+fn one_call(
+    run: &mut Replaying<'_>,
+    recording: &Rc<RefCell<Recording>>,
+) -> Result<Executed, ReplayError> {
+    let proposed = match recording.borrow_mut().ahead(1) {
+        Some(Event::CallProposed(proposed)) => proposed,
+        Some(Event::RunSealed(sealed)) => {
+            return Ok(Executed { exit: sealed.exit, outputs: None });
+        }
+        _ => return Err(ReplayError::Incomplete("the call is missing".into())),
+    };
+    let args = recording
+        .borrow_mut()
+        .payload(1, &proposed.args)
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .ok_or_else(|| ReplayError::Incomplete("the call's arguments were not kept".into()))?;
+    let call = ToolCall {
+        tool: proposed.tool,
+        args,
+        origin: Origin::Person,
+        step: None,
+        attempt: 1,
+        tainted: Vec::new(),
+    };
+    let delivered = submit(run, call)?;
+    // A call that was interrupted ends its run so; which of the two came first is in the record.
+    let exit = match recording.borrow_mut().ahead(1) {
+        Some(Event::RunSealed(sealed)) if sealed.exit == Exit::Interrupted => Exit::Interrupted,
+        _ => delivered.exit(),
+    };
+    Ok(Executed { exit, outputs: None })
+}

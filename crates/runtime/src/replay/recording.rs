@@ -1,0 +1,171 @@
+//! What was recorded, as the journal of a replay.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::id::RunId;
+use capsule_core::journal::{
+    Durability, Entry, Event, Journal, PayloadClass, PayloadRef, Recorded, VERSION,
+};
+use capsule_core::outcome::Problem;
+use capsule_store::{Payload, RunState, Store};
+
+use crate::replay::ReplayError;
+use crate::replay::divergence::Divergence;
+
+/// A recorded run, and how far a replay has come in it.
+pub(crate) struct Recording {
+    pub(super) store: Store,
+    pub(super) run: String,
+    id: RunId,
+    /// Whether another plan than the recorded one is walked.
+    pub(super) changed_plan: bool,
+    /// The number of the last event that the replay wrote.
+    pub(super) seq: u64,
+    prev: Option<Digest>,
+    /// What was found missing; it ends the replay at the next event.
+    missing: Option<String>,
+    /// The last payload that was not the recorded one.
+    strange: Vec<u8>,
+}
+
+impl Recording {
+    pub(super) fn of(store: Store, run: &str, changed_plan: bool) -> Result<Self, ReplayError> {
+        let incomplete = |why: &str| Err(ReplayError::Incomplete(why.into()));
+        match store.state(run)? {
+            RunState::Sealed(_) => {}
+            RunState::Running => return incomplete("the run goes on"),
+            RunState::Crashed => return incomplete("the run ended before it was sealed"),
+        }
+        let Some(id) = RunId::parse(run) else { return incomplete("its id is not one") };
+        Ok(Self {
+            store,
+            run: run.to_owned(),
+            id,
+            changed_plan,
+            seq: 0,
+            prev: None,
+            missing: None,
+            strange: Vec::new(),
+        })
+    }
+
+    /// The recorded event so many places ahead of the last one that was written.
+    pub(crate) fn ahead(&self, places: u64) -> Option<Event> {
+        let stored = self.store.event(&self.run, self.seq + places).ok()??;
+        Some(stored.entry.event)
+    }
+
+    /// The payloads of the event so many places ahead.
+    fn payloads_ahead(&self, places: u64) -> Vec<(PayloadRef, Option<Payload>)> {
+        let stored = self.store.event(&self.run, self.seq + places).ok().flatten();
+        let read = stored.map(|stored| self.store.payloads(stored.leaf, &stored.entry.event));
+        read.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// The bytes of a payload of the event so many places ahead, if they were kept.
+    pub(crate) fn payload(&self, places: u64, wanted: &PayloadRef) -> Option<Vec<u8>> {
+        let payloads = self.payloads_ahead(places);
+        let own = payloads.into_iter().find(|(reference, _)| reference == wanted);
+        own?.1?.bytes
+    }
+
+    /// Notes that something is missing, and says so to whoever asked.
+    pub(crate) fn incomplete(&mut self, what: &str) -> Problem {
+        self.missing.get_or_insert_with(|| what.to_owned());
+        Problem::new(Code::ReplayIncomplete, what)
+    }
+
+    /// Says whether everything that was recorded was used.
+    pub(super) fn consumed(&self) -> Result<(), ReplayError> {
+        match self.ahead(1) {
+            None => Ok(()),
+            Some(_) => Err(ReplayError::Diverged(Box::new(Divergence::unconsumed(self)))),
+        }
+    }
+
+    /// The last payload that was not the recorded one.
+    pub(super) fn strange(&self) -> &[u8] {
+        &self.strange
+    }
+
+    /// The recorded payload of the next event that these bytes are; a commitment that is nobody's
+    /// where there is none, so that the event differs.
+    fn recognise(&mut self, class: PayloadClass, payload: &[u8]) -> PayloadRef {
+        let recorded = self.payloads_ahead(1).into_iter().find_map(|(reference, known)| {
+            let known = known?;
+            // Private payloads are not needed to replay, and may be erased.
+            let same = known.class == class
+                && (class.is_private() || known.bytes.as_deref() == Some(payload));
+            same.then_some(reference)
+        });
+        recorded.unwrap_or_else(|| {
+            self.strange = payload.to_vec();
+            let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+            PayloadRef { commit: Digest::of(payload), bytes }
+        })
+    }
+
+    fn append(&mut self, event: Event) -> Result<Recorded, ReplayError> {
+        let recorded = self.store.event(&self.run, self.seq + 1)?;
+        let Some(recorded) = recorded else {
+            return Err(ReplayError::Diverged(Box::new(Divergence::at(self, None, &event))));
+        };
+        let entry = Entry {
+            v: VERSION,
+            run: Some(self.id),
+            seq: self.seq + 1,
+            prev: self.prev,
+            at: recorded.entry.at,
+            event,
+        };
+        let bytes = entry.to_bytes();
+        if let Some(missing) = self.missing.take() {
+            return Err(ReplayError::Incomplete(missing));
+        }
+        if bytes != recorded.bytes {
+            let known = Some(&recorded.entry.event);
+            let divergence = Divergence::at(self, known, &entry.event);
+            return Err(ReplayError::Diverged(Box::new(divergence)));
+        }
+        self.seq += 1;
+        self.prev = Some(Digest::of(&bytes));
+        Ok(Recorded { seq: self.seq, at: entry.at })
+    }
+}
+
+/// The recording as a journal, shared with the hands that serve from it.
+pub(crate) struct Shared(Rc<RefCell<Recording>>);
+
+impl Shared {
+    pub(super) const fn new(recording: Rc<RefCell<Recording>>) -> Self {
+        Self(recording)
+    }
+}
+
+impl Journal for Shared {
+    type Error = ReplayError;
+
+    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, ReplayError> {
+        Ok(self.0.borrow_mut().recognise(class, payload))
+    }
+
+    fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, ReplayError> {
+        // The recorded arguments are masked, so the digest of the raw ones is served; that the
+        // masked ones agree is what their payload shows.
+        Ok(match self.0.borrow().ahead(1) {
+            Some(Event::CallProposed(proposed)) => proposed.args_mac,
+            _ => Digest::of(raw),
+        })
+    }
+
+    fn written(&self) -> u64 {
+        self.0.borrow().seq
+    }
+
+    fn append(&mut self, event: Event, _: Durability) -> Result<Recorded, ReplayError> {
+        self.0.borrow_mut().append(event)
+    }
+}

@@ -1,0 +1,156 @@
+//! A live run from its beginning to its end: opened, worked in, sealed, written out.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use capsule_core::digest::Digest;
+use capsule_core::exit::Exit;
+use capsule_core::id::RunId;
+use capsule_core::journal::{Event, RunExported, RunKind, Workspace};
+use capsule_store::{RunWriter, Store, StoreError};
+use capsule_tools::{Cancel, Commands, Sink};
+use serde_json::Value;
+
+use crate::hands::{Live, Machine, Variables, now};
+use crate::law::Law;
+use crate::observe::{Observed, Observer};
+use crate::run::{Opening, Run, seal};
+
+/// What a live run starts from.
+pub struct Start<'s, 'o> {
+    /// The policy and its workspace.
+    pub law: &'s Law,
+    /// The store.
+    pub store: &'s Path,
+    /// What started it.
+    pub origin: RunKind,
+    /// What the plan or call is called.
+    pub name: String,
+    /// The plan: its place and its text.
+    pub plan: Option<(&'s str, &'s str)>,
+    /// How many steps the plan has.
+    pub steps: u64,
+    /// The inputs.
+    pub inputs: Value,
+    /// The run's executor.
+    pub commands: Commands,
+    /// Whether the run will have commands, so that their walls belong into its beginning.
+    pub has_commands: bool,
+    /// Says to stop.
+    pub cancel: Cancel,
+    /// Where output goes while it is made.
+    pub sink: Rc<dyn Sink>,
+    /// The user's environment.
+    pub variables: Variables,
+    /// Who watches.
+    pub observer: &'o mut dyn Observer,
+}
+
+/// A live run.
+pub struct Session<'o> {
+    /// What calls are submitted to.
+    pub run: Run<Observed<'o, RunWriter>, Live>,
+    /// Its full id.
+    pub id: RunId,
+    /// Its label.
+    pub label: String,
+}
+
+/// What a run came to in the store.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Leaves of the tree when the run was sealed.
+    pub size: u64,
+    /// The tree's root then.
+    pub root: Digest,
+    /// The file that the run was written to, and its digest.
+    pub exported: Option<(PathBuf, Digest)>,
+}
+
+impl<'o> Session<'o> {
+    /// Opens a run.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or written.
+    pub fn open(start: Start<'_, 'o>) -> Result<Self, StoreError> {
+        let law = start.law;
+        let store = Store::open(start.store)?;
+        let sha256 = Digest::of(law.text.text.as_bytes()).to_string();
+        let policy_since = store.policy_since(&law.policy.name, &sha256)?;
+        let mut writer = store.begin(Box::new(now), law.policy.audit.payloads)?;
+        let id = writer.run();
+        let beginning: String = id.to_string().chars().take(6).collect();
+        let others = writer.store().beginning_with(&beginning)?;
+        let label = id.label(others.iter().map(String::as_str));
+        let key = writer.keep_key()?;
+        let machine = Machine::new(&law.policy, start.store, start.variables);
+        let hands = Live::new(
+            Rc::clone(&law.workspace),
+            &law.policy,
+            start.commands,
+            Rc::new(machine),
+            start.cancel,
+            start.sink,
+        );
+        let walls = if start.has_commands { hands.walls() } else { None };
+        let journal = Observed::new(writer, start.observer);
+        let mut run = Run::new(Arc::clone(&law.policy), journal, hands);
+        let place = law
+            .file
+            .as_deref()
+            .map_or_else(|| law.text.name.clone(), |file| file.to_string_lossy().into_owned());
+        let opening = Opening {
+            label: label.clone(),
+            origin: start.origin,
+            name: start.name,
+            plan: start.plan,
+            policy_text: (&place, &law.text.text),
+            policy_since,
+            inputs: start.inputs,
+            key,
+            workspace: Workspace {
+                path: law.roots.workspace.clone(),
+                device: law.workspace.device(),
+                inode: law.workspace.inode(),
+            },
+            home: law.home.clone(),
+            own: law.roots.own.clone(),
+            walls,
+            steps: start.steps,
+        };
+        opening.write(&mut run)?;
+        Ok(Self { run, id, label })
+    }
+
+    /// Seals the run and, if asked, writes it to a file of its own.
+    ///
+    /// # Errors
+    /// When the seal or the file cannot be written.
+    pub fn finish(
+        mut self,
+        exit: Exit,
+        outputs: Option<&Value>,
+        out: Option<&Path>,
+    ) -> Result<Finished, StoreError> {
+        seal(&mut self.run, exit, outputs)?;
+        let mut store = self.run.journal.into_inner().finish();
+        let sealed = store.sealed_at(&self.id.to_string())?;
+        let tree = store.tree_at(sealed + 1)?;
+        let exported = match out {
+            Some(path) => {
+                let sha256 = store.export(&self.id.to_string(), path)?;
+                let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let event = RunExported {
+                    subject: self.id,
+                    sha256,
+                    path: place.to_string_lossy().into_owned(),
+                };
+                store.note(Event::RunExported(event), now())?;
+                Some((place, sha256))
+            }
+            None => None,
+        };
+        Ok(Finished { size: tree.size(), root: tree.root(), exported })
+    }
+}
