@@ -1,1 +1,16 @@
+//! `report` tells: it turns events into text and JSON, and can cause nothing.
+//!
+//! A [`Story`] is what the events of a run add up to. It is fed one event at a time, so the same
+//! lines appear while a run goes on, when it is replayed, and when it is shown later.
 
+mod columns;
+mod console;
+mod json;
+mod runs;
+mod story;
+
+pub use columns::{Layout, clip, width};
+pub use console::{Console, call_detail, steps};
+pub use json::{call, run as run_json};
+pub use runs::{run_list, run_list_json};
+pub use story::{CallStory, Header, Payloads, Sealed, StepStory, Story, Summary, kept};

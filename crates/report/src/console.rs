@@ -1,0 +1,487 @@
+//! A run as lines for a terminal: the timeline while it is written, and the summary behind it.
+
+use anstyle::{AnsiColor, Style};
+use capsule_core::code::Code;
+use capsule_core::decision::{Decision, Verdict};
+use capsule_core::digest::Digest;
+use capsule_core::escape;
+use capsule_core::journal::{Event, StepEnding};
+use capsule_core::outcome::{Problem, Status};
+use capsule_core::units::{show_duration, show_size};
+
+use crate::columns::{Layout, clip, pad, width, wrap};
+use crate::story::{CallStory, Header, Payloads, StepStory, Story, Summary};
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const CARE: Style = AnsiColor::Yellow.on_default();
+const QUIET: Style = Style::new().dimmed();
+
+/// Makes lines of events as they come.
+#[derive(Clone, Debug)]
+pub struct Console {
+    /// What the events add up to so far.
+    pub story: Story,
+    layout: Layout,
+}
+
+impl Console {
+    /// Lines in a layout.
+    #[must_use]
+    pub fn new(layout: Layout) -> Self {
+        Self { story: Story::default(), layout }
+    }
+
+    /// Takes the next event; gives the lines that it completes.
+    pub fn see(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) -> Vec<String> {
+        self.story.see(at, event, payloads);
+        let has_steps = self.story.header.as_ref().is_some_and(|own| own.opened.plan.is_some());
+        match event {
+            Event::RunOpened(_) => self.story.header.as_ref().map_or_else(Vec::new, header),
+            Event::StepEnded(_) => match self.story.steps.last() {
+                Some(step) => self.step(step),
+                None => Vec::new(),
+            },
+            Event::CallDecided(decided) if !has_steps && decided.decision != Verdict::Allow => {
+                self.last_call()
+            }
+            Event::CallFinished(_) if !has_steps => self.last_call(),
+            Event::RunSealed(_) => self.summary(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn last_call(&self) -> Vec<String> {
+        let Some(call) = self.story.calls.last() else { return Vec::new() };
+        let sign = Sign::of_call(call);
+        let mut lines = self.line(call.call, &sign, "", Some(call));
+        lines.extend(self.trouble(call, None));
+        lines
+    }
+
+    fn step(&self, step: &StepStory) -> Vec<String> {
+        let call = match step.ended.ending {
+            StepEnding::Skipped | StepEnding::NotReached => None,
+            _ => self.story.call_of(step),
+        };
+        let sign = Sign::of_step(step);
+        let mut lines = self.line(step.number, &sign, &step.ended.step, call);
+        match step.ended.ending {
+            StepEnding::Denied | StepEnding::Failed => match call {
+                Some(call) => lines.extend(self.trouble(call, step.note.as_ref())),
+                None => lines.extend(self.note(step.note.as_ref())),
+            },
+            StepEnding::DeniedAsExpected => {
+                let decision = call.and_then(|call| call.decision.as_ref());
+                if let Some(suggestion) = decision.and_then(|own| own.suggestion.as_ref()) {
+                    lines.extend(self.bar(&format!("Instead: {}", sentence_end(suggestion))));
+                }
+            }
+            _ => {}
+        }
+        lines
+    }
+
+    /// One line if everything fits, else a second one for the details.
+    fn line(&self, number: u64, sign: &Sign, id: &str, call: Option<&CallStory>) -> Vec<String> {
+        let icon = if self.layout.plain { "" } else { sign.icon };
+        let style = sign.style;
+        let word = pad(sign.word, 8);
+        let id = if id == number.to_string() { "" } else { id };
+        let name = escape::line(id);
+        let tool = call.map_or("", |call| call.tool.as_str());
+        let head = format!("{number:>2} ");
+        let icon_width = if icon.is_empty() { 0 } else { width(icon) + 1 };
+        let mark = if icon.is_empty() { String::new() } else { format!("{icon} ") };
+        let named = if name.is_empty() { String::new() } else { format!("{} ", pad(&name, 9)) };
+        let about = call.map(|call| escape::line(&call.about()).into_owned()).unwrap_or_default();
+        let subject = format!("{named}{} {about}", pad(&escape::line(tool), 9));
+        let details = call.map(|call| details(call, sign)).unwrap_or_default();
+        let used = width(&head) + icon_width + width(&word) + 1;
+        let styled = format!("{head}{style}{mark}{word}{style:#} ");
+        let room = self.layout.width.saturating_sub(used);
+        let one_line = width(&subject) + 2 + width(&details) <= room;
+        if details.is_empty() || one_line {
+            let gap = room.saturating_sub(width(&subject) + width(&details));
+            let line = match details.is_empty() {
+                true => format!("{styled}{subject}"),
+                false => {
+                    format!("{styled}{subject}{}{QUIET}{details}{QUIET:#}", " ".repeat(gap))
+                }
+            };
+            return vec![line.trim_end().to_owned()];
+        }
+        let mut wrapped = wrap(&subject, room).into_iter();
+        let indent = " ".repeat(used);
+        let first = wrapped.next().unwrap_or_default();
+        let mut lines = vec![format!("{styled}{first}")];
+        lines.extend(wrapped.map(|more| format!("{indent}{more}")));
+        lines.extend(
+            wrap(&details, room).into_iter().map(|line| format!("{indent}{QUIET}{line}{QUIET:#}")),
+        );
+        lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// What a denial or failure is about, and what to do instead.
+    fn trouble(&self, call: &CallStory, note: Option<&Problem>) -> Vec<String> {
+        let unexpected = note.is_some_and(|note| note.code == Code::PlanExpectation);
+        let denied = call.decision.as_ref().filter(|own| own.verdict != Verdict::Allow);
+        if let (Some(decision), false) = (denied, unexpected) {
+            return self.denial(call, decision);
+        }
+        let problem = note.or(call.problem.as_ref());
+        let mut lines = self.note(problem);
+        if let Some(stderr) = first_lines(call) {
+            lines.extend(self.bar(&stderr));
+        }
+        lines
+    }
+
+    fn denial(&self, call: &CallStory, decision: &Decision) -> Vec<String> {
+        let mut lines = Vec::new();
+        let place = match (&decision.at, &decision.rule) {
+            (Some(at), Some(rule)) => format!("{at} · rule {rule} · {}", decision.code),
+            (None, Some(rule)) => format!("rule {rule} · {}", decision.code),
+            _ => decision.code.slug().to_owned(),
+        };
+        lines.extend(self.bar(&place));
+        lines.extend(self.bar(&sentence(&decision.reason)));
+        if let Some(suggestion) = &decision.suggestion {
+            lines.extend(self.bar(&format!("Instead: {}", sentence_end(suggestion))));
+        }
+        let label = self.story.header.as_ref().map_or("latest", |own| own.opened.label.as_str());
+        let name = call.step.clone().unwrap_or_else(|| call.call.to_string());
+        let lift = match (decision.verdict, decision.liftable) {
+            (Verdict::Ask | Verdict::AskEach, _) => "needs an approval, and nobody was asked",
+            (_, true) => "another policy could allow it",
+            (_, false) => "not liftable by approval or grant",
+        };
+        let last = format!("{lift} · capsule policy explain {label}:{}", escape::line(&name));
+        let corner = if self.layout.plain { "   " } else { "   └ " };
+        let room = self.layout.width.saturating_sub(width(corner));
+        let mut wrapped = wrap(&last, room).into_iter();
+        lines.extend(wrapped.next().map(|first| format!("{QUIET}{corner}{first}{QUIET:#}")));
+        lines.extend(wrapped.map(|more| format!("{QUIET}     {more}{QUIET:#}")));
+        lines
+    }
+
+    fn note(&self, problem: Option<&Problem>) -> Vec<String> {
+        let Some(problem) = problem else { return Vec::new() };
+        let mut lines = self.bar(&format!("{} ({})", sentence(&problem.message), problem.code));
+        if let Some(suggestion) = &problem.suggestion {
+            lines.extend(self.bar(&format!("Instead: {}", sentence_end(suggestion))));
+        }
+        lines
+    }
+
+    fn bar(&self, text: &str) -> Vec<String> {
+        let bar = if self.layout.plain { "   " } else { "   │ " };
+        let room = self.layout.width.saturating_sub(width(bar));
+        let text = escape::line(text);
+        wrap(&text, room).into_iter().map(|line| format!("{bar}{line}")).collect()
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let summary = self.story.summary();
+        let Some(end) = &self.story.sealed else { return Vec::new() };
+        let mut lines = vec![String::new()];
+        let mut first = vec![
+            format!("{} ok", summary.ok),
+            format!("{} failed", summary.failed),
+            format!("{} denied", summary.stopped),
+        ];
+        if summary.expected_denials > 0 {
+            first.push(format!("{} denied as expected", summary.expected_denials));
+        }
+        if summary.skipped > 0 {
+            first.push(format!("{} skipped", summary.skipped));
+        }
+        if summary.not_reached > 0 {
+            first.push(format!("{} not reached", summary.not_reached));
+        }
+        first.push(show_duration(summary.micros));
+        lines.extend(wrap(&first.join(" · "), self.layout.width));
+        let second = format!(
+            "files {} read {} written · hosts {} · programs {} · prompts {}",
+            summary.files_read.len(),
+            summary.files_written.len(),
+            summary.hosts.len(),
+            summary.programs.len(),
+            summary.prompts
+        );
+        lines.extend(wrap(&second, self.layout.width));
+        if let Some(outputs) = &end.outputs {
+            for (name, value) in outputs.as_object().into_iter().flatten() {
+                let value = value.as_str().map_or_else(|| value.to_string(), Into::into);
+                let line = format!("output {}: {}", escape::line(name), escape::line(&value));
+                lines.push(clip(&line, self.layout.width));
+            }
+        }
+        let word = Summary::exit_word(end.sealed.exit);
+        lines.push(format!("{word} · exit {}", end.sealed.exit.status()));
+        lines
+    }
+
+    /// Where the run stands in the store's tree.
+    #[must_use]
+    pub fn seal(&self, size: u64, root: &Digest) -> String {
+        let events = self.story.sealed.as_ref().map_or(0, |end| end.sealed.events);
+        format!("sealed {events} events · size {} · root {}", thousands(size), root.short())
+    }
+}
+
+/// 1204 as 1,204.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// The lines above the timeline.
+fn header(header: &Header) -> Vec<String> {
+    let opened = &header.opened;
+    let strong = Style::new().bold();
+    let name = escape::line(&opened.name).into_owned();
+    let mut run = format!("{strong}run {}{strong:#}  {name}", opened.label);
+    if opened.plan.is_some() {
+        let plural = if opened.steps == 1 { "step" } else { "steps" };
+        run.push_str(&format!(" · {} {plural}", opened.steps));
+    }
+    run.push_str(&format!(" · profile {}", opened.profile));
+    let digest = opened.policy.sha256.short();
+    let since = match &opened.policy_since {
+        Some(label) => format!("unchanged since {label}"),
+        None => String::from("first run with this text"),
+    };
+    let home = opened.home.trim_end_matches('/');
+    let path = match opened.workspace.path.strip_prefix(home) {
+        Some(rest) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => {
+            format!("~{rest}")
+        }
+        _ => opened.workspace.path.clone(),
+    };
+    let mut lines = vec![
+        run,
+        format!("policy     {} {digest} · {since}", escape::line(&opened.policy_name)),
+        format!("workspace  {}", escape::line(&path)),
+    ];
+    lines.extend(opened.walls.as_ref().map(walls));
+    lines.push(String::new());
+    lines
+}
+
+fn walls(walls: &capsule_core::confinement::Walls) -> String {
+    let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
+    let words = match walls.tier {
+        capsule_core::confinement::Tier::Namespaces => "namespaces landlock seccomp",
+        capsule_core::confinement::Tier::Landlock => "landlock seccomp",
+    };
+    if gaps.is_empty() {
+        format!("sandbox    {GOOD}✔ held{GOOD:#} {words} · no network")
+    } else {
+        format!("sandbox    {CARE}⚠ weaker{CARE:#} {words} · missing: {}", gaps.join(", "))
+    }
+}
+
+/// An icon, and always a word with it.
+struct Sign {
+    icon: &'static str,
+    word: &'static str,
+    style: Style,
+}
+
+impl Sign {
+    const fn new(icon: &'static str, word: &'static str, style: Style) -> Self {
+        Self { icon, word, style }
+    }
+
+    fn of_step(step: &StepStory) -> Self {
+        match step.ended.ending {
+            StepEnding::Ok => Self::new("✔", "ok", GOOD),
+            StepEnding::DeniedAsExpected => Self::new("✔", "denied", GOOD),
+            StepEnding::FailedAsExpected => Self::new("✔", "failed", GOOD),
+            StepEnding::Denied => match step.ended.code.map(|code| code.exit()) {
+                Some(capsule_core::exit::Exit::ApprovalNeeded) => Self::new("?", "ASKED", CARE),
+                _ => Self::new("✖", "DENIED", BAD),
+            },
+            StepEnding::Failed if step.ended.goes_on => Self::new("⚠", "failed", CARE),
+            StepEnding::Failed => Self::new("✖", "FAILED", BAD),
+            StepEnding::Skipped => Self::new("↷", "skipped", QUIET),
+            StepEnding::NotReached => Self::new("·", "not run", QUIET),
+        }
+    }
+
+    fn of_call(call: &CallStory) -> Self {
+        match call.status() {
+            Some(Status::Ok) => Self::new("✔", "ok", GOOD),
+            Some(Status::Denied) => match &call.decision {
+                Some(own) if matches!(own.verdict, Verdict::Ask | Verdict::AskEach) => {
+                    Self::new("?", "ASKED", CARE)
+                }
+                _ => Self::new("✖", "DENIED", BAD),
+            },
+            Some(Status::ToolError | Status::RuntimeError) => Self::new("✖", "FAILED", BAD),
+            None if call.is_unknown() => Self::new("?", "UNKNOWN", CARE),
+            None => Self::new("…", "running", QUIET),
+        }
+    }
+}
+
+/// Risk, duration, size and rule of a call.
+fn details(call: &CallStory, sign: &Sign) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let decision = call.decision.as_ref();
+    let denied = decision.is_some_and(|own| own.verdict != Verdict::Allow);
+    if let (true, Some(decision)) = (denied, decision) {
+        if sign.word == "denied" {
+            parts.push("as expected".into());
+        }
+        parts.push(decision.risk.to_string());
+        let by = decision.rule.as_deref().unwrap_or(decision.code.slug());
+        parts.push(short_rule(by, call));
+        return parts.join(" · ");
+    }
+    parts.extend(decision.map(|own| own.risk.to_string()));
+    parts.extend(call.micros().map(show_duration));
+    parts.extend(change(call).or_else(|| call.bytes().map(show_size)));
+    parts.extend(decision.and_then(|own| own.rule.as_deref()).map(|rule| short_rule(rule, call)));
+    let undo = call.started.as_ref().is_some_and(|(_, started)| started.undo.is_some());
+    if undo {
+        parts.push("↶ undo kept".into());
+    }
+    if !call.tainted.is_empty() || call.tool.as_str() == "http.get" {
+        parts.push("⚠ untrusted".into());
+    }
+    if call.finished.as_ref().is_some_and(|(_, finished)| finished.masked > 0) {
+        parts.push("masked".into());
+    }
+    parts.join(" · ")
+}
+
+/// Lines added and removed by a write.
+fn change(call: &CallStory) -> Option<String> {
+    let output = call.output.as_ref()?;
+    let added = output.get("added")?.as_u64()?;
+    let removed = output.get("removed")?.as_u64()?;
+    Some(format!("+{added} −{removed}"))
+}
+
+/// `shell.run/git.log` as `rule git.log`; the profile by its word.
+fn short_rule(rule: &str, call: &CallStory) -> String {
+    if let Some(profile) = rule.strip_prefix("profile/") {
+        return format!("profile {profile}");
+    }
+    let own = rule.strip_prefix(call.tool.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    format!("rule {}", escape::line(own.unwrap_or(rule)))
+}
+
+/// The first lines of a failed program's standard error.
+fn first_lines(call: &CallStory) -> Option<String> {
+    let stderr = call.output.as_ref()?.get("stderr")?.as_str()?;
+    let line = stderr.lines().find(|line| !line.trim().is_empty())?;
+    Some(format!("stderr: {}", clip(line.trim(), 300)))
+}
+
+fn sentence(fragment: &str) -> String {
+    let mut chars = fragment.chars();
+    let capital = chars.next().map(|first| first.to_uppercase().chain(chars).collect::<String>());
+    sentence_end(&capital.unwrap_or_default())
+}
+
+fn sentence_end(fragment: &str) -> String {
+    let ends = fragment.ends_with(['.', '?', '!']);
+    if ends { fragment.into() } else { format!("{fragment}.") }
+}
+
+/// The lines of every step or call of a run that was read to its end.
+#[must_use]
+pub fn steps(story: &Story, layout: Layout) -> Vec<String> {
+    let console = Console { story: story.clone(), layout };
+    if story.steps.is_empty() {
+        let signs = story.calls.iter().map(|call| (call, Sign::of_call(call)));
+        return signs
+            .flat_map(|(call, sign)| {
+                let mut lines = console.line(call.call, &sign, "", Some(call));
+                lines.extend(console.trouble(call, None));
+                lines
+            })
+            .collect();
+    }
+    story.steps.iter().flat_map(|step| console.step(step)).collect()
+}
+
+/// Everything about one call.
+#[must_use]
+pub fn call_detail(call: &CallStory, layout: Layout) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut put = |name: &str, value: &str| {
+        let room = layout.width.saturating_sub(13);
+        let mut wrapped = escape::block(value)
+            .lines()
+            .flat_map(|line| wrap(line, room))
+            .collect::<Vec<_>>()
+            .into_iter();
+        lines.push(format!("{name:<12} {}", wrapped.next().unwrap_or_default()));
+        lines.extend(wrapped.map(|more| format!("{:12} {more}", "")));
+    };
+    put("call", &format!("{} {}", call.call, call.tool));
+    if let Some(step) = &call.step {
+        put("step", &format!("{step} (attempt {})", call.attempt));
+    }
+    if let Some(args) = &call.args {
+        put("arguments", &serde_json::to_string_pretty(args).unwrap_or_default());
+    }
+    if let Some(program) = call.facts.as_ref().and_then(|facts| facts.program.as_ref()) {
+        put("program", &format!("{} · sha256 {}", program.real, program.sha256));
+    }
+    if let Some(decision) = &call.decision {
+        put("decision", &format!("{} · {}", decision.verdict, decision.code));
+        let rule = decision.rule.as_deref().unwrap_or("(none)");
+        put("rule", &format!("{rule} · {}", decision.at.as_deref().unwrap_or("")));
+        put("risk", decision.risk.name());
+        let needs: Vec<&str> =
+            decision.capabilities.iter().map(capsule_core::capability::Capability::name).collect();
+        put("needs", &needs.join(" "));
+        put("reason", &decision.reason);
+        if let Some(suggestion) = &decision.suggestion {
+            put("instead", suggestion);
+        }
+    }
+    if let Some((_, finished)) = &call.finished {
+        let held = match &finished.enforcement {
+            capsule_core::confinement::Enforcement::InProcess => {
+                "in process, by descriptors".into()
+            }
+            capsule_core::confinement::Enforcement::Walls(walls) => format!(
+                "{} · {}",
+                walls.tier,
+                walls
+                    .layers
+                    .iter()
+                    .map(|held| format!("{} {}", held.layer.name(), held.detail))
+                    .collect::<Vec<_>>()
+                    .join(" · ")
+            ),
+        };
+        put("ended", &format!("{:?} · {}", finished.ending, finished.status.word()).to_lowercase());
+        put("held by", &held);
+    } else if call.is_unknown() {
+        put("ended", "outcome unknown: it was started and its end was never written");
+    }
+    if let Some(micros) = call.micros() {
+        put("took", &show_duration(micros));
+    }
+    if let Some(problem) = &call.problem {
+        put("problem", &format!("{} ({})", problem.message, problem.code));
+    }
+    if let Some(output) = &call.output {
+        put("result", &serde_json::to_string_pretty(output).unwrap_or_default());
+    }
+    lines
+}

@@ -1,0 +1,89 @@
+//! A run as JSON, for programs: schema-versioned, in causal order, each record with its leaf and
+//! hash.
+
+use capsule_core::digest::Digest;
+use capsule_store::{Store, StoreError};
+use serde_json::{Value, json};
+
+use crate::story::{CallStory, Story, kept};
+
+/// The version of this JSON.
+const SCHEMA: u64 = 1;
+
+/// One call.
+#[must_use]
+pub fn call(call: &CallStory) -> Value {
+    json!({
+        "call": call.call,
+        "step": call.step,
+        "attempt": call.attempt,
+        "tool": call.tool,
+        "args": call.args,
+        "tainted": call.tainted,
+        "action": call.action,
+        "facts": call.facts,
+        "decision": call.decision,
+        "status": match call.status() {
+            Some(status) => json!(status),
+            None if call.is_unknown() => json!("unknown"),
+            None => Value::Null,
+        },
+        "ending": call.finished.as_ref().map(|(_, finished)| finished.ending),
+        "proposed_at": call.proposed_at,
+        "started_at": call.started.as_ref().map(|(at, _)| at),
+        "finished_at": call.finished.as_ref().map(|(at, _)| at),
+        "result": call.output,
+        "problem": call.problem,
+        "enforcement": call.finished.as_ref().map(|(_, finished)| &finished.enforcement),
+        "masked": call.finished.as_ref().map(|(_, finished)| finished.masked),
+    })
+}
+
+/// A run with everything that its events add up to, and the events themselves.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn run(store: &Store, id: &str) -> Result<Value, StoreError> {
+    let mut story = Story::default();
+    let mut records = Vec::new();
+    store.visit::<StoreError>(id, |stored| {
+        let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+        story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
+        records.push(json!({
+            "leaf": stored.leaf,
+            "hash": Digest::of(&stored.bytes),
+            "entry": stored.entry,
+        }));
+        Ok(())
+    })?;
+    let steps: Vec<Value> = story
+        .steps
+        .iter()
+        .map(|step| {
+            json!({
+                "number": step.number,
+                "step": step.ended.step,
+                "ending": step.ended.ending,
+                "code": step.ended.code,
+                "goes_on": step.ended.goes_on,
+                "note": step.note,
+                "call": story.call_of(step).map(|call| call.call),
+            })
+        })
+        .collect();
+    let calls: Vec<Value> = story.calls.iter().map(call).collect();
+    Ok(json!({
+        "schema": SCHEMA,
+        "run": id,
+        "opened": story.header.as_ref().map(|header| json!({
+            "at": header.at,
+            "entry": header.opened,
+        })),
+        "calls": calls,
+        "steps": steps,
+        "outputs": story.sealed.as_ref().and_then(|end| end.outputs.clone()),
+        "exit": story.sealed.as_ref().map(|end| end.sealed.exit.status()),
+        "summary": story.summary(),
+        "records": records,
+    }))
+}
