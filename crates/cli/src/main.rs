@@ -1,1 +1,45 @@
-fn main() {}
+//! The binary `capsule`: it reads arguments, shows what happens and ends with an exit code. What it
+//! does is done elsewhere.
+
+mod args;
+mod command;
+mod diagnostic;
+mod failure;
+mod live;
+mod screen;
+mod signal;
+mod surroundings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+fn main() -> ExitCode {
+    // The executor is this same program, started again by the sandbox with a hidden argument.
+    if std::env::args_os().nth(1).is_some_and(|own| own == capsule_sandbox::EXECUTOR_ARGUMENT) {
+        return capsule_sandbox::executor_main();
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help goes to standard output and is no error; clap knows which is which.
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            let printed = error.print();
+            return ExitCode::from(if asked && printed.is_ok() { 0 } else { 2 });
+        }
+    };
+    let screen = Screen::new(&arguments.globals);
+    match command::run(&arguments, &screen) {
+        Ok(exit) => ExitCode::from(exit),
+        Err(Failure::Quiet(exit)) => ExitCode::from(exit),
+        Err(failure) => {
+            failure.show(&screen);
+            ExitCode::from(failure.exit())
+        }
+    }
+}

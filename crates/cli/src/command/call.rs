@@ -1,0 +1,80 @@
+//! `capsule call`: one tool call, recorded as a run.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use capsule_core::call::ToolCall;
+use capsule_core::exit::Exit;
+use capsule_core::journal::RunKind;
+use capsule_core::tool::Shape;
+use capsule_runtime::{
+    Commands, Delivered, Law, Session, Silent, Sink, Start, signature_of, submit,
+};
+use serde_json::{Value, json};
+
+use crate::args::Call;
+use crate::failure::Failure;
+use crate::screen::Screen;
+use crate::signal;
+use crate::surroundings::Surroundings;
+
+pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let call = super::call_args(&args.tool, args.args.as_deref(), &args.words)?;
+    let law = around.law(&args.policy.policy, args.out.as_deref())?;
+    let one = One {
+        tool: &args.tool,
+        args: call,
+        law: &law,
+        commands: Commands::default(),
+        sink: Rc::new(capsule_runtime::Hush),
+        out: args.out.as_deref(),
+    };
+    let (delivered, exit, label) = one.submit(around)?;
+    screen.say_json(&delivered.to_json())?;
+    if !screen.json {
+        screen.complain(&format!("recorded as {label} · capsule show-run {label}:1"));
+    }
+    Ok(exit.status())
+}
+
+/// A run of one call.
+pub(super) struct One<'o> {
+    pub(super) tool: &'o str,
+    pub(super) args: Value,
+    pub(super) law: &'o Law,
+    pub(super) commands: Commands,
+    pub(super) sink: Rc<dyn Sink>,
+    pub(super) out: Option<&'o Path>,
+}
+
+impl One<'_> {
+    /// Makes the call; gives what came of it, how the run ended, and its label.
+    pub(super) fn submit(
+        self,
+        around: &Surroundings,
+    ) -> Result<(Delivered, Exit, String), Failure> {
+        let shape = signature_of(self.tool).map(|own| own.shape);
+        let cancel = signal::cancel();
+        let mut silent = Silent;
+        let mut session = Session::open(Start {
+            law: self.law,
+            store: &around.store,
+            origin: RunKind::Call,
+            name: self.tool.to_owned(),
+            plan: None,
+            steps: 0,
+            inputs: json!({}),
+            commands: self.commands,
+            has_commands: shape == Ok(Shape::Exec),
+            cancel: cancel.clone(),
+            sink: self.sink,
+            variables: Box::new(Surroundings::variable),
+            observer: &mut silent,
+        })?;
+        let delivered = submit(&mut session.run, ToolCall::by_person(self.tool, self.args))?;
+        let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
+        let label = session.label.clone();
+        session.finish(exit, None, self.out)?;
+        Ok((delivered, exit, label))
+    }
+}

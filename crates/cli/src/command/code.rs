@@ -1,0 +1,74 @@
+//! `capsule explain-code`: the table of codes.
+
+use capsule_core::code::{Class, Code, Move};
+use capsule_core::tool::closest;
+use serde_json::{Value, json};
+
+use crate::args::ExplainCode;
+use crate::failure::{Failure, usage};
+use crate::screen::Screen;
+
+pub(crate) fn run(args: &ExplainCode, screen: &Screen) -> Result<u8, Failure> {
+    let Some(slug) = &args.slug else { return all(screen) };
+    let code = Code::from_slug(slug).ok_or_else(|| {
+        let near = closest(slug, Code::ALL.iter().map(|code| code.slug()));
+        let hint = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
+        usage(format!("there is no code `{slug}`{hint}"))
+    })?;
+    if screen.json {
+        screen.say_json(&to_json(code))?;
+        return Ok(0);
+    }
+    screen.say(code.slug())?;
+    screen.say(&format!("  means    {}", code.meaning()))?;
+    screen.say(&format!("  cause    {}", code.cause()))?;
+    screen.say(&format!("  next     {}", code.next_step()))?;
+    screen.say(&format!("  move     {}", whose(code.whose())))?;
+    screen.say(&format!("  class    {}", class(code)))?;
+    screen.say(&format!("  exit     {}", code.exit().status()))?;
+    Ok(0)
+}
+
+fn all(screen: &Screen) -> Result<u8, Failure> {
+    if screen.json {
+        screen.say_json(&Code::ALL.iter().map(|code| to_json(*code)).collect::<Value>())?;
+        return Ok(0);
+    }
+    for code in Code::ALL {
+        screen.say(&format!("{:<26} {}", code.slug(), code.meaning()))?;
+    }
+    Ok(0)
+}
+
+fn to_json(code: Code) -> Value {
+    json!({
+        "code": code,
+        "meaning": code.meaning(),
+        "cause": code.cause(),
+        "next": code.next_step(),
+        "move": whose(code.whose()),
+        "class": class(code),
+        "exit": code.exit().status(),
+    })
+}
+
+const fn whose(whose: Move) -> &'static str {
+    match whose {
+        Move::Asker => "whoever asked",
+        Move::Policy => "the policy's author",
+        Move::Person => "a person",
+        Move::World => "the outside",
+        Move::Machine => "the machine's owner",
+        Move::Capsule => "us: a fault in this program",
+        Move::Nobody => "nobody's",
+    }
+}
+
+fn class(code: Code) -> &'static str {
+    match (code.whose(), code.class()) {
+        (Move::Nobody, _) => "none",
+        (_, Class::Denied) => "denied",
+        (_, Class::ToolError) => "tool_error",
+        (_, Class::RuntimeError) => "runtime_error",
+    }
+}

@@ -1,0 +1,99 @@
+//! `capsule doctor`: what this machine can hold, layer by layer, each tried out.
+
+use capsule_core::confinement::{Hold, Walls};
+use capsule_core::escape;
+use capsule_sandbox::Executor;
+use capsule_sandbox::doctor::{Finding, self_test};
+use capsule_store::Store;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::screen::{BAD, CARE, GOOD, Screen};
+use crate::surroundings::Surroundings;
+
+/// One thing that was looked at.
+struct Check {
+    name: String,
+    hold: Hold,
+    detail: String,
+}
+
+pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let mut checks = Vec::new();
+    let held = sandbox(&mut checks);
+    if held {
+        for Finding { name, passed, detail } in self_test() {
+            let hold = if passed { Hold::Held } else { Hold::Missing };
+            checks.push(Check { name: format!("try: {name}"), hold, detail });
+        }
+    }
+    checks.push(store(around));
+    if screen.json {
+        let list: Vec<Value> = checks
+            .iter()
+            .map(|check| json!({ "name": check.name, "hold": check.hold, "detail": check.detail }))
+            .collect();
+        screen.say_json(&json!({ "ok": worst(&checks) != Hold::Missing, "checks": list }))?;
+    } else {
+        for check in &checks {
+            let (style, word) = match check.hold {
+                Hold::Held => (GOOD, "✔ held"),
+                Hold::Weaker => (CARE, "⚠ weaker"),
+                Hold::Missing => (BAD, "✖ missing"),
+            };
+            let detail = escape::line(&check.detail).into_owned();
+            screen.say(&format!("{style}{word:<9}{style:#} {:<36} {detail}", check.name))?;
+        }
+    }
+    Ok(if worst(&checks) == Hold::Missing { 8 } else { 0 })
+}
+
+fn worst(checks: &[Check]) -> Hold {
+    checks.iter().map(|check| check.hold).min().unwrap_or_default()
+}
+
+/// The walls; says whether commands can run behind them.
+fn sandbox(checks: &mut Vec<Check>) -> bool {
+    let walls: Result<Walls, String> = Executor::start()
+        .and_then(|mut executor| executor.walls().cloned())
+        .map_err(|error| error.to_string());
+    match walls {
+        Ok(walls) => {
+            for own in &walls.layers {
+                let name = own.layer.name().to_owned();
+                checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
+            }
+            for own in &walls.bounds {
+                let name = format!("limit: {:?}", own.bound).to_lowercase();
+                checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
+            }
+            true
+        }
+        Err(why) => {
+            let detail = format!("{why}; commands are refused with exit 8");
+            checks.push(Check { name: "sandbox".into(), hold: Hold::Missing, detail });
+            false
+        }
+    }
+}
+
+fn store(around: &Surroundings) -> Check {
+    let place = around.store.display();
+    let name = String::from("store");
+    if !around.store.exists() {
+        let detail = format!("{place} is made by the first run");
+        return Check { name, hold: Hold::Held, detail };
+    }
+    let verified = Store::open_read_only(&around.store).and_then(|store| store.verify(None));
+    match verified {
+        Ok(Ok(proof)) => {
+            let detail = format!("{place}: {} events, as written", proof.leaves);
+            Check { name, hold: Hold::Held, detail }
+        }
+        Ok(Err(fault)) => {
+            let detail = format!("{place}: {}: {}", fault.place, fault.what);
+            Check { name, hold: Hold::Missing, detail }
+        }
+        Err(error) => Check { name, hold: Hold::Missing, detail: error.to_string() },
+    }
+}

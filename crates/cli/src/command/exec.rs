@@ -1,0 +1,83 @@
+//! `capsule exec`: one command; its output passes through, and its status is ours.
+
+use std::rc::Rc;
+
+use capsule_core::code::Code;
+use capsule_core::escape;
+use capsule_core::exit::Exit;
+use capsule_runtime::{Commands, Delivered, Hush, Sink};
+use serde_json::{Value, json};
+
+use crate::args::Exec;
+use crate::command::call::One;
+use crate::failure::Failure;
+use crate::live::Through;
+use crate::screen::{BAD, HINT, Screen};
+use crate::surroundings::Surroundings;
+
+pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    // The sandbox is made while the policy is read.
+    let commands = Commands::default();
+    commands.start();
+    let law = around.law(&args.policy.policy, None)?;
+    let mut call = json!({ "argv": args.words });
+    if let Value::Object(map) = &mut call {
+        map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
+        map.extend(args.timeout.as_ref().map(|timeout| ("timeout".to_owned(), json!(timeout))));
+    }
+    let through = Through::new();
+    let sink: Rc<dyn Sink> = if screen.json { Rc::new(Hush) } else { Rc::clone(&through) as _ };
+    let one = One { tool: "shell.run", args: call, law: &law, commands, sink, out: None };
+    let (delivered, exit, label) = one.submit(around)?;
+    through.finish();
+    let ran = delivered.value.is_some();
+    if screen.json {
+        let mut answer = delivered.to_json();
+        if let Value::Object(map) = &mut answer {
+            map.insert("ran".into(), ran.into());
+            map.insert("run".into(), label.into());
+        }
+        screen.say_json(&answer)?;
+    } else {
+        complain(&delivered, &label, screen);
+    }
+    Ok(status(&delivered, exit))
+}
+
+/// The command's own status where it ran to its end, as a shell gives it.
+fn status(delivered: &Delivered, exit: Exit) -> u8 {
+    let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_u64());
+    match delivered.code() {
+        _ if exit == Exit::Interrupted => exit.status(),
+        Code::ExecFailed | Code::Allowed => field("exit_code")
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or_else(|| exit.status()),
+        Code::ExecSignal => field("signal")
+            .and_then(|signal| u8::try_from(128 + signal).ok())
+            .unwrap_or_else(|| exit.status()),
+        _ => exit.status(),
+    }
+}
+
+/// Why the command did not run, or did not run to its end. What the command says for itself is on
+/// the screen already.
+fn complain(delivered: &Delivered, label: &str, screen: &Screen) {
+    let Some(problem) = &delivered.problem else { return };
+    if problem.code == Code::ExecFailed {
+        return;
+    }
+    let word = match delivered.was_denied() {
+        true => "denied",
+        false => "error",
+    };
+    let message = escape::line(&problem.message).into_owned();
+    screen.complain(&format!("{BAD}{word}{BAD:#}: {message} [{}]", problem.code));
+    if let Some(rule) = delivered.decision.rule.as_ref().filter(|_| delivered.was_denied()) {
+        let at = delivered.decision.at.as_deref().unwrap_or("");
+        screen.complain(&format!("  rule {} · {at}", escape::line(rule)));
+    }
+    if let Some(suggestion) = &problem.suggestion {
+        screen.complain(&format!("{HINT}hint{HINT:#}: {}", escape::line(suggestion)));
+    }
+    screen.complain(&format!("  capsule show-run {label}:1"));
+}

@@ -1,0 +1,23 @@
+//! `capsule completions` and `capsule man`, made of the same definition as the help.
+
+use clap::CommandFactory;
+
+use crate::args::{Arguments, Completions};
+use crate::failure::Failure;
+
+/// `completions`.
+pub(crate) fn completions(args: &Completions) -> Result<u8, Failure> {
+    let mut command = Arguments::command();
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "capsule", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    Ok(0)
+}
+
+/// `man`.
+pub(crate) fn man() -> Result<u8, Failure> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
+    std::io::Write::write_all(&mut std::io::stdout().lock(), &page)?;
+    Ok(0)
+}

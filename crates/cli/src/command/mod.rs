@@ -1,0 +1,131 @@
+//! The commands, one file each: raw arguments come in, checked ones go on.
+
+mod call;
+mod code;
+mod doctor;
+mod exec;
+mod init;
+mod list_runs;
+mod manual;
+mod plan;
+mod policy;
+mod replay;
+mod report;
+mod run;
+mod show_run;
+mod verify;
+
+use std::io::Read as _;
+
+use capsule_core::code::Code;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::tool::{Kind, Shape};
+use capsule_report::{Story, kept};
+use capsule_runtime::signature_of;
+use capsule_store::{Store, StoreError};
+use serde_json::{Map, Value};
+
+use crate::args::{Arguments, Command, Plan, Policy};
+use crate::failure::{Failure, usage};
+use crate::screen::Screen;
+use crate::surroundings::Surroundings;
+
+/// Runs a command; gives the exit status.
+pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<u8, Failure> {
+    let around = || Surroundings::look(&arguments.globals);
+    match &arguments.command {
+        Command::Init => init::run(&around()?, screen),
+        Command::Run(args) => run::run(args, &around()?, screen),
+        Command::Call(args) => call::run(args, &around()?, screen),
+        Command::Exec(args) => exec::run(args, &around()?, screen),
+        Command::Replay(args) => replay::run(args, &around()?, screen),
+        Command::Report(args) => report::run(args, &around()?, screen),
+        Command::ListRuns(args) => list_runs::run(args, &around()?, screen),
+        Command::ShowRun(args) => show_run::run(args, &around()?, screen),
+        Command::Verify(args) => verify::run(args, &around()?, screen),
+        Command::Policy(Policy::Check(args)) => policy::check(args, &around()?, screen),
+        Command::Policy(Policy::Explain(args)) => policy::explain(args, &around()?, screen),
+        Command::Plan(Plan::Check(args)) => plan::check(args, screen),
+        Command::Plan(Plan::Schema) => plan::schema(screen),
+        Command::Doctor => doctor::run(&around()?, screen),
+        Command::ExplainCode(args) => code::run(args, screen),
+        Command::Completions(args) => manual::completions(args),
+        Command::Man => manual::man(),
+    }
+}
+
+/// The arguments of a call: JSON, or words behind `--`.
+fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, Failure> {
+    if let Some(json) = json {
+        let read;
+        let json = match json {
+            "-" => {
+                read = read_stdin()?;
+                read.as_str()
+            }
+            json => json,
+        };
+        return capsule_core::json::parse(json.as_bytes()).map_err(|error| {
+            let message = format!("`--args` cannot be read: {}", error.message);
+            Failure::from(Problem::new(Code::Usage, message))
+        });
+    }
+    let signature = signature_of(tool)
+        .map_err(|problem| Failure::from(Problem { code: Code::Usage, ..problem }))?;
+    if signature.shape == Shape::Exec {
+        return Ok(serde_json::json!({ "argv": words }));
+    }
+    let mut args = Map::new();
+    for word in words {
+        let (name, value) =
+            word.split_once('=').ok_or_else(|| usage(format!("`{word}` is not `name=value`")))?;
+        let number = signature
+            .argument(name)
+            .filter(|own| matches!(own.kind, Kind::Number | Kind::Size))
+            .and_then(|_| value.parse::<u64>().ok());
+        let value = number.map_or_else(|| Value::from(value), Value::from);
+        if args.insert(name.to_owned(), value).is_some() {
+            return Err(usage(format!("`{name}` is given twice")));
+        }
+    }
+    Ok(Value::Object(args))
+}
+
+/// Arguments that are too long for a command line.
+fn read_stdin() -> Result<String, Failure> {
+    let most = u64::try_from(limits::ARGUMENT_BYTES).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    std::io::stdin().take(most + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Opens the store for reading. One that is not there yet holds no runs.
+fn open_store(around: &Surroundings) -> Result<Store, Failure> {
+    if !around.store.exists() {
+        let message = format!("there is no store at `{}` yet", around.store.display());
+        return Err(Problem::new(Code::RunUnknown, message)
+            .suggest("it is made by the first run")
+            .into());
+    }
+    Ok(Store::open_read_only(&around.store)?)
+}
+
+/// What the events of a run add up to.
+fn story(store: &Store, run: &str) -> Result<Story, StoreError> {
+    let mut story = Story::default();
+    store.visit::<StoreError>(run, |stored| {
+        let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+        story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
+        Ok(())
+    })?;
+    Ok(story)
+}
+
+/// `RUN:STEP` as its two parts.
+fn run_and_step(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((run, step)) => (run, Some(step)),
+        None => (text, None),
+    }
+}

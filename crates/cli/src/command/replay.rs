@@ -1,0 +1,78 @@
+//! `capsule replay`: a recorded run, served again; executes nothing.
+
+use std::path::Path;
+
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::journal::Event;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_runtime::{Source, read_text, replay};
+use capsule_store::Store;
+
+use crate::args::Replay;
+use crate::command::{open_store, run::read_plan};
+use crate::failure::Failure;
+use crate::live::Timeline;
+use crate::screen::{CARE, Screen};
+use crate::surroundings::Surroundings;
+
+pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(around)?;
+    let id = store.find(&args.run)?;
+    let label = store.label(&id);
+    // A record that was tampered with is refused before the first step.
+    if let Err(fault) = store.verify(Some(&id))? {
+        let message = format!("{}: {}", fault.place, fault.what);
+        return Err(Problem::new(Code::Integrity, message)
+            .suggest("`capsule verify` says more")
+            .into());
+    }
+    let plan = match &args.plan {
+        Some(path) => Some(read_plan(path)?.1),
+        None => {
+            warn_of_changed_plan(&store, &id, screen);
+            None
+        }
+    };
+    let mut timeline = Timeline::new(*screen, screen.json);
+    let source = Source { store, run: &id, plan };
+    let replayed = replay(source, &mut timeline).map_err(|error| match error.into() {
+        Failure::Diverged { divergence, .. } => {
+            Failure::Diverged { label: label.clone(), divergence }
+        }
+        other => other,
+    })?;
+    let store = open_store(around)?;
+    if screen.json {
+        screen.say_json(&capsule_report::run_json(&store, &id)?)?;
+    } else {
+        let tree = store.tree_at(store.sealed_at(&id)? + 1)?;
+        screen.say(&timeline.console.seal(tree.size(), &tree.root()))?;
+    }
+    if let Some(out) = &args.out {
+        // Every event that the replay made equals the recorded one, so they are its record too.
+        let digest = store.export(&id, out)?;
+        screen.complain(&format!("written {} · sha256 {digest}", out.display()));
+    }
+    screen.complain(&format!(
+        "replayed {label}: {} calls served from the record, nothing was executed",
+        replayed.calls
+    ));
+    Ok(replayed.exit.status())
+}
+
+/// Says so when the plan's file is not what it was.
+fn warn_of_changed_plan(store: &Store, id: &str, screen: &Screen) {
+    let Ok(Some(first)) = store.event(id, 1) else { return };
+    let Event::RunOpened(opened) = first.entry.event else { return };
+    let Some(plan) = opened.plan else { return };
+    let now = read_text(Path::new(&plan.path), limits::PLAN_BYTES, Code::PlanUnreadable);
+    let note = match now {
+        Ok(text) if Digest::of(text.as_bytes()) == plan.sha256 => return,
+        Ok(_) => "has changed since; compare with --plan",
+        Err(_) => "is not there any more",
+    };
+    let path = capsule_core::escape::line(&plan.path).into_owned();
+    screen.complain(&format!("{CARE}note{CARE:#}: the plan `{path}` {note}"));
+}

@@ -1,0 +1,44 @@
+//! `capsule report`: what a run did.
+
+use capsule_report::{Console, kept};
+use capsule_store::StoreError;
+
+use crate::args::{Format, Report};
+use crate::command::open_store;
+use crate::failure::Failure;
+use crate::screen::{CARE, Screen};
+use crate::surroundings::Surroundings;
+
+pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(around)?;
+    let id = store.find(&args.run)?;
+    if screen.json || args.format == Format::Json {
+        screen.say_json(&capsule_report::run_json(&store, &id)?)?;
+        return Ok(0);
+    }
+    let mut console = Console::new(screen.layout());
+    let mut printed = Ok(());
+    store.visit::<StoreError>(&id, |stored| {
+        let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+        let lines = console.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
+        if printed.is_ok() {
+            printed = screen.say_all(&lines);
+        }
+        Ok(())
+    })?;
+    printed?;
+    if console.story.sealed.is_some() {
+        let tree = store.tree_at(store.sealed_at(&id)? + 1)?;
+        screen.say(&console.seal(tree.size(), &tree.root()))?;
+    } else {
+        for call in console.story.calls.iter().filter(|call| call.is_unknown()) {
+            let about = capsule_core::escape::line(&call.about()).into_owned();
+            screen.say(&format!(
+                "{:>2} {CARE}? UNKNOWN{CARE:#} {} {about}: it was started and its end was never written",
+                call.call, call.tool
+            ))?;
+        }
+        screen.say("the run was not sealed: it goes on, or ended before it could be")?;
+    }
+    Ok(0)
+}

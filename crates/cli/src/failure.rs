@@ -1,0 +1,129 @@
+//! Why a command ended without doing what it was for, and the exit code that goes with it.
+
+use capsule_core::code::Code;
+use capsule_core::diagnostic::Diagnostics;
+use capsule_core::escape;
+use capsule_core::exit::Exit;
+use capsule_core::outcome::Problem;
+use capsule_runtime::{Divergence, ReplayError, Text};
+use capsule_store::StoreError;
+
+use crate::diagnostic;
+use crate::screen::{BAD, HINT, Screen};
+
+/// Why a command ended.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something is wrong, and a code says what.
+    Problem(Problem),
+    /// A text is wrong at these places.
+    Texts(Text, Diagnostics),
+    /// A replay met something that is not in its recording.
+    Diverged { label: String, divergence: Box<Divergence> },
+    /// Everything was said already, or nobody listens any more.
+    Quiet(u8),
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Problem(Problem::new(error.code(), error.to_string()))
+    }
+}
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Diverged(divergence) => {
+                Self::Diverged { label: String::new(), divergence }
+            }
+            ReplayError::Incomplete(_) => {
+                Self::Problem(Problem::new(Code::ReplayIncomplete, error.to_string()))
+            }
+            ReplayError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// A reader that went away (`capsule report | head`) is no failure of ours.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::Quiet(0),
+            _ => Self::Problem(Problem::new(Code::StoreWrite, error.to_string())),
+        }
+    }
+}
+
+/// A command line that makes no sense.
+pub(crate) fn usage(message: impl Into<String>) -> Failure {
+    Failure::Problem(Problem::new(Code::Usage, message))
+}
+
+impl Failure {
+    /// The exit status.
+    pub(crate) fn exit(&self) -> u8 {
+        match self {
+            // What cannot be told apart from success must not end as one.
+            Self::Problem(problem) if problem.code.exit() == Exit::Ok => {
+                Exit::RuntimeError.status()
+            }
+            Self::Problem(problem) => problem.code.exit().status(),
+            Self::Texts(..) => Exit::BadUsage.status(),
+            Self::Diverged { .. } => Exit::ReplayDiverged.status(),
+            Self::Quiet(exit) => *exit,
+        }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn show(&self, screen: &Screen) {
+        match self {
+            Self::Problem(problem) => show_problem(screen, problem),
+            Self::Texts(text, problems) => {
+                screen.complain(&diagnostic::render(text, problems, screen));
+            }
+            Self::Diverged { label, divergence } => show_divergence(screen, label, divergence),
+            Self::Quiet(_) => {}
+        }
+    }
+}
+
+fn show_problem(screen: &Screen, problem: &Problem) {
+    let message = escape::line(&problem.message).into_owned();
+    screen.complain(&format!("{BAD}error{BAD:#}: {message} [{}]", problem.code));
+    if let Some(suggestion) = &problem.suggestion {
+        screen.complain(&format!("{HINT}hint{HINT:#}: {}", escape::line(suggestion)));
+    }
+}
+
+fn show_divergence(screen: &Screen, label: &str, divergence: &Divergence) {
+    let step = match &divergence.step {
+        Some(step) => format!(" at step `{}`", escape::line(step)),
+        None => String::new(),
+    };
+    screen.complain(&format!(
+        "{BAD}{}{BAD:#}{step} ({} of {} served)",
+        Code::ReplayDiverged,
+        divergence.served,
+        divergence.calls
+    ));
+    for difference in &divergence.differences {
+        let what = escape::line(&difference.what).into_owned();
+        let value = |text: &str| capsule_report::clip(&escape::line(text), 300);
+        screen.complain(&format!("  {what}"));
+        screen.complain(&format!("    recorded  {}", value(&difference.recorded)));
+        screen.complain(&format!("    now       {}", value(&difference.now)));
+    }
+    screen.complain(&format!("cause   {}", divergence.cause.words()));
+    if let Some(nearest) = divergence.nearest {
+        screen.complain(&format!(
+            "effect  no recorded answer fits; the nearest is {label}:{nearest}"
+        ));
+    }
+    screen.complain("then    run the changed plan anew with `capsule run`");
+}

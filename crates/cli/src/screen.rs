@@ -1,0 +1,94 @@
+//! The screen: what is printed, where, and how wide.
+
+use std::io::{self, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use capsule_report::Layout;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::{Color, Globals};
+use crate::failure::Failure;
+
+/// Something went wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// Something went well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Something wants care.
+pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
+/// What to do next.
+pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
+
+/// The widest that a report gets on a terminal; longer lines are hard to read.
+const WIDEST: usize = 120;
+
+/// What is printed, where, and how wide.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    /// Whether programs read the output.
+    pub(crate) json: bool,
+    color: Color,
+    layout: Layout,
+}
+
+impl Screen {
+    /// The screen that a command was given.
+    pub(crate) fn new(globals: &Globals) -> Self {
+        let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        let width = terminal.map_or(80, |(width, _)| usize::from(width.0).clamp(40, WIDEST));
+        let layout = Layout { width, plain: globals.plain };
+        Self { json: globals.json, color: globals.color, layout }
+    }
+
+    /// How reports are laid out.
+    pub(crate) const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn choice(&self) -> ColorChoice {
+        match self.color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        }
+    }
+
+    /// Whether errors may be coloured.
+    pub(crate) fn has_color(&self) -> bool {
+        match self.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => AutoStream::choice(&io::stderr()) != ColorChoice::Never,
+        }
+    }
+
+    /// Prints a line to standard output.
+    pub(crate) fn say(&self, line: &str) -> Result<(), Failure> {
+        let mut out = AutoStream::new(io::stdout().lock(), self.choice());
+        writeln!(out, "{line}")?;
+        Ok(())
+    }
+
+    /// Prints lines to standard output.
+    pub(crate) fn say_all(&self, lines: &[String]) -> Result<(), Failure> {
+        lines.iter().try_for_each(|line| self.say(line))
+    }
+
+    /// Prints a value to standard output, for people to read where people read it.
+    pub(crate) fn say_json(&self, value: &Value) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.say(&text)
+    }
+
+    /// Prints a value in one line, its fields in their own order.
+    pub(crate) fn say_json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.say(&serde_json::to_string(value).unwrap_or_default())
+    }
+
+    /// Prints a line to standard error; nobody is told if that fails.
+    pub(crate) fn complain(&self, line: &str) {
+        let mut out = AutoStream::new(io::stderr().lock(), self.choice());
+        let _ = writeln!(out, "{line}");
+    }
+}

@@ -1,0 +1,93 @@
+//! What surrounds a command: folders, files of our own, the environment. Read here and nowhere
+//! else.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use capsule_core::code::Code;
+use capsule_core::outcome::Problem;
+use capsule_runtime::{Law, LawError, Lookup, PolicySource};
+use etcetera::BaseStrategy;
+
+use crate::args::Globals;
+use crate::failure::Failure;
+
+/// What surrounds a command.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// The current folder.
+    pub(crate) cwd: PathBuf,
+    /// The user's home.
+    pub(crate) home: PathBuf,
+    /// The store.
+    pub(crate) store: PathBuf,
+    /// The folder for the user's own configuration.
+    config: PathBuf,
+    /// The workspace that was named.
+    workspace: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// Looks around.
+    ///
+    /// # Errors
+    /// When there is no current folder or no home.
+    pub(crate) fn look(globals: &Globals) -> Result<Self, Failure> {
+        let machine = |what: &str| {
+            Failure::from(Problem::new(Code::StoreOpen, format!("{what} cannot be told")))
+        };
+        let cwd = std::env::current_dir().map_err(|_| machine("the current folder"))?;
+        let base = etcetera::choose_base_strategy().map_err(|_| machine("the home folder"))?;
+        let store = match &globals.store {
+            Some(store) => cwd.join(store),
+            None => base.data_dir().join("capsule").join("store.db"),
+        };
+        Ok(Self {
+            cwd,
+            home: base.home_dir().to_owned(),
+            store,
+            config: base.config_dir().join("capsule"),
+            workspace: globals.workspace.clone(),
+        })
+    }
+
+    /// The runtime's own files, with those that SQLite keeps beside the store.
+    fn own(&self, more: &[PathBuf]) -> Vec<PathBuf> {
+        let folder = self.store.parent().and_then(|parent| parent.canonicalize().ok());
+        let store = match (folder, self.store.file_name()) {
+            (Some(folder), Some(name)) => folder.join(name),
+            _ => self.store.clone(),
+        };
+        let beside = ["", "-wal", "-shm", "-journal", ".locks"].map(|suffix| {
+            let mut name = store.clone().into_os_string();
+            name.push(suffix);
+            PathBuf::from(name)
+        });
+        beside.into_iter().chain([self.config.clone()]).chain(more.iter().cloned()).collect()
+    }
+
+    /// Reads a policy and binds it to its workspace. `out` is a file that the run will write for
+    /// itself, which no tool may reach.
+    ///
+    /// # Errors
+    /// When there is none to decide by.
+    pub(crate) fn law(&self, policy: &str, out: Option<&Path>) -> Result<Law, Failure> {
+        let out: Vec<PathBuf> = out.map(|out| self.cwd.join(out)).into_iter().collect();
+        let lookup = Lookup {
+            source: &PolicySource::parse(policy),
+            workspace: self.workspace.as_deref(),
+            cwd: &self.cwd,
+            home: &self.home,
+            own: &self.own(&out),
+        };
+        Law::load(&lookup).map_err(|error| match error {
+            LawError::Problem(problem) => problem.into(),
+            LawError::Wrong(text, problems) => Failure::Texts(text, problems),
+        })
+    }
+
+    /// A variable of the user's environment.
+    pub(crate) fn variable(name: &str) -> Option<OsString> {
+        std::env::var_os(name)
+    }
+}

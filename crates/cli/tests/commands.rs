@@ -1,0 +1,439 @@
+//! Commands: confined, bounded, cancelled, killed; as `exec`, as calls and as steps.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use capsule_testkit::{Capsule, Server};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+const POLICY: &str = "version: 1
+tools:
+  fs.read: allow
+  fs.write: allow
+  shell.run:
+    decision: allow
+    executables: [cat, git, head, ls, perl, printf, sleep, env, pwd]
+    limits: { timeout: 5s, timeout_max: 20s, stdout_max: 64KiB }
+";
+
+fn capsule() -> Capsule {
+    Capsule::new(env!("CARGO_BIN_EXE_capsule"))
+}
+
+/// CAP-7, II-4: output passes through, the status is the command's own.
+#[test]
+fn exec_is_transparent() {
+    let capsule = capsule();
+    capsule.file("a.txt", "hello\n");
+    let policy = capsule.policy(POLICY);
+    let exec = |words: &[&str]| {
+        let mut line = vec!["exec", "--policy", &policy, "--"];
+        line.extend(words);
+        capsule.run(&line)
+    };
+    let ran = exec(&["cat", "a.txt"]).exits(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("hello\n", ""));
+    let ran = exec(&["perl", "-e", "print STDERR qq(bad\\n); exit 42"]).exits(42);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "bad\n"));
+    let ran = exec(&["perl", "-e", "kill 9, $$; sleep 1"]).exits(137);
+    assert!(ran.stderr.contains("exec.killed"), "{}", ran.stderr);
+    assert_eq!(exec(&["pwd"]).exits(0).stdout, "/workspace\n");
+    let denied = exec(&["cat", "/etc/shadow"]).exits(3);
+    assert!(denied.stderr.contains("path.outside-workspace") && denied.stderr.contains("hint"));
+    assert_eq!(denied.stdout, "");
+    let opened = exec(&["perl", "-e", "open(F, '<', '/etc/shadow') or print qq($!\\n)"]).exits(0);
+    assert_eq!(opened.stdout, "No such file or directory\n");
+    let nowhere = exec(&["sleep", "x"]);
+    assert_eq!(nowhere.status, 1, "a status of the command, not of ours");
+    let bytes = exec(&["perl", "-e", "binmode STDOUT; print chr(255)"]).exits(0);
+    assert_eq!(bytes.stdout, "\u{fffd}");
+}
+
+/// EI-5: with `--json` a program learns whether the command ran, and everything about it.
+#[test]
+fn exec_tells_programs_whether_it_ran() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let exec = |words: &[&str]| {
+        let mut line = vec!["exec", "--json", "--policy", &policy, "--"];
+        line.extend(words);
+        capsule.run(&line)
+    };
+    let ran = exec(&["perl", "-e", "print 1; exit 3"]).exits(3).json();
+    assert_eq!((&ran["ran"], &ran["result"]["exit_code"]), (&json!(true), &json!(3)));
+    assert_eq!(ran["result"]["stdout"], "1");
+    let denied = exec(&["sudo", "ls"]).exits(3).json();
+    assert_eq!((&denied["ran"], &denied["status"]), (&json!(false), &json!("denied")));
+    let shown = capsule.run(&["show-run", "latest:1", "--json"]).exits(0).json();
+    assert_eq!(shown["decision"]["rule"], "no-privilege-escalation");
+}
+
+/// FR-14, FR-18: arguments, folder and input arrive as they were given.
+#[test]
+fn calls_give_folder_and_input() {
+    let capsule = capsule();
+    capsule.file("sub/a.txt", "x");
+    let policy = capsule.policy(POLICY);
+    let call = |args: Value| {
+        let args = args.to_string();
+        capsule.run(&["call", "shell.run", "--policy", &policy, "--args", &args]).json()
+    };
+    let listed = call(json!({ "argv": ["ls"], "cwd": "sub" }));
+    assert_eq!(listed["result"]["stdout"], "a.txt\n");
+    let echoed = call(json!({ "argv": ["cat"], "stdin": "from here\n" }));
+    assert_eq!(echoed["result"]["stdout"], "from here\n");
+    let odd = call(json!({ "argv": ["printf", "%s|", "a b", "$(id)", "`x`", "", "*", "'"] }));
+    assert_eq!(odd["result"]["stdout"], "a b|$(id)|`x`||*|'|");
+    let missing = call(json!({ "argv": ["ls"], "cwd": "nowhere" }));
+    assert_eq!(missing["status"], "runtime_error");
+}
+
+/// CAP-7, FR-17, NFR-11, SAF-4: time and output are bounded, and what was there until then is kept.
+#[test]
+fn commands_are_bounded() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let call = |args: Value| {
+        let args = args.to_string();
+        capsule.run(&["call", "shell.run", "--policy", &policy, "--args", &args])
+    };
+    let began = Instant::now();
+    let late = call(json!({
+        "argv": ["perl", "-e", "$| = 1; print qq(begun\\n); sleep 100"], "timeout": "1s"
+    }))
+    .exits(1)
+    .json();
+    assert!(began.elapsed() < Duration::from_secs(8));
+    assert_eq!(
+        (&late["code"], &late["result"]["stdout"]),
+        (&json!("exec.timeout"), &json!("begun\n"))
+    );
+    let long = call(json!({ "argv": ["perl", "-e", "print 'x' x 200_000"] })).exits(0).json();
+    let result = &long["result"];
+    assert_eq!(result["stdout"].as_str().unwrap().len(), 65_536);
+    assert_eq!(
+        (&result["stdout_bytes_total"], &result["truncated"]),
+        (&json!(200_000), &json!(true))
+    );
+    let more = call(json!({ "argv": ["sleep", "0"], "timeout": "1h" })).exits(0).json();
+    assert_eq!(more["status"], "ok", "more time than may be had is what may be had");
+}
+
+/// D17: a command finds exactly the environment that it is given.
+#[test]
+fn the_environment_is_made_for_the_command() {
+    let mut capsule = capsule();
+    capsule.set("TOKEN", "secret");
+    capsule.set("LANG", "de_DE.UTF-8");
+    let policy = capsule
+        .policy(&format!("{POLICY}    env: {{ pass: [LANG, MISSING], set: {{ CI: \"1\" }} }}\n"));
+    let ran = capsule.run(&["exec", "--policy", &policy, "--", "env"]).exits(0);
+    let mut names: Vec<&str> =
+        ran.stdout.lines().map(|line| line.split('=').next().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(
+        names.join(" "),
+        "CI GIT_CONFIG_NOSYSTEM GIT_OPTIONAL_LOCKS GIT_PAGER GIT_TERMINAL_PROMPT HOME LANG NO_COLOR \
+         PAGER PATH TERM TMPDIR"
+    );
+    assert!(ran.stdout.contains("LANG=de_DE.UTF-8"));
+}
+
+/// C19: what becomes protected while a run goes on is hidden from its next command.
+#[test]
+fn a_protected_file_that_appears_later_is_hidden() {
+    let capsule = capsule();
+    capsule.file("a/keep.txt", "x");
+    let policy = capsule.policy(
+        "version: 1
+never: [{ id: mine, capabilities: [fs.read, fs.meta], paths: [\"**/*.secret\"], because: Secret. }]
+tools:
+  fs.write: allow
+  shell.run: { decision: allow, executables: [perl] }
+",
+    );
+    let look = "for (glob('a/* new/*')) { open(F, '<', $_) && defined(<F>) and print qq($_ ) }";
+    let plan = capsule.plan(&format!(
+        "- {{ tool: shell.run, args: {{ argv: [perl, -e, \"{look}\"] }}, expect: {{ stdout: \"a/keep.txt \" }} }}
+- {{ tool: fs.write, args: {{ path: a/late.secret, content: s }} }}
+- {{ tool: fs.write, args: {{ path: new/later.secret, content: s }} }}
+- {{ tool: fs.write, args: {{ path: new/open.txt, content: s }} }}
+- {{ tool: shell.run, args: {{ argv: [perl, -e, \"{look}\"] }}, expect: {{ stdout: \"a/keep.txt new/open.txt \" }} }}
+"
+    ));
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]);
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+}
+
+/// SBX-2, NFR-1: where there are no namespaces, nothing runs, and the reason is said.
+#[test]
+fn without_namespaces_nothing_runs() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    // A user namespace of our own in which no further ones can be made.
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"";
+    let inner = capsule.command(&["exec", "--policy", &policy, "--", "ls"]);
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", script, "sh"]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    command.current_dir(capsule.workspace()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(8), "{stderr}");
+    assert!(
+        stderr.contains("sandbox.below-floor") && stderr.contains("capsule doctor"),
+        "{stderr}"
+    );
+    assert!(output.stdout.is_empty());
+}
+
+/// E25: another port of an address that is named is another address.
+#[test]
+fn another_port_is_another_address() {
+    let (named, other) = (Server::fixed("200 OK", "", "yes"), Server::fixed("200 OK", "", "no"));
+    let capsule = capsule();
+    let policy = capsule.policy(&format!(
+        "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}/**\"]\n    \
+         private_ips: {{ allow: [127.0.0.1] }}\n",
+        named.port()
+    ));
+    let get = |url: String| {
+        let args = json!({ "url": url }).to_string();
+        capsule.run(&["call", "http.get", "--policy", &policy, "--args", &args]).status
+    };
+    assert_eq!(get(named.url("/")), 0);
+    assert_eq!(get(other.url("/")), 3);
+    assert_eq!(get(format!("http://[::1]:{}/", named.port())), 3);
+    assert_eq!(other.seen(), []);
+}
+
+fn start(capsule: &Capsule, args: &[&str]) -> Child {
+    capsule
+        .command(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Processes whose command line holds this word.
+fn processes(word: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(word) && !line.contains("capsule exec") && !line.contains("capsule run") {
+            found.push(line);
+        }
+    }
+    found
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// G8, NFR-4: `kill -9` leaves no process behind, and the next look at the runs says so.
+#[test]
+fn a_killed_run_leaves_nothing_and_says_so() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    for round in 0..5 {
+        let word = format!("capsule-kill-test-{}-{round}", std::process::id());
+        let script = format!("fork; fork; $0 = '{word}'; sleep 60");
+        let mut child =
+            start(&capsule, &["exec", "--policy", &policy, "--", "perl", "-e", &script]);
+        wait_until("the command starts", || processes(&word).len() >= 4);
+        signal(&child, Signal::KILL);
+        child.wait().unwrap();
+        wait_until("everything ends", || processes(&word).is_empty());
+    }
+    let list = capsule.run(&["list-runs"]).exits(0);
+    assert_eq!(list.stdout.matches("crashed, outcome unknown").count(), 5, "{}", list.stdout);
+    let report = capsule.run(&["report", "latest"]).exits(0);
+    assert!(report.stdout.contains("UNKNOWN") && report.stdout.contains("never written"));
+    let sql = rusqlite::Connection::open(capsule.store()).unwrap();
+    let unknown: i64 = sql
+        .query_row("SELECT count(*) FROM tool_results WHERE status = 'unknown'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    assert_eq!(unknown, 5);
+    let verified = capsule.run(&["verify"]).exits(0);
+    assert!(verified.stdout.contains("5 not sealed"), "{}", verified.stdout);
+    let replay = capsule.run(&["replay", "latest"]).exits(5);
+    assert!(replay.stderr.contains("before it was sealed"), "{}", replay.stderr);
+}
+
+/// CAP-12: Ctrl+C ends the running call, seals the run, and exits with 130.
+#[test]
+fn interrupting_seals_the_run() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let word = format!("capsule-interrupt-test-{}", std::process::id());
+    let plan = capsule.plan(&format!(
+        "- {{ id: first, tool: shell.run, args: {{ argv: [perl, -e, \"$$| = 1; print 'partly'; $$0 = '{word}'; sleep 60\"], timeout: 20s }} }}
+- {{ id: second, tool: shell.run, args: {{ argv: [ls] }} }}\n"
+    ).replace("$$", "$"));
+    let began = Instant::now();
+    let child = start(&capsule, &["run", &plan, "--policy", &policy]);
+    wait_until("the command starts", || !processes(&word).is_empty());
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(began.elapsed() < Duration::from_secs(15));
+    wait_until("everything ends", || processes(&word).is_empty());
+    let transcript = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        transcript.contains("exec.cancelled") && transcript.contains("interrupted"),
+        "{transcript}"
+    );
+    assert_eq!(capsule.run(&["replay", "latest"]).exits(130).stdout, transcript);
+    let shown = capsule.run(&["show-run", "latest:first", "--json"]).exits(0).json();
+    assert_eq!(
+        (&shown["ending"], &shown["result"]["stdout"]),
+        (&json!("cancelled"), &json!("partly"))
+    );
+}
+
+/// G16: errors, timeouts, denials, cut and binary outputs replay as what they were.
+#[test]
+fn every_kind_of_ending_replays() {
+    let capsule = capsule();
+    capsule.file("b.bin", [0u8, 255, 1].repeat(100));
+    let policy = capsule.policy(POLICY);
+    let step = |script: &str| {
+        format!(
+            "- {{ tool: shell.run, args: {{ argv: [perl, -e, \"{script}\"], timeout: 1s }}, on_error: continue }}\n"
+        )
+    };
+    let plan = capsule.plan(
+        &[
+            step("print 'x' x 100_000"),
+            step("binmode STDOUT; print chr(255) x 10"),
+            step("exit 7"),
+            step("kill 11, 0"),
+            step("sleep 30"),
+            step("print STDERR 'e' x 100_000; exit 1"),
+            "- { tool: fs.read, args: { path: b.bin } }\n".into(),
+            "- { tool: fs.read, args: { path: nothing }, on_error: continue }\n".into(),
+            "- { tool: fs.read, args: { path: .env }, expect: { denied: true } }\n".into(),
+            "- { tool: fs.write, args: { path: out.txt, content: new } }\n".into(),
+        ]
+        .concat(),
+    );
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
+    fs::remove_dir_all(capsule.workspace()).unwrap();
+    fs::create_dir(capsule.workspace()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(capsule.run(&["replay", "latest"]).exits(0).stdout, ran.stdout);
+    }
+    let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
+    let endings: Vec<&str> = report["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|call| call["ending"].as_str())
+        .collect();
+    assert!(endings.contains(&"timed-out") && endings.contains(&"failed"), "{endings:?}");
+    assert!(report["calls"][1]["result"].get("stdout_base64").is_some());
+}
+
+/// G23, F17: control sequences and odd characters reach neither terminal nor report.
+#[test]
+fn hostile_text_is_inert_on_the_screen() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}evil\u{200b}\u{9b}31m";
+    capsule.file("a.txt", hostile);
+    let plan = capsule.plan(&format!(
+        "- {{ id: a, name: n, tool: fs.read, args: {{ path: {} }}, on_error: continue }}
+- {{ id: b, tool: shell.run, args: {{ argv: [perl, -e, 'print STDERR \"\\x1b[2Jhi\"; exit 1', {}] }}, on_error: continue }}
+- {{ id: c, tool: fs.read, args: {{ path: a.txt }}, expect: {{ text: other }}, on_error: continue }}\n",
+        json!(format!("x{}", "\u{202e}y")),
+        json!("\u{1b}[31m"),
+    ));
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]);
+    let shown = capsule.run(&["show-run", "latest:c"]);
+    for text in [&ran.stdout, &ran.stderr, &shown.stdout] {
+        let bad = text
+            .chars()
+            .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}' || *c == '\u{200b}');
+        assert_eq!(bad, None, "{text}");
+    }
+    assert!(ran.stdout.contains("⟨U+202E⟩"), "{}", ran.stdout);
+    assert!(
+        shown.stdout.contains("⟨U+001B⟩") || shown.stdout.contains("\\u001b"),
+        "{}",
+        shown.stdout
+    );
+}
+
+/// NFR-6: output that passes through is masked too, wherever its pieces are cut.
+#[test]
+fn output_that_passes_through_is_masked() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let script =
+        "$| = 1; print 'token ghp_'; select undef, undef, undef, 0.2; print 'a' x 36, qq( end\\n)";
+    let ran = capsule.run(&["exec", "--policy", &policy, "--", "perl", "-e", script]).exits(0);
+    assert!(
+        ran.stdout.starts_with("token «token:github:40:") && ran.stdout.ends_with("» end\n"),
+        "{}",
+        ran.stdout
+    );
+}
+
+/// CAP-7: lines appear while the command runs, not only at its end.
+#[test]
+fn output_streams() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let script = "$| = 1; print qq(first\\n); sleep 3; print qq(second\\n)";
+    let began = Instant::now();
+    let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "perl", "-e", script]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert_eq!(line, "first\n");
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "second\n");
+    assert!(child.wait().unwrap().success());
+}
+
+/// D22, house rule 21: `doctor` tries every wall, and says what holds.
+#[test]
+fn doctor_tries_the_walls() {
+    let capsule = capsule();
+    let ran = capsule.run(&["doctor"]).exits(0);
+    for says in [
+        "landlock",
+        "seccomp",
+        "network namespace",
+        "a file outside is not read",
+        "limit: memory",
+        "store",
+    ] {
+        assert!(ran.stdout.contains(says), "{says}:\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("missing"), "{}", ran.stdout);
+    let json = capsule.run(&["doctor", "--json"]).exits(0).json();
+    assert_eq!(json["ok"], true);
+}

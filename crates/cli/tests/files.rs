@@ -1,0 +1,411 @@
+//! The file tools over real files, odd ones among them.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, Instant};
+
+use capsule_testkit::Capsule;
+use serde_json::{Value, json};
+
+const OPEN: &str = "version: 1
+tools:
+  fs.read: allow
+  fs.list: allow
+  fs.search: allow
+  fs.write: allow
+";
+
+struct Files {
+    capsule: Capsule,
+    policy: String,
+}
+
+impl Files {
+    fn under(policy: &str) -> Self {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        let policy = capsule.policy(policy);
+        Self { capsule, policy }
+    }
+
+    #[track_caller]
+    fn call(&self, tool: &str, args: Value) -> (i32, Value) {
+        let args = args.to_string();
+        let ran = self.capsule.run(&["call", tool, "--policy", &self.policy, "--args", &args]);
+        (ran.status, ran.json())
+    }
+
+    #[track_caller]
+    fn result(&self, tool: &str, args: Value) -> Value {
+        let (status, answer) = self.call(tool, args);
+        assert_eq!(status, 0, "{answer}");
+        answer["result"].clone()
+    }
+
+    #[track_caller]
+    fn code(&self, tool: &str, args: Value) -> String {
+        let (status, answer) = self.call(tool, args);
+        assert_ne!(status, 0, "{answer}");
+        answer["code"].as_str().unwrap().to_owned()
+    }
+}
+
+/// FR-10, FR-12, CAP-4: 50 KB by default, 200 KB at most, pages by offset.
+#[test]
+fn reading_is_bounded_and_pages() {
+    let files = Files::under(OPEN);
+    files.capsule.file("big.txt", "0123456789".repeat(30_000));
+    let read = |args: Value| files.result("fs.read", args);
+    let first = read(json!({ "path": "big.txt" }));
+    assert_eq!(first["text"].as_str().unwrap().len(), 50_000);
+    assert_eq!((&first["truncated"], &first["clamped"]), (&json!(true), &json!(false)));
+    assert_eq!(first["bytes_total"], 300_000);
+    let most = read(json!({ "path": "big.txt", "limit": "1MB" }));
+    assert_eq!(most["text"].as_str().unwrap().len(), 200_000);
+    assert_eq!(most["clamped"], true);
+    let page = read(json!({ "path": "big.txt", "offset": 299_995, "limit": 100 }));
+    assert_eq!((&page["text"], &page["truncated"]), (&json!("56789"), &json!(false)));
+    let behind = read(json!({ "path": "big.txt", "offset": 400_000 }));
+    assert_eq!(behind["text"], "");
+}
+
+/// FR-13: a binary file comes back as a short preview that says so.
+#[test]
+fn binary_files_are_previewed() {
+    let files = Files::under(OPEN);
+    files.capsule.file("b.bin", [0u8, 159, 146, 150].repeat(5_000));
+    let result = files.result("fs.read", json!({ "path": "b.bin" }));
+    assert_eq!(result["binary"], true);
+    assert_eq!(result.get("text"), None);
+    assert_eq!(result["base64"].as_str().unwrap().len(), 5_336, "4,000 bytes in base64");
+    assert_eq!(result["truncated"], true);
+}
+
+/// FR-7, FR-11, SAF-5: nothing outside of the workspace, whatever way it is named.
+#[test]
+fn nothing_outside_is_reached() {
+    let files = Files::under(OPEN);
+    let root = files.capsule.workspace();
+    fs::write(files.capsule.around().join("secret"), "s").unwrap();
+    fs::create_dir(files.capsule.around().join("ws-evil")).unwrap();
+    fs::write(files.capsule.around().join("ws-evil/x"), "s").unwrap();
+    symlink("../secret", root.join("link")).unwrap();
+    symlink("/etc", root.join("etc")).unwrap();
+    symlink("..", root.join("up")).unwrap();
+    symlink("/proc/self/root/etc/passwd", root.join("magic")).unwrap();
+    symlink("../new-outside", root.join("dangling")).unwrap();
+    for path in [
+        "../secret",
+        "/etc/passwd",
+        "~/.ssh/id_rsa",
+        "$HOME/x",
+        "link",
+        "etc/passwd",
+        "up/secret",
+        "magic",
+        "dangling",
+        "../ws-evil/x",
+        "a/../../secret",
+        "/workspace/../secret",
+        "./../../etc/passwd",
+    ] {
+        for tool in ["fs.read", "fs.list", "fs.search"] {
+            let code = files.code(tool, json!({ "path": path }));
+            assert_eq!(code, "path.outside-workspace", "{tool} {path}");
+        }
+        let write = json!({ "path": path, "content": "x" });
+        assert_eq!(files.code("fs.write", write), "path.outside-workspace", "{path}");
+    }
+    assert!(!files.capsule.around().join("new-outside").exists());
+    assert_eq!(fs::read(files.capsule.around().join("secret")).unwrap(), b"s");
+}
+
+/// CAP-8: hidden files and credentials are closed out of the box, under any name.
+#[test]
+fn credentials_are_closed_under_every_name() {
+    let files = Files::under(
+        &OPEN.replace("fs.read: allow", "fs.read: { decision: allow, hidden: allow }"),
+    );
+    let root = files.capsule.workspace();
+    files.capsule.file(".env", "TOKEN=1");
+    files.capsule.file("deploy/server.pem", "key");
+    files.capsule.file(".env.example", "TOKEN=");
+    symlink(".env", root.join("innocent")).unwrap();
+    fs::hard_link(root.join(".env"), root.join("notes.txt")).unwrap();
+    for path in [".env", "deploy/server.pem", "innocent", "notes.txt", "./.env", "x/../.env"] {
+        let (status, answer) = files.call("fs.read", json!({ "path": path }));
+        assert_eq!((status, &answer["rule"]), (3, &json!("no-credentials")), "{path}: {answer}");
+        assert_eq!(answer["liftable"], false);
+    }
+    assert_eq!(files.result("fs.read", json!({ "path": ".env.example" }))["text"], "TOKEN=");
+}
+
+/// CAP-8: what is hidden is denied by default, and a denial does not tell whether it is there.
+#[test]
+fn hidden_files_are_denied_by_default() {
+    let files = Files::under(OPEN);
+    files.capsule.file(".config/app", "x");
+    for path in [".config/app", ".config/not-there"] {
+        let (_, answer) = files.call("fs.read", json!({ "path": path }));
+        assert_eq!(answer["code"], "path.hidden");
+        let text = answer.to_string().replace(path, "P");
+        assert!(!text.contains("found") && !text.contains("exist"), "{text}");
+    }
+}
+
+/// NFR-11, CAP-12: pipes, sockets, devices and endless files neither hang nor run over.
+#[test]
+fn odd_files_are_bounded() {
+    let files = Files::under(OPEN);
+    let root = files.capsule.workspace();
+    rustix::fs::mkfifoat(rustix::fs::CWD, root.join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    fs::File::create(root.join("sparse")).unwrap().set_len(10_000_000_000).unwrap();
+    fs::create_dir(root.join("folder")).unwrap();
+    let began = Instant::now();
+    for path in ["pipe", "socket", "folder"] {
+        assert_eq!(files.code("fs.read", json!({ "path": path })), "fs.not-a-file", "{path}");
+        let write = json!({ "path": path, "content": "x" });
+        assert_eq!(files.code("fs.write", write), "fs.not-a-file", "{path}");
+    }
+    let sparse = files.result("fs.read", json!({ "path": "sparse" }));
+    assert_eq!(
+        (&sparse["binary"], &sparse["bytes_total"]),
+        (&json!(true), &json!(10_000_000_000_u64))
+    );
+    let overwrite = json!({ "path": "sparse", "content": "x" });
+    assert_eq!(files.code("fs.write", overwrite), "fs.undo-too-large");
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// C17: paths that no file system has are refused, and recorded without harm.
+#[test]
+fn impossible_paths_are_clean_errors() {
+    let files = Files::under(OPEN);
+    for (path, code) in [
+        ("a\u{0}b", "path.invalid"),
+        ("a\nb", "path.invalid"),
+        ("", "path.invalid"),
+        (&"x".repeat(5_000), "path.too-long"),
+        (&"x".repeat(300), "path.too-long"),
+        ("%2e%2e%2fsecret", "fs.not-found"),
+    ] {
+        assert_eq!(files.code("fs.read", json!({ "path": path })), code, "{path:?}");
+    }
+    let ran = files.capsule.run(&["verify"]).exits(0);
+    assert!(ran.stdout.contains("payloads"));
+}
+
+/// FR-6, FR-8, FR-9: by name, size and date; 20 by default, 100 at most; nothing is opened.
+#[test]
+fn search_sees_metadata_only() {
+    let files = Files::under(OPEN);
+    let root = files.capsule.workspace();
+    for n in 0..150 {
+        files.capsule.file(&format!("d{}/f{n}.md", n % 7), "x".repeat(n));
+    }
+    files.capsule.file("d0/old.txt", "o");
+    let old = fs::File::options().write(true).open(root.join("d0/old.txt")).unwrap();
+    old.set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(86_400)).unwrap();
+    // A file that cannot be opened is found all the same.
+    fs::set_permissions(root.join("d1/f1.md"), fs::Permissions::from_mode(0o000)).unwrap();
+    let search = |args: Value| files.result("fs.search", args);
+    let count = |result: &Value| result["entries"].as_array().unwrap().len();
+    let some = search(json!({ "name": "*.md" }));
+    assert_eq!((count(&some), &some["truncated"]), (20, &json!(true)));
+    let many = search(json!({ "name": "*.md", "limit": 1000 }));
+    assert_eq!((count(&many), &many["clamped"]), (100, &json!(true)));
+    let large = search(json!({ "min_size": 148 }));
+    assert_eq!(count(&large), 2);
+    assert_eq!(large["truncated"], false);
+    let old = search(json!({ "modified_before": "1980-01-01" }));
+    assert_eq!(old["entries"][0]["path"], "d0/old.txt");
+    assert_eq!(old["entries"][0]["modified"], "1970-01-02T00:00:00Z");
+    assert_eq!(count(&search(json!({ "name": "f1.md" }))), 1);
+    assert_eq!(count(&search(json!({ "name": "d0/*.md", "limit": 100 }))), 22);
+    assert_eq!(count(&search(json!({ "path": "d0", "name": "*.txt", "modified_after": "1d" }))), 0);
+}
+
+/// B23, FR-16: a pattern is a pattern, whatever it looks like.
+#[test]
+fn a_pattern_is_never_an_option() {
+    let files = Files::under(OPEN);
+    files.capsule.file("--pre=sh", "x");
+    for name in ["--pre=*", "-f/etc/shadow", "--exec=rm"] {
+        let result = files.result("fs.search", json!({ "name": name }));
+        let found = result["entries"].as_array().unwrap().len();
+        assert_eq!(found, usize::from(name == "--pre=*"), "{name}");
+    }
+}
+
+/// CAP-8: listing and searching show only what the policy opens.
+#[test]
+fn listings_are_filtered() {
+    let files = Files::under(
+        "version: 1
+tools:
+  fs.list: { decision: allow, paths: [\"docs/**\", \"src/*.rs\"] }
+  fs.search: { decision: allow, paths: [\"docs/**\"] }
+",
+    );
+    for path in ["docs/a.md", "docs/.hidden", "docs/.env", "src/a.rs", "src/a.c", "top.md"] {
+        files.capsule.file(path, "x");
+    }
+    files.capsule.file("docs/k/id_rsa", "x");
+    let paths = |result: Value| -> Vec<String> {
+        let entries = result["entries"].as_array().unwrap().clone();
+        entries.iter().map(|entry| entry["path"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(paths(files.result("fs.list", json!({ "path": "." }))), ["docs", "src"]);
+    let deep = files.result("fs.list", json!({ "path": ".", "depth": 5 }));
+    assert_eq!(paths(deep), ["docs", "docs/a.md", "docs/k", "src", "src/a.rs"]);
+    assert_eq!(paths(files.result("fs.search", json!({}))), ["docs/a.md"]);
+    assert_eq!(files.code("fs.list", json!({ "path": "top.md" })), "path.not-allowed");
+}
+
+/// C17: a name that is not text is shown, marked, and hidden where it must be.
+#[test]
+fn names_that_are_not_text_are_shown_marked() {
+    let files = Files::under(OPEN);
+    let root = files.capsule.workspace();
+    fs::write(root.join(OsStr::from_bytes(b"a\xffb.txt")), "x").unwrap();
+    fs::write(root.join(OsStr::from_bytes(b"\xff.pem")), "x").unwrap();
+    fs::write(root.join("new\nline"), "x").unwrap();
+    let result = files.result("fs.list", json!({ "path": "." }));
+    let entries = result["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 2, "{entries:?}");
+    assert!(entries.iter().any(|entry| entry["name_is_not_text"] == true));
+}
+
+/// CAP-5: create never replaces, overwrite and append do what they say, folders are made.
+#[test]
+fn writing_has_modes() {
+    let files = Files::under(OPEN);
+    let root = files.capsule.workspace();
+    let write = |args: Value| files.result("fs.write", args);
+    let made = write(json!({ "path": "a/b/c.txt", "content": "one\n", "mode": "create" }));
+    assert_eq!((&made["changed"], &made["created"]), (&json!(true), &json!(true)));
+    let again = json!({ "path": "a/b/c.txt", "content": "two\n", "mode": "create" });
+    assert_eq!(files.code("fs.write", again), "fs.exists");
+    let more = write(json!({ "path": "a/b/c.txt", "content": "two\n", "mode": "append" }));
+    assert_eq!((&more["added"], &more["removed"]), (&json!(1), &json!(0)));
+    assert_eq!(fs::read_to_string(root.join("a/b/c.txt")).unwrap(), "one\ntwo\n");
+    let same = write(json!({ "path": "a/b/c.txt", "content": "one\ntwo\n" }));
+    assert_eq!(same["changed"], false);
+    let bytes = write(json!({ "path": "bin", "content_base64": "AP8=" }));
+    assert_eq!(bytes["bytes_total"], 2);
+    assert_eq!(fs::read(root.join("bin")).unwrap(), [0, 255]);
+    let both = json!({ "path": "x", "content": "a", "content_base64": "YQ==" });
+    assert_eq!(files.code("fs.write", both), "args.invalid");
+    let large = json!({ "path": "x", "content": "a".repeat(1_000_001) }).to_string();
+    let line = ["call", "fs.write", "--policy", &files.policy, "--args", "-"];
+    let refused = files.capsule.run_with(&line, &large).exits(3);
+    assert_eq!(refused.json()["code"], "path.not-allowed");
+    let left: Vec<_> = fs::read_dir(root.join("a/b")).unwrap().collect();
+    assert_eq!(left.len(), 1, "nothing is left beside the file");
+}
+
+/// CAP-5, APR-11: a write keeps the mode, follows links that stay inside, and keeps what was there.
+#[test]
+fn writing_keeps_what_was_there() {
+    let files = Files::under(OPEN);
+    let root = files.capsule.workspace();
+    files.capsule.file("docs/run.sh", "old");
+    fs::set_permissions(root.join("docs/run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+    symlink("docs", root.join("d")).unwrap();
+    let _ = files.result("fs.write", json!({ "path": "d/run.sh", "content": "new" }));
+    assert_eq!(fs::read_to_string(root.join("docs/run.sh")).unwrap(), "new");
+    let mode = fs::metadata(root.join("docs/run.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o750);
+    let store = rusqlite::Connection::open(files.capsule.store()).unwrap();
+    let undo: Vec<u8> = store
+        .query_row("SELECT bytes FROM payloads WHERE class = 'undo'", [], |row| row.get(0))
+        .unwrap();
+    let (head, old) = undo.split_at(undo.iter().position(|b| *b == b'\n').unwrap() + 1);
+    let head: Value = serde_json::from_slice(head).unwrap();
+    assert_eq!((&head["path"], &head["existed"]), (&json!("d/run.sh"), &json!(true)));
+    assert_eq!(old, b"old");
+}
+
+/// NFR-6, G10: what looks like a credential is masked in what is delivered and in what is kept.
+#[test]
+fn credentials_are_masked_at_the_boundary() {
+    let files = Files::under(OPEN);
+    let token = format!("ghp_{}", "Z9".repeat(18));
+    files.capsule.file("notes.txt", format!("token {token} end"));
+    let result = files.result("fs.read", json!({ "path": "notes.txt" }));
+    let text = result["text"].as_str().unwrap();
+    assert!(text.starts_with("token «token:github:40:") && text.ends_with("» end"), "{text}");
+    let _ = files.result("fs.write", json!({ "path": "out.txt", "content": token }));
+    let written = fs::read_to_string(files.capsule.workspace().join("out.txt")).unwrap();
+    assert_eq!(written, token, "what is written is what was asked");
+    for name in ["store.db", "store.db-wal"] {
+        let bytes = fs::read(files.capsule.store().with_file_name(name)).unwrap_or_default();
+        let found = bytes.windows(token.len()).any(|window| window == token.as_bytes());
+        assert!(!found, "{name} holds the token");
+    }
+}
+
+/// C31, A28, A29: arguments have one reading, and are bounded.
+#[test]
+fn arguments_have_one_reading() {
+    let files = Files::under(OPEN);
+    let call = |args: &str| {
+        let ran = files
+            .capsule
+            .run(&["call", "fs.read", "--policy", &files.policy, "--args", args])
+            .exits(2);
+        ran.stderr
+    };
+    assert!(call(r#"{"path":"ok","path":"/etc/shadow"}"#).contains("stands twice"));
+    assert!(call(&"[".repeat(50_000)).contains("usage"));
+    assert!(call("{").contains("usage"));
+    for args in [json!({}), json!({ "path": 5 }), json!({ "path": "a", "nope": 1 }), json!([])] {
+        assert_eq!(files.code("fs.read", args.clone()), "args.invalid", "{args}");
+    }
+}
+
+/// C25, CAP-12: the store, the policy and their side files are out of reach wherever they lie.
+#[test]
+fn our_own_files_are_out_of_reach() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = capsule.file("policy.yaml", OPEN);
+    let policy = policy.to_string_lossy().into_owned();
+    let store = capsule.workspace().join("state/store.db");
+    let store = store.to_string_lossy().into_owned();
+    let out = capsule.workspace().join("out.db");
+    let out = out.to_string_lossy().into_owned();
+    let call = |tool: &str, args: Value| {
+        let args = args.to_string();
+        let line =
+            ["call", tool, "--policy", &policy, "--store", &store, "--out", &out, "--args", &args];
+        capsule.run(&line).json()
+    };
+    let _ = call("fs.list", json!({ "path": "." }));
+    for path in
+        ["policy.yaml", "state/store.db", "state/store.db-wal", "state/store.db-shm", "out.db"]
+    {
+        for (tool, args) in [
+            ("fs.read", json!({ "path": path })),
+            ("fs.write", json!({ "path": path, "content": "x" })),
+        ] {
+            let answer = call(tool, args);
+            assert_eq!(answer["rule"], "no-own-files", "{tool} {path}: {answer}");
+        }
+    }
+    let listed = call("fs.list", json!({ "path": ".", "depth": 3 })).to_string();
+    assert!(!listed.contains("store.db") && !listed.contains("policy.yaml"), "{listed}");
+    let config = capsule.policy(OPEN);
+    let answer = capsule.run(&[
+        "call",
+        "fs.write",
+        "--policy",
+        &config,
+        "--args",
+        r#"{"path":".capsule/policy.yaml","content":"x"}"#,
+    ]);
+    assert_eq!(answer.json()["rule"], "no-self-modification");
+}

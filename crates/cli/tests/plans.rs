@@ -1,0 +1,330 @@
+//! The plan language, end to end.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::fs;
+
+use capsule_testkit::{Capsule, Server};
+
+const POLICY: &str = "version: 1
+tools:
+  fs.read: allow
+  fs.list: allow
+  fs.write: { decision: allow, paths: [\"out/**\"] }
+";
+
+fn capsule() -> Capsule {
+    Capsule::new(env!("CARGO_BIN_EXE_capsule"))
+}
+
+/// CAP-2: a list of steps with a tool and arguments is a plan.
+#[test]
+fn the_simplest_plan_is_a_list() {
+    let capsule = capsule();
+    capsule.file("a.txt", "hello");
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(
+        "- tool: fs.read\n  args: { path: a.txt }\n- tool: file_read\n  args: { path: a.txt }\n",
+    );
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
+    assert!(ran.stdout.contains("2 ok · 0 failed"), "{}", ran.stdout);
+}
+
+/// CAP-2: references, functions, expectations, inputs and outputs.
+#[test]
+fn the_whole_language_works() {
+    let server = Server::fixed(
+        "200 OK",
+        "Content-Type: application/json\r\n",
+        r#"[{"title":"one"},{"title":"two"}]"#,
+    );
+    let capsule = capsule();
+    capsule.file("template.md", "since {{ since }}\n{{ lines }}\n{{issues}}\n");
+    capsule.file("log.txt", "first\n\nsecond\n");
+    let policy = capsule.policy(&format!(
+        "{POLICY}  http.get:
+    decision: allow
+    urls: [\"http://127.0.0.1:{}/**\"]
+    private_ips: {{ allow: [127.0.0.1] }}
+",
+        server.port()
+    ));
+    let plan = capsule.plan(&format!(
+        r#"
+version: 1
+name: notes
+inputs:
+  since: {{ type: string, default: v1.0.0, pattern: "v[0-9.]+" }}
+  port: {{ type: integer, default: {port} }}
+  deep: {{ type: boolean, default: false }}
+defaults: {{ on_error: stop, timeout: 5s }}
+steps:
+  - id: template
+    name: The template
+    tool: fs.read
+    args: {{ path: template.md }}
+    expect: {{ text: {{ contains: since, max: 1KB, not_empty: true }}, binary: false }}
+  - id: log
+    tool: fs.read
+    args: {{ path: {{ $concat: [log, .txt] }} }}
+  - id: issues
+    tool: http.get
+    args:
+      url:
+        $url:
+          base: {{ $concat: ["http://127.0.0.1:", {{ $ref: inputs.port }}, "/issues"] }}
+          query: {{ state: "closed & open", since: {{ $ref: inputs.since }} }}
+    expect: {{ status: 200, json: {{ type: array, min: 2 }} }}
+  - id: probe
+    tool: fs.read
+    args: {{ path: .env }}
+    expect: {{ denied: no-credentials }}
+  - id: missing
+    tool: fs.read
+    args: {{ path: nothing.txt }}
+    expect: {{ failed: fs.not-found }}
+  - id: skipped
+    tool: fs.read
+    args: {{ path: log.txt }}
+    when: {{ $ref: inputs.deep }}
+  - id: flaky
+    tool: fs.read
+    args: {{ path: nothing.txt }}
+    on_error: continue
+  - id: notes
+    needs: [template, log]
+    when: {{ $not_empty: {{ $ref: steps.log.text }} }}
+    tool: fs.write
+    args:
+      path: out/notes.md
+      content:
+        $template:
+          text: {{ $ref: steps.template.text }}
+          vars:
+            since: {{ $ref: inputs.since }}
+            lines: {{ $lines: {{ $ref: steps.log.text }} }}
+            issues: {{ $default: [{{ $ref: steps.flaky.text }}, {{ $ref: steps.issues.json.1.title }}] }}
+    expect: {{ changed: true, capabilities: [fs.write], added: 4 }}
+outputs:
+  path: {{ $ref: steps.notes.path }}
+  none: {{ $ref: steps.skipped.text }}
+"#,
+        port = server.port()
+    ));
+    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", "since=v2.1"]).exits(0);
+    let made = fs::read_to_string(capsule.workspace().join("out/notes.md")).unwrap();
+    assert_eq!(made, "since v2.1\nfirst\nsecond\ntwo\n");
+    assert_eq!(server.seen()[0].target, "/issues?state=closed+%26+open&since=v2.1");
+    for part in
+        ["5 ok", "1 failed", "1 denied as expected", "1 skipped", "output path: out/notes.md"]
+    {
+        assert!(ran.stdout.contains(part), "{part}:\n{}", ran.stdout);
+    }
+    assert!(ran.stdout.contains("⚠ untrusted"), "{}", ran.stdout);
+    // Taint travels: the written content derives from what the server said.
+    let shown = capsule.run(&["show-run", "latest:notes", "--json"]).exits(0).json();
+    assert_eq!(shown["tainted"], serde_json::json!(["content"]));
+}
+
+/// CAP-12: an unexpected end stops the run, with the exit code of what happened first in order.
+#[test]
+fn what_is_not_expected_ends_the_run() {
+    let capsule = capsule();
+    capsule.file("a.txt", "hello");
+    let policy = capsule.policy(POLICY);
+    let good = "- tool: fs.read\n  args: { path: a.txt }\n";
+    for (step, exit, says) in [
+        ("tool: fs.read\n  args: { path: nothing }", 1, "fs.not-found"),
+        ("tool: fs.read\n  args: { path: /etc/passwd }", 3, "path.outside-workspace"),
+        ("tool: fs.write\n  args: { path: x, content: y }", 3, "open are `out/**`"),
+        ("tool: http.get\n  args: { url: https://example.org/ }", 3, "policy.no-rule"),
+        (
+            "tool: fs.read\n  args: { path: a.txt }\n  expect: { text: other }",
+            1,
+            "plan.expectation",
+        ),
+        ("tool: fs.read\n  args: { path: a.txt }\n  expect: { denied: true }", 1, "was allowed"),
+        (
+            "tool: fs.read\n  args: { path: .env }\n  expect: { denied: other-rule }",
+            1,
+            "Denied by no-credentials",
+        ),
+        (
+            "tool: fs.read\n  args: { path: nothing }\n  expect: { failed: fs.exists }",
+            1,
+            "fs.not-found",
+        ),
+        (
+            "tool: fs.read\n  args: { path: a.txt }\n  expect: { capabilities: [fs.write] }",
+            1,
+            "fs.read",
+        ),
+    ] {
+        let plan = capsule.plan(&format!("{good}- {step}\n{good}"));
+        let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(exit);
+        let flat = ran.stdout.replace("\n   │ ", " ");
+        assert!(flat.contains(says), "{step}:\n{}", ran.stdout);
+        assert!(ran.stdout.contains("1 not reached"), "{}", ran.stdout);
+    }
+}
+
+/// CAP-2: a step is tried again as often as it says, and a denial is not.
+#[test]
+fn retries_are_counted() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    for (path, calls) in [("nothing", 3), (".env", 1)] {
+        let plan = capsule.plan(&format!(
+            "- {{ tool: fs.read, args: {{ path: {path} }}, on_error: {{ retry: 2, backoff: 10ms }} }}\n"
+        ));
+        let ran = capsule.run(&["run", &plan, "--policy", &policy, "--json"]);
+        let report = ran.json();
+        assert_eq!(report["calls"].as_array().unwrap().len(), calls, "{path}");
+    }
+}
+
+/// CAP-12: a reference to what was cut fails, instead of passing on half of it.
+#[test]
+fn cut_results_are_not_passed_on() {
+    let capsule = capsule();
+    capsule.file("big.txt", "x".repeat(60_000));
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(
+        "- { id: big, tool: fs.read, args: { path: big.txt } }
+- { tool: fs.write, args: { path: out/copy, content: { $ref: steps.big.text } } }\n",
+    );
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(1);
+    assert!(ran.stdout.contains("plan.ref-truncated"), "{}", ran.stdout);
+    assert!(!capsule.workspace().join("out").exists());
+}
+
+/// CAP-2: every problem of a plan at once, each with its place and a way forward.
+#[test]
+fn wrong_plans_are_explained() {
+    let capsule = capsule();
+    let plan = capsule.plan(
+        r#"version: 1
+nmae: x
+inputs: { a: { type: text } }
+steps:
+  - { id: one, tool: fs.raed, args: { path: x } }
+  - { id: two, tool: fs.read, args: { pth: x } }
+  - { id: two, tool: fs.read, args: { path: { $ref: steps.later.text } } }
+  - { id: four, tool: fs.read, args: { path: { $template: { text: x } } } }
+  - { id: five, tool: fs.read, args: { path: { $reff: inputs.a } } }
+  - { id: six, tool: fs.read, args: { path: { $ref: steps.two.stdout } }, expect: { txt: x } }
+  - { id: later, tool: fs.write, args: { path: x, content: y, mode: replace }, needs: [seven] }
+  - { tool: shell.run, args: { argv: [a, { $spread: [b] }, 5] }, timeout: 10 }
+"#,
+    );
+    let ran = capsule.run(&["plan", "check", &plan]).exits(2);
+    for says in [
+        "a plan has no key `nmae`",
+        "did you mean `name`?",
+        "`text` is not one of `string`",
+        "there is no tool `fs.raed`",
+        "did you mean `fs.read`?",
+        "`fs.read` has no argument `pth`",
+        "did you mean `path`?",
+        "`fs.read` needs `path`",
+        "another step has the id `two`",
+        "no step before has the id `later`",
+        "`$template` makes text; a path is needed here",
+        "there is no function `$reff`",
+        "the result of `fs.read` has no `stdout`",
+        "the result of `fs.read` has no `txt`",
+        "`mode` of `fs.write` takes one of `create`, `overwrite`, `append`",
+        "no step before has the id `seven`",
+        "a duration with its unit is needed",
+        "plan.yaml:2:1",
+    ] {
+        assert!(ran.stderr.contains(says), "{says}:\n{}", ran.stderr);
+    }
+    let json = capsule.run(&["plan", "check", &plan, "--json"]).exits(2).json();
+    assert_eq!(json["problems"][0]["code"], "plan.unknown-key");
+    assert_eq!(
+        (json["problems"][0]["line"].as_u64(), json["problems"][0]["column"].as_u64()),
+        (Some(2), Some(1))
+    );
+}
+
+/// CAP-2: YAML that has two readings has none.
+#[test]
+fn plans_are_plain_yaml() {
+    let capsule = capsule();
+    for (text, code) in [
+        ("- &a { tool: fs.read }\n- *a\n", "plan.yaml-feature"),
+        ("- !!map { tool: fs.read }\n", "plan.yaml-feature"),
+        ("- { tool: fs.read, tool: fs.write }\n", "plan.duplicate-key"),
+        ("- tool: fs.read\n\targs: {}\n", "plan.syntax"),
+        ("- { tool: fs.read\n", "plan.syntax"),
+        ("---\n- { tool: fs.list, args: { path: . } }\n---\n- {}\n", "plan.yaml-feature"),
+        ("version: 2\nsteps: []\n", "plan.unknown-version"),
+        ("", "plan.wrong-type"),
+        ("just text", "plan.wrong-type"),
+        (&"[".repeat(40), "plan.yaml-feature"),
+        (&"[".repeat(50_000), "plan.syntax"),
+    ] {
+        let plan = capsule.plan(text);
+        let ran = capsule.run(&["plan", "check", &plan]).exits(2);
+        assert!(ran.stderr.contains(code), "{text:.40}: {}", ran.stderr);
+    }
+}
+
+/// CAP-2: inputs are checked before anything runs.
+#[test]
+fn inputs_are_checked() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(
+        "inputs: { n: { type: integer }, s: { type: string, default: a, pattern: \"[a-c]\" } }
+steps: [{ tool: fs.list, args: { path: ., limit: { $ref: inputs.n } } }]\n",
+    );
+    for (inputs, says) in [
+        (&[][..], "the input `n` is needed"),
+        (&["n=x"], "`n` is a whole number"),
+        (&["n=1", "n=2"], "given twice"),
+        (&["n=1", "m=2"], "the plan has no input `m`"),
+        (&["n=1", "s=d"], "`s` does not match"),
+        (&["n"], "not `name=value`"),
+    ] {
+        let mut line = vec!["run", &plan, "--policy", &policy];
+        for input in inputs {
+            line.extend(["--input", input]);
+        }
+        let ran = capsule.run(&line).exits(2);
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.stderr);
+    }
+    let _ = capsule.run(&["run", &plan, "--policy", &policy, "--input", "n=5"]).exits(0);
+}
+
+/// CAP-1: a dry run decides and does nothing.
+#[test]
+fn a_dry_run_changes_nothing() {
+    let capsule = capsule();
+    capsule.file("a.txt", "x");
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(
+        "- { id: a, tool: fs.read, args: { path: a.txt } }
+- { tool: fs.write, args: { path: out/x, content: y } }
+- { tool: fs.write, args: { path: { $ref: steps.a.text }, content: y } }
+- { tool: fs.read, args: { path: /etc/passwd } }\n",
+    );
+    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--dry-run"]).exits(3);
+    for says in ["allow", "later", "deny"] {
+        assert!(ran.stdout.contains(says), "{}", ran.stdout);
+    }
+    assert!(!capsule.workspace().join("out").exists());
+    assert!(!capsule.store().exists() || capsule.run(&["list-runs"]).stdout.contains("no runs"));
+}
+
+/// CAP-2: the schema and the parser are made of the same tables, and agree on real plans.
+#[test]
+fn the_schema_knows_every_key() {
+    let schema = capsule().run(&["plan", "schema"]).exits(0).json();
+    let step = &schema["$defs"]["step"]["properties"];
+    for key in ["id", "name", "tool", "args", "expect", "on_error", "needs", "when", "timeout"] {
+        assert!(step.get(key).is_some(), "{key}");
+    }
+    assert_eq!(schema["$defs"]["step"]["additionalProperties"], false);
+}

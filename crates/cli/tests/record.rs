@@ -1,0 +1,459 @@
+//! The record: written, verified, replayed, exported, read by SQL.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use capsule_testkit::{Capsule, Server};
+use rusqlite::Connection;
+use serde_json::json;
+
+const POLICY: &str = "version: 1
+name: recorder
+tools:
+  fs.read: allow
+  fs.list: allow
+  fs.write: { decision: allow, paths: [\"out/**\"] }
+";
+
+const PLAN: &str = "version: 1
+name: recorded
+inputs: { who: { default: world } }
+steps:
+  - { id: read, tool: fs.read, args: { path: a.txt } }
+  - { id: denied, tool: fs.read, args: { path: .env }, expect: { denied: no-credentials } }
+  - { id: broken, tool: fs.read, args: { path: nothing }, on_error: continue }
+  - id: write
+    tool: fs.write
+    args: { path: out/b.txt, content: { $concat: [{ $ref: steps.read.text }, { $ref: inputs.who }] } }
+  - { id: wrong, tool: fs.read, args: { path: a.txt }, expect: { text: other }, on_error: { retry: 1 } }
+  - { id: never, tool: fs.list, args: { path: . } }
+outputs: { file: { $ref: steps.write.path } }
+";
+
+struct Recorded {
+    capsule: Capsule,
+    policy: String,
+    plan: String,
+    transcript: String,
+    exit: i32,
+}
+
+fn recorded() -> Recorded {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.file("a.txt", "hello ");
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(PLAN);
+    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", "who=you"]);
+    Recorded { transcript: ran.stdout, exit: ran.status, capsule, policy, plan }
+}
+
+/// CAP-10, G11: replay prints the same bytes and ends with the same code, without the workspace.
+#[test]
+fn replay_is_the_same_without_the_world() {
+    let Recorded { capsule, transcript, exit, .. } = recorded();
+    assert_eq!(exit, 1);
+    fs::remove_dir_all(capsule.workspace()).unwrap();
+    fs::create_dir(capsule.workspace()).unwrap();
+    for name in ["policy.yaml", "plan.yaml"] {
+        fs::remove_file(capsule.around().join(name)).unwrap();
+    }
+    let replayed = capsule.run(&["replay", "latest"]).exits(exit);
+    assert_eq!(replayed.stdout, transcript);
+    assert!(replayed.stderr.contains("nothing was executed"));
+    assert_eq!(fs::read_dir(capsule.workspace()).unwrap().count(), 0, "nothing was written");
+    let reported = capsule.run(&["report", "latest"]).exits(0);
+    assert_eq!(reported.stdout, transcript);
+}
+
+/// G14: the same bytes under another time zone, language, umask, folder and environment.
+#[test]
+fn replay_is_the_same_everywhere() {
+    let Recorded { mut capsule, transcript, exit, .. } = recorded();
+    for (name, value) in [
+        ("TZ", "Asia/Kathmandu"),
+        ("LANG", "tr_TR.UTF-8"),
+        ("LC_ALL", "C"),
+        ("COLUMNS", "40"),
+        ("CAPSULE_STORE", capsule.store().to_str().unwrap()),
+    ] {
+        let value = value.to_owned();
+        capsule.set(name, &value);
+    }
+    for _ in 0..8 {
+        let mut command = capsule.command(&["replay", "latest"]);
+        let output = command.current_dir("/").output().unwrap();
+        assert_eq!(output.status.code(), Some(exit));
+        assert_eq!(String::from_utf8_lossy(&output.stdout), transcript);
+    }
+}
+
+/// CAP-10: a fetch is served from the record when the server is gone.
+#[test]
+fn replay_needs_no_network() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let server = Server::fixed("200 OK", "Content-Type: application/json\r\n", "[1]");
+    let policy = capsule.policy(&format!(
+        "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}\"]\n    \
+         private_ips: {{ allow: [127.0.0.1] }}\n",
+        server.port()
+    ));
+    let plan = capsule.plan(&format!(
+        "- {{ id: get, tool: http.get, args: {{ url: \"{}\" }}, expect: {{ json: [1] }} }}\n",
+        server.url("/x")
+    ));
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
+    drop(server);
+    assert_eq!(capsule.run(&["replay", "latest"]).exits(0).stdout, ran.stdout);
+}
+
+/// CAP-10: single calls replay too, whether they were allowed, denied or not understood.
+#[test]
+fn single_calls_replay() {
+    let Recorded { capsule, policy, .. } = recorded();
+    for (args, exit) in [
+        (json!({ "path": "a.txt" }), 0),
+        (json!({ "path": ".env" }), 3),
+        (json!({ "path": "nothing" }), 1),
+        (json!({ "pth": 1 }), 1),
+    ] {
+        let args = args.to_string();
+        let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--args", &args]).exits(exit);
+        let _ = capsule.run(&["replay", "latest"]).exits(exit);
+    }
+}
+
+/// CAP-10: the first difference stops the replay, names its cause, and ends with 5.
+#[test]
+fn a_changed_plan_diverges() {
+    let Recorded { capsule, .. } = recorded();
+    let divergence = |text: &str| {
+        let plan = capsule.plan(text);
+        capsule.run(&["replay", "latest", "--plan", &plan]).exits(5).stderr
+    };
+    for (from, to, says) in [
+        ("path: a.txt }", "path: b.txt }", "args.path"),
+        ("tool: fs.read, args: { path: .env }", "tool: fs.list, args: { path: .env }", "fs.list"),
+        ("id: denied", "id: renamed", "renamed"),
+        (
+            "  - { id: broken, tool: fs.read, args: { path: nothing }, on_error: continue }\n",
+            "",
+            "write",
+        ),
+        ("$ref: inputs.who", "$ref: steps.read.path", "args.content"),
+        ("text: other", "text: \"hello \"", "step.ended"),
+    ] {
+        let stderr = divergence(&PLAN.replacen(from, to, 1));
+        assert!(stderr.contains("replay.diverged"), "{stderr}");
+        assert!(stderr.contains("cause   the plan changed"), "{stderr}");
+        assert!(stderr.contains(says), "{says}: {stderr}");
+    }
+    let more = divergence(
+        &PLAN
+            .replace(
+                "  - { id: never,",
+                "  - { id: extra, tool: fs.list, args: { path: out } }\n  - { id: never,",
+            )
+            .replace(
+                "expect: { text: other }, on_error: { retry: 1 }",
+                "expect: { text: other }, on_error: continue",
+            ),
+    );
+    assert!(more.contains("replay.diverged"), "{more}");
+    let same = capsule.plan(&format!("# a comment\n{PLAN}"));
+    let _ = capsule.run(&["replay", "latest", "--plan", &same]).exits(1);
+    let noted = capsule.run(&["replay", "latest"]).exits(1);
+    assert!(noted.stderr.contains("has changed since"), "{}", noted.stderr);
+}
+
+/// G19: a record that was tampered with is refused before the first step.
+#[test]
+fn a_tampered_record_is_not_replayed() {
+    let Recorded { capsule, .. } = recorded();
+    let store = Connection::open(capsule.store()).unwrap();
+    store.execute_batch("DROP TRIGGER payloads_stay;").unwrap();
+    store
+        .execute(
+            "UPDATE payloads SET bytes = CAST(replace(CAST(bytes AS TEXT), 'hello', 'HELLO') AS BLOB)
+             WHERE class = 'output'",
+            [],
+        )
+        .unwrap();
+    let ran = capsule.run(&["replay", "latest"]).exits(6);
+    assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    assert!(ran.stderr.contains("store.integrity"), "{}", ran.stderr);
+}
+
+/// G1, G2, G5: whatever is changed in events or payloads is found, and its place is named.
+#[test]
+fn tampering_is_found_and_named() {
+    let Recorded { capsule, .. } = recorded();
+    let copy = capsule.around().join("copy.db");
+    let copy_path = copy.to_string_lossy().into_owned();
+    let pristine = |sql: &str| {
+        let _ = fs::remove_file(&copy);
+        let store = Connection::open(capsule.store()).unwrap();
+        store.execute("VACUUM INTO ?1", [&copy_path]).unwrap();
+        let copy = Connection::open(&copy).unwrap();
+        copy.execute_batch(
+            "DROP TRIGGER events_stay; DROP TRIGGER events_remain;
+             DROP TRIGGER payloads_stay; DROP TRIGGER payloads_remain;",
+        )
+        .unwrap();
+        copy.execute_batch(sql).unwrap();
+        capsule.run(&["verify", "--store", &copy_path])
+    };
+    let _ = pristine("SELECT 1;").exits(0);
+    // One of the payloads, whatever its number is.
+    let ninth = |change: &str| {
+        format!("{change} WHERE id = (SELECT id FROM payloads ORDER BY id LIMIT 1 OFFSET 8);")
+    };
+    let flip = |leaf: u64, with_hash: bool| {
+        let hash = if with_hash { "hash = x'00'," } else { "" };
+        format!(
+            "UPDATE events SET {hash} bytes = CAST(replace(CAST(bytes AS TEXT), '\"v\":1', '\"v\": 1') AS BLOB)
+             WHERE leaf = {leaf};"
+        )
+    };
+    for (sql, place) in [
+        (flip(7, false), "event 7 "),
+        (flip(7, true), "event 7"),
+        ("DELETE FROM events WHERE leaf = 5;".into(), "event 6"),
+        ("UPDATE events SET leaf = 1000 WHERE leaf = 5; UPDATE events SET leaf = 5 WHERE leaf = 6; \
+          UPDATE events SET leaf = 6 WHERE leaf = 1000;".into(), "event 5"),
+        ("UPDATE events SET kind = 'call.decided' WHERE leaf = 1;".into(), "event 1"),
+        ("UPDATE events SET seq = 99 WHERE leaf = 3;".into(), "event 3"),
+        ("DELETE FROM events WHERE leaf = (SELECT max(leaf) FROM events);".into(), "tree"),
+        ("UPDATE tree SET size = size + 1;".into(), "tree"),
+        (ninth("UPDATE payloads SET bytes = x'00'"), "payload"),
+        (ninth("UPDATE payloads SET salt = x'00'"), "payload"),
+        (ninth("DELETE FROM payloads"), "payload"),
+        (ninth("UPDATE payloads SET sha256 = 'x'"), "payload"),
+        ("INSERT INTO payloads (commitment, class) VALUES ('x', 'text');".into(), "payloads"),
+    ] {
+        let ran = pristine(&sql).exits(6);
+        assert!(ran.stderr.contains(place), "{sql}\n{}", ran.stderr);
+        let json = capsule.run(&["verify", "--store", &copy_path, "--json"]).exits(6).json();
+        assert_eq!(json["ok"], false);
+    }
+    // What was erased on purpose still verifies.
+    let erased = pristine(&ninth("UPDATE payloads SET bytes = NULL, salt = NULL, sha256 = NULL"));
+    assert!(erased.exits(0).stdout.contains("1 erased, withheld or never kept"));
+}
+
+/// G1: a byte flipped anywhere in the file is found, or changes nothing that is printed.
+#[test]
+fn a_flipped_byte_is_found_or_harmless() {
+    let Recorded { capsule, .. } = recorded();
+    let copy = capsule.around().join("copy.db");
+    let path = copy.to_string_lossy().into_owned();
+    Connection::open(capsule.store()).unwrap().execute("VACUUM INTO ?1", [&path]).unwrap();
+    let good = fs::read(&copy).unwrap();
+    let truth = capsule.run(&["verify", "--store", &path]).exits(0).stdout;
+    let mut found = 0;
+    // A stride that is prime to the page size visits every part of many pages.
+    for at in (0..good.len()).step_by(good.len() / 120 + 1) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x01;
+        fs::write(&copy, &bytes).unwrap();
+        let ran = capsule.run(&["verify", "--store", &path]);
+        assert!(ran.status != 0 || ran.stdout == truth, "byte {at}:\n{}", ran.stdout);
+        assert!(ran.status >= 0 && ran.status != 101, "byte {at} crashed: {}", ran.stderr);
+        found += usize::from(ran.status != 0);
+    }
+    assert!(found > 20, "only {found} flips were found");
+}
+
+/// CAP-9: the three tables of the requirements, as views with their columns.
+#[test]
+fn the_views_have_their_columns() {
+    let Recorded { capsule, .. } = recorded();
+    let store = Connection::open(capsule.store()).unwrap();
+    let columns = |view: &str| -> Vec<String> {
+        let query = store.prepare(&format!("SELECT * FROM {view}")).unwrap();
+        query.column_names().map(str::to_owned).collect()
+    };
+    assert_eq!(
+        columns("runs").join(" "),
+        "run_id name kind started_at ended_at status exit_code plan_hash policy_hash profile \
+         workspace sandbox engine"
+    );
+    assert_eq!(
+        columns("tool_calls").join(" "),
+        "run_id seq call_id step_id tool origin args input_hash proposed_at"
+    );
+    assert_eq!(
+        columns("tool_results").join(" "),
+        "run_id seq call_id status decision code rule reason risk started_at finished_at \
+         duration_ms output output_hash error enforcement"
+    );
+    let one = |sql: &str| store.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(one("SELECT status || exit_code FROM runs"), "tool-failed1");
+    assert_eq!(one("SELECT args FROM tool_calls WHERE step_id = 'read'"), r#"{"path":"a.txt"}"#);
+    assert_eq!(
+        one("SELECT rule || ' ' || decision || ' ' || status FROM tool_results WHERE call_id = 2"),
+        "no-credentials deny denied"
+    );
+    assert_eq!(one("SELECT output ->> '$.text' FROM tool_results WHERE call_id = 1"), "hello ");
+    let hash = one("SELECT input_hash FROM tool_calls WHERE step_id = 'read'");
+    let expected = capsule_core::digest::Digest::of(br#"{"path":"a.txt"}"#).to_string();
+    assert_eq!(hash, expected, "anyone can compute it");
+    // G25: the report's counts are those of SQL.
+    let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
+    let calls: u64 = one("SELECT count(*) || '' FROM tool_calls").parse().unwrap();
+    let denied: u64 =
+        one("SELECT count(*) || '' FROM tool_results WHERE decision <> 'allow'").parse().unwrap();
+    assert_eq!(report["summary"]["calls"], calls);
+    assert_eq!(report["summary"]["denied"], denied);
+}
+
+/// CAP-9: stores and their side files are nobody else's.
+#[test]
+fn the_store_is_private() {
+    let Recorded { capsule, policy, plan, .. } = recorded();
+    let folder = capsule.store().parent().unwrap().to_owned();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&path), expected, "{}", path.display());
+    }
+    fs::set_permissions(capsule.store(), fs::Permissions::from_mode(0o644)).unwrap();
+    let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(1);
+    assert_eq!(mode(&capsule.store()), 0o600, "the next run takes other people's rights away");
+    let locks: Vec<_> = fs::read_dir(folder.join("store.db.locks")).unwrap().collect();
+    assert_eq!(locks.len(), 0, "no lock stays behind");
+}
+
+/// CAP-1: `--out` writes a store of its own that verifies, reports and replays elsewhere.
+#[test]
+fn a_run_can_be_written_out() {
+    let Recorded { capsule, policy, plan, .. } = recorded();
+    let out = capsule.around().join("run.db");
+    let out_path = out.to_string_lossy().into_owned();
+    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--out", &out_path]).exits(1);
+    assert!(!out.with_file_name("run.db-wal").exists());
+    let other = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let elsewhere = |args: &[&str]| {
+        let mut line = vec!["--store", out_path.as_str()];
+        line.extend(args);
+        other.run(&line)
+    };
+    let verified = elsewhere(&["verify", "latest"]).exits(0);
+    assert!(verified.stdout.contains("2 erased, withheld or never kept"), "{}", verified.stdout);
+    let replayed = elsewhere(&["replay", "latest"]).exits(1);
+    let without_seal = |text: &str| {
+        text.lines().filter(|line| !line.starts_with("sealed")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(without_seal(&replayed.stdout), without_seal(&ran.stdout));
+    let log = capsule.run(&["verify"]).exits(0);
+    assert!(log.stdout.contains("2 sealed"), "{}", log.stdout);
+    let exported: String = Connection::open(capsule.store())
+        .unwrap()
+        .query_row(
+            "SELECT CAST(bytes AS TEXT) ->> '$.body.sha256' FROM events WHERE kind = 'run.exported'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    let digest = capsule_core::digest::Digest::of(&fs::read(&out).unwrap()).to_string();
+    assert_eq!(exported, digest);
+    // The replay's own record holds the same events.
+    let again = capsule.around().join("again.db");
+    let again_path = again.to_string_lossy().into_owned();
+    let _ = capsule.run(&["replay", "latest", "--out", &again_path]).exits(1);
+    let events = |path: &Path| -> Vec<Vec<u8>> {
+        let store = Connection::open(path).unwrap();
+        let mut query = store.prepare("SELECT bytes FROM events ORDER BY leaf").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    };
+    assert_eq!(events(&out), events(&again));
+    // Somebody's file is not replaced.
+    let precious = capsule.around().join("precious.txt");
+    fs::write(&precious, "mine").unwrap();
+    let precious_path = precious.to_string_lossy().into_owned();
+    let _ = capsule.run(&["run", &plan, "--policy", &policy, "--out", &precious_path]).exits(10);
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
+}
+
+/// CAP-9: with digests only, nothing that was read is kept, and a replay says that it cannot.
+#[test]
+fn payloads_can_be_left_out() {
+    let Recorded { capsule, plan, .. } = recorded();
+    let policy = capsule.policy(&format!("{POLICY}audit: {{ payloads: digest }}\n"));
+    let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(1);
+    let _ = capsule.run(&["verify"]).exits(0);
+    let ran = capsule.run(&["replay", "latest"]).exits(5);
+    assert!(ran.stderr.contains("replay.incomplete"), "{}", ran.stderr);
+    assert!(capsule.run(&["report", "latest"]).exits(0).stdout.contains("(not kept)"));
+}
+
+/// CAP-1: runs are found by `latest`, by a prefix in any case, and in lists.
+#[test]
+fn runs_are_found_and_listed() {
+    let Recorded { capsule, policy, .. } = recorded();
+    let args = r#"{"path":"a.txt"}"#;
+    let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--args", args]).exits(0);
+    let list = capsule.run(&["list-runs", "--json"]).exits(0).json();
+    assert_eq!(list.as_array().unwrap().len(), 2);
+    assert_eq!((&list[0]["kind"], &list[1]["kind"]), (&json!("call"), &json!("plan")));
+    assert_eq!((&list[1]["calls"], &list[1]["denied"]), (&json!(6), &json!(1)));
+    let label = list[1]["label"].as_str().unwrap();
+    for name in [label.to_owned(), label.to_lowercase(), label.chars().skip(2).collect()] {
+        let report = capsule.run(&["report", &name, "--format", "json"]).exits(0).json();
+        assert_eq!(report["run"], list[1]["run"]);
+    }
+    let count = |args: &[&str]| {
+        let mut line = vec!["list-runs", "--json"];
+        line.extend(args);
+        capsule.run(&line).exits(0).json().as_array().unwrap().len()
+    };
+    assert_eq!(count(&["--denied"]), 1);
+    assert_eq!(count(&["--tool", "fs_write"]), 1);
+    assert_eq!(count(&["--touched", "a.txt"]), 2);
+    assert_eq!(count(&["--since", "1d"]), 2);
+    let unknown = capsule.run(&["report", "r-0000"]).exits(2);
+    assert!(unknown.stderr.contains("run.unknown"));
+    assert!(capsule.run(&["show-run", "latest:9"]).exits(2).stderr.contains("no call `9`"));
+    let shown = capsule.run(&["show-run", &format!("{label}:write")]).exits(0);
+    assert!(shown.stdout.contains("out/b.txt"), "{}", shown.stdout);
+}
+
+/// CAP-9: many processes write one store at once, and nothing is lost or out of order.
+#[test]
+fn writers_share_a_store() {
+    let Recorded { capsule, policy, .. } = recorded();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let args = r#"{"path":"a.txt"}"#;
+                    let line = ["call", "fs.read", "--policy", &policy, "--args", args];
+                    let _ = capsule.run(&line).exits(0);
+                }
+            });
+        }
+    });
+    let verified = capsule.run(&["verify"]).exits(0);
+    assert!(verified.stdout.contains("41 sealed"), "{}", verified.stdout);
+}
+
+/// CAP-12: a store that cannot be written stops the run before anything is done.
+#[test]
+fn no_record_no_run() {
+    let Recorded { capsule, policy, .. } = recorded();
+    let args = r#"{"path":"out/new.txt","content":"x"}"#;
+    for store in ["/proc/nowhere/store.db", "/dev/full"] {
+        let line = ["call", "fs.write", "--policy", &policy, "--args", args, "--store", store];
+        let ran = capsule.run(&line).exits(10);
+        assert!(ran.stderr.contains("store.open"), "{}", ran.stderr);
+    }
+    let other = capsule.file("text.db", "not a database, and longer than a header of one is");
+    let other = other.to_string_lossy().into_owned();
+    let _ = capsule.run(&["list-runs", "--store", &other]).exits(10);
+    assert!(!capsule.workspace().join("out/new.txt").exists());
+    assert!(fs::read_to_string(&other).unwrap().starts_with("not a database"));
+}

@@ -1,0 +1,181 @@
+//! The binary, in surroundings of its own: a home, a store and a workspace that nobody else has.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary and everything around it.
+#[derive(Debug)]
+pub struct Capsule {
+    binary: PathBuf,
+    folder: TempDir,
+    env: Vec<(String, String)>,
+}
+
+/// What a command came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// The exit status; -1 if a signal ended it.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The same, checked for its status.
+    ///
+    /// # Panics
+    /// When the status is another one.
+    #[track_caller]
+    #[must_use]
+    pub fn exits(self, status: i32) -> Self {
+        assert_eq!(self.status, status, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Standard output as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[track_caller]
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", self.stdout, self.stderr))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Capsule {
+    /// The binary at `binary`, in fresh surroundings.
+    ///
+    /// # Panics
+    /// When no folder can be made.
+    #[must_use]
+    pub fn new(binary: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["home", "ws"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        // Tests that were built by one user are run again by another, who cannot look there.
+        let binary = std::env::var_os("CAPSULE_TEST_BINARY").map_or(binary.into(), PathBuf::from);
+        Self { binary, folder, env: Vec::new() }
+    }
+
+    /// The workspace.
+    #[must_use]
+    pub fn workspace(&self) -> PathBuf {
+        self.folder.path().join("ws")
+    }
+
+    /// The home.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// The folder around home and workspace.
+    #[must_use]
+    pub fn around(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        self.home().join(".local/share/capsule/store.db")
+    }
+
+    /// Sets a variable for every command from now on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.env.push((name.into(), value.into()));
+    }
+
+    /// Writes a file; relative paths lie in the workspace.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.workspace().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Writes a policy beside the workspace; gives its path.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    #[must_use]
+    pub fn policy(&self, text: &str) -> String {
+        let path = self.folder.path().join("policy.yaml");
+        fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    /// Writes a plan beside the workspace; gives its path.
+    ///
+    /// # Panics
+    /// When it cannot be written.
+    #[must_use]
+    pub fn plan(&self, text: &str) -> String {
+        let path = self.folder.path().join("plan.yaml");
+        fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    }
+
+    /// The command with these arguments, run in the workspace.
+    #[must_use]
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(args).current_dir(self.workspace()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.home());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        // Where the tests of coverage put what they count.
+        let profile = "LLVM_PROFILE_FILE";
+        command.envs(std::env::var_os(profile).map(|value| (profile, value)));
+        command
+    }
+
+    /// Runs the binary with these arguments.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn run(&self, args: &[&str]) -> Ran {
+        self.command(args).stdin(Stdio::null()).output().unwrap().into()
+    }
+
+    /// Runs the binary with these arguments and this standard input.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn run_with(&self, args: &[&str], stdin: &str) -> Ran {
+        let mut child = self
+            .command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        child.wait_with_output().unwrap().into()
+    }
+}
