@@ -1,0 +1,58 @@
+//! A policy for measures that decide in this process, over tools as far as the policy's reader has
+//! to know them; those of the binary take more arguments.
+
+use capsule_core::capability::Capability;
+use capsule_core::policy::{Draft, Policy, Roots};
+use capsule_core::tool::{Argument, Catalogue, Kind, Shape, Signature};
+
+use crate::Answer;
+
+/// Where the workspace and the home are said to be; nothing is looked up there.
+const WORKSPACE: &str = "/home/ada/acme";
+const HOME: &str = "/home/ada";
+
+const fn tool(
+    id: &'static str,
+    shape: Shape,
+    capabilities: &'static [Capability],
+    arguments: &'static [Argument],
+) -> Signature {
+    let about = "Stands for the tool of this name.";
+    Signature {
+        id,
+        model_name: id,
+        aliases: &[],
+        about,
+        shape,
+        capabilities,
+        arguments,
+        results: &[],
+    }
+}
+
+const fn argument(name: &'static str, kind: Kind) -> Argument {
+    Argument { name, kind, required: false, about: "see the tool" }
+}
+
+static RUN: Signature =
+    tool("shell.run", Shape::Exec, &[Capability::ProcExec], &[argument("argv", Kind::Argv)]);
+static READ: Signature =
+    tool("fs.read", Shape::Files, &[Capability::FsRead], &[argument("path", Kind::Path)]);
+static WRITE: Signature = tool(
+    "fs.write",
+    Shape::Files,
+    &[Capability::FsWrite],
+    &[argument("path", Kind::Path), argument("content", Kind::Text)],
+);
+const CATALOGUE: Catalogue = Catalogue(&[&RUN, &READ, &WRITE]);
+
+/// Reads a policy and binds it.
+pub(crate) fn policy(text: &str) -> Answer<Policy> {
+    let broken = |problems: Vec<capsule_core::diagnostic::Diagnostic>| {
+        let first = problems.first().map(|problem| problem.message.clone());
+        format!("the policy of the measure is broken: {}", first.unwrap_or_default())
+    };
+    let (draft, _) = Draft::parse(text, "bench.yaml", HOME, CATALOGUE).map_err(broken)?;
+    let roots = Roots { workspace: WORKSPACE.to_owned(), own: Vec::new() };
+    draft.bind(&roots, HOME, CATALOGUE).map_err(broken)
+}

@@ -1,0 +1,92 @@
+//! P1: one confined command, cold: the whole process, against bubblewrap with the same namespaces
+//! and binds plus one durable commit.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::Answer;
+use crate::binary::{Binary, quiet};
+use crate::options::Options;
+use crate::pairs::{Pairs, seconds};
+use crate::peer;
+use crate::row::{Row, Target};
+
+const POLICY: &str = r#"version: 1
+name: one-command
+tools:
+  shell.run:
+    executables:
+      "true": { decision: allow }
+"#;
+
+/// How long the kernel is given to take namespaces apart.
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
+    let bwrap = peer::BWRAP.find()?;
+    let files = options.fresh("p1")?;
+    let workspace = options.fresh("p1-workspace")?;
+    let binary = Binary::new(options, &files, &workspace, POLICY)?;
+    let mut sql = durable(&files.join("reference.db"))?;
+    let count = options.pick(101, 11);
+    let against_both = Pairs::take(
+        count,
+        PAUSE,
+        || seconds(|| quiet(&mut binary.command(&["exec"], &["--", "true"]))),
+        || {
+            seconds(|| {
+                quiet(&mut confined(&bwrap, &workspace))?;
+                commit(&mut sql)
+            })
+        },
+    )?;
+    let bare = Pairs::take(
+        count,
+        PAUSE,
+        || seconds(|| quiet(&mut binary.command(&["exec"], &["--", "true"]))),
+        || seconds(|| quiet(&mut Command::new("/bin/true"))),
+    )?;
+    let what = "capsule exec -- true, whole process";
+    Ok(vec![
+        Row::new("P1", what, "bwrap + 1 durable commit", against_both, Target::TimeAtMost(1.0)),
+        Row::new("P1", what, "bare spawn of true", bare, Target::None),
+    ])
+}
+
+/// Bubblewrap with the namespaces and binds that Capsule gives a command.
+fn confined(bwrap: &Path, workspace: &Path) -> Command {
+    let mut command = Command::new(bwrap);
+    command.args(["--unshare-all", "--die-with-parent", "--new-session"]);
+    command.args(["--ro-bind", "/usr", "/usr"]);
+    for name in ["bin", "sbin", "lib", "lib64"] {
+        let place = format!("/{name}");
+        command.args(["--symlink", &format!("usr/{name}"), &place]);
+    }
+    command.args(["--ro-bind", "/etc", "/etc"]);
+    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+    command.arg("--ro-bind").arg(workspace).arg("/workspace");
+    command.args(["--chdir", "/workspace", "/bin/true"]);
+    command
+}
+
+/// A database that is durable with every commit.
+fn durable(place: &Path) -> Answer<Connection> {
+    let open = || -> rusqlite::Result<Connection> {
+        let sql = Connection::open(place)?;
+        sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        sql.pragma_update(None, "synchronous", "FULL")?;
+        sql.execute_batch(
+            "CREATE TABLE calls (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT",
+        )?;
+        Ok(sql)
+    };
+    open().map_err(|error| format!("{}: {error}", place.display()))
+}
+
+fn commit(sql: &mut Connection) -> Answer<()> {
+    let written = sql.execute("INSERT INTO calls (bytes) VALUES (?1)", [[7_u8; 400]]);
+    written.map(|_| ()).map_err(|error| format!("the reference cannot commit: {error}"))
+}

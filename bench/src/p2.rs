@@ -1,0 +1,133 @@
+//! P2: one confined command, warm: per call inside one run, against a bare spawn, and against a bare
+//! spawn with one `fdatasync`.
+//!
+//! What a run costs once is taken away: a plan of one step is measured beside the plan of many.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::Answer;
+use crate::binary::{Binary, quiet};
+use crate::options::Options;
+use crate::pairs::{Pairs, seconds};
+use crate::row::{Row, Target};
+
+const POLICY: &str = r#"version: 1
+name: many-commands
+tools:
+  shell.run:
+    executables:
+      "true": { decision: allow }
+"#;
+
+/// A file system in memory, where a durable commit costs nothing.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// How long the kernel is given to take the namespaces of a run apart.
+const PAUSE: Duration = Duration::from_millis(200);
+
+pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
+    let steps = options.pick(1_000, 100);
+    let rounds = options.pick(9, 3);
+    let files = options.fresh("p2")?;
+    let workspace = options.fresh("p2-workspace")?;
+    let plans = (plan(&files, 1)?, plan(&files, steps)?);
+    let per_call = |binary: &Binary| each(binary, &plans, steps);
+    let durable = Binary::new(options, &files, &workspace, POLICY)?;
+    let reference = Reference::new(&files.join("reference"), steps)?;
+    let synced =
+        Pairs::take(rounds, PAUSE, || per_call(&durable), || reference.spawns(steps, true))?;
+    let in_memory = Memory::new()?;
+    let quick = Binary::new(options, &files, &workspace, POLICY)?;
+    let quick = quick.storing(in_memory.0.join("store.db"));
+    let plain = Pairs::take(rounds, PAUSE, || per_call(&quick), || reference.spawns(steps, false))?;
+    let bare =
+        Pairs::take(rounds, PAUSE, || per_call(&durable), || reference.spawns(steps, false))?;
+    let what = format!("shell.run true, per call of a plan of {steps}");
+    let memory = format!("{what}, record in memory");
+    Ok(vec![
+        Row::new("P2", &what, "spawn + fdatasync", synced, Target::TimeAtMost(1.2)),
+        Row::new("P2", memory, "bare spawn", plain, Target::TimeAtMost(2.0)),
+        Row::new("P2", what, "bare spawn", bare, Target::None),
+    ])
+}
+
+fn plan(files: &Path, steps: usize) -> Answer<PathBuf> {
+    let place = files.join(format!("plan-{steps}.yaml"));
+    let step = "  - tool: shell.run\n    args: { argv: [\"true\"] }\n";
+    let text = format!("version: 1\nname: many\nsteps:\n{}", step.repeat(steps));
+    std::fs::write(&place, text).map_err(|error| format!("{}: {error}", place.display()))?;
+    Ok(place)
+}
+
+/// The time of one call: the plan of many less the plan of one.
+fn each(binary: &Binary, (one, many): &(PathBuf, PathBuf), steps: usize) -> Answer<f64> {
+    let run = |plan: &Path| {
+        let plan = plan.to_str().ok_or("a path that is no text")?;
+        seconds(|| quiet(&mut binary.command(&["run", plan], &[])))
+    };
+    let (one, many) = (run(one)?, run(many)?);
+    Ok((many - one) / number(steps.saturating_sub(1)))
+}
+
+/// A bare loop of spawns, and a file for rows that are durable. The file has its size from the
+/// start, as SQLite's log has once it was used, so that a row costs no more than it must.
+struct Reference {
+    file: File,
+}
+
+/// The size of a row.
+const ROW: usize = 400;
+
+impl Reference {
+    fn new(place: &Path, rows: usize) -> Answer<Self> {
+        let made = std::fs::write(place, vec![0; rows * ROW])
+            .and_then(|()| File::options().write(true).open(place))
+            .and_then(|file| file.sync_all().map(|()| file));
+        made.map(|file| Self { file }).map_err(|error| format!("{}: {error}", place.display()))
+    }
+
+    /// The time of one spawn, with one durable row each if they are wanted.
+    fn spawns(&self, count: usize, durable: bool) -> Answer<f64> {
+        let failed = |error: std::io::Error| format!("the reference: {error}");
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let all = seconds(|| {
+            for _ in 0..count {
+                if durable {
+                    file.write_all(&[7; ROW]).and_then(|()| file.sync_data()).map_err(failed)?;
+                }
+                // The standard library spawns by `posix_spawn` where nothing asks for more.
+                Command::new("/bin/true").status().map_err(failed)?;
+            }
+            Ok(())
+        })?;
+        Ok(all / number(count))
+    }
+}
+
+fn number(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::NAN, f64::from)
+}
+
+/// A folder in memory that goes away with the measure.
+struct Memory(PathBuf);
+
+impl Memory {
+    fn new() -> Answer<Self> {
+        let place = Path::new(IN_MEMORY).join(format!("capsule-bench-{}", std::process::id()));
+        let made = std::fs::create_dir(&place);
+        made.map_err(|error| format!("{}: {error}", place.display()))?;
+        Ok(Self(place))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // What cannot be removed is a few kilobytes in memory, and the next boot clears it.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,183 @@
+//! P5: the journal: calls a second, each proposed, decided, started and finished with its payloads,
+//! against a bare loop over SQLite with one commit a call.
+//!
+//! The calls go through the evidence of `core`, which is the only way to the journal; the tool does
+//! nothing. So the judging is in our number as well.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use capsule_core::action::{Action, Facts, FileKind, PathFact, PathTarget, Place, WriteMode};
+use capsule_core::call::ToolCall;
+use capsule_core::digest::Digest;
+use capsule_core::evidence::{self, Judged, Permit, Prepared, Understanding};
+use capsule_core::outcome::{Outcome, Output};
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::{Payloads, Policy, Usage};
+use capsule_core::redact::Redactor;
+use capsule_store::{RunWriter, Store};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::Answer;
+use crate::law;
+use crate::options::Options;
+use crate::pairs::{Pairs, seconds};
+use crate::row::{Row, Target};
+
+const POLICY: &str = "version: 1
+name: journal
+tools:
+  fs.write: { decision: allow, paths: [\"**\"] }
+  fs.read: { decision: allow, paths: [\"**\"] }
+";
+
+const PATH: &str = "docs/notes.md";
+/// What a call carries in and out: a short note.
+const TEXT: &str = "A note of some length, as a call in a plan would write it into a file. ";
+
+/// How long the disk is given to come to rest.
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
+    let files = options.fresh("p5")?;
+    let calls = options.pick(500, 100);
+    let mut rows = Vec::new();
+    for effects in [true, false] {
+        let word = if effects { "effects" } else { "looks" };
+        let mut ours = Ours::new(&files.join(format!("{word}.db")), effects)?;
+        let theirs = Theirs::new(&files.join(format!("{word}-reference.db")), effects)?;
+        let pairs = Pairs::take(
+            options.pick(31, 7),
+            PAUSE,
+            || seconds(|| (0..calls).try_for_each(|_| ours.call())),
+            || seconds(|| (0..calls).try_for_each(|_| theirs.call())),
+        )?;
+        let (kind, reference) = match effects {
+            true => ("with an effect", "SQLite, 1 durable commit a call"),
+            false => ("without effects", "SQLite, 1 commit (NORMAL) a call"),
+        };
+        let what = format!("journal, {calls} calls {kind}");
+        // The target is about calls with effects; the other row shows what the record itself costs.
+        let target = if effects { Target::SpeedAtLeast(0.9) } else { Target::None };
+        rows.push(Row::new("P5", what, reference, pairs, target));
+    }
+    Ok(rows)
+}
+
+/// The journal, and what a call needs besides it.
+struct Ours {
+    journal: RunWriter,
+    policy: Arc<Policy>,
+    redactor: Redactor,
+    usage: Usage,
+    effects: bool,
+    calls: u64,
+}
+
+impl Ours {
+    fn new(place: &Path, effects: bool) -> Answer<Self> {
+        let store = Store::open(place).map_err(|error| error.to_string())?;
+        let clock = || {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+        };
+        let journal =
+            store.begin(Box::new(clock), Payloads::Full).map_err(|error| error.to_string())?;
+        let (policy, redactor) = (Arc::new(law::policy(POLICY)?), Redactor::builtin());
+        Ok(Self { journal, policy, redactor, usage: Usage::default(), effects, calls: 0 })
+    }
+
+    fn call(&mut self) -> Answer<()> {
+        self.calls += 1;
+        let failed = |error: capsule_store::StoreError| error.to_string();
+        let understanding = understanding(self.effects)?;
+        let Self { journal, policy, redactor, usage, .. } = self;
+        let (tool, args) = asked(self.effects);
+        let call = ToolCall::by_person(tool, args);
+        let proposed = evidence::propose(call, self.calls, redactor, journal).map_err(failed)?;
+        let judged = proposed.understood(understanding).judge(policy, usage, redactor, journal);
+        let cleared = match judged.map_err(failed)? {
+            Judged::Allowed(allowed) => allowed.clear(),
+            Judged::Asking(_) => return Err("the call is asked".to_owned()),
+            Judged::Denied(denied) => return Err(denied.decision().reason.clone()),
+        };
+        evidence::run(cleared, redactor, journal, |permit, hands| hands.run(permit))
+            .map(|_| ())
+            .map_err(failed)
+    }
+}
+
+fn content() -> String {
+    TEXT.repeat(3)
+}
+
+fn asked(effects: bool) -> (&'static str, Value) {
+    match effects {
+        true => ("fs.write", json!({ "path": PATH, "content": content() })),
+        false => ("fs.read", json!({ "path": PATH })),
+    }
+}
+
+fn understanding(effects: bool) -> Answer<Understanding> {
+    let target = PathTarget::parse(PATH);
+    let path = WorkspacePath::parse(PATH).map_err(|problem| problem.reason().to_owned())?;
+    let real = Place::Inside(path.clone());
+    let fact = PathFact { path, real, kind: FileKind::File, alias: None };
+    let content = content();
+    let action = match effects {
+        true => Action::Write {
+            path: target,
+            mode: WriteMode::Overwrite,
+            bytes: u64::try_from(content.len()).unwrap_or(u64::MAX),
+            content: Digest::of(content.as_bytes()),
+        },
+        false => Action::Read { path: target, offset: 0, limit: None },
+    };
+    let facts = Facts { paths: vec![fact], ..Facts::default() };
+    Ok(Understanding { action, facts, prepared: Box::new(Idle) })
+}
+
+/// Hands that do nothing.
+struct Idle;
+
+impl Prepared for Idle {
+    fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
+        Outcome::done(Output::default().with("path", PATH).with("text", content()))
+    }
+}
+
+/// The bare loop.
+struct Theirs {
+    sql: Connection,
+    args: String,
+    output: String,
+}
+
+impl Theirs {
+    fn new(place: &Path, durable: bool) -> Answer<Self> {
+        let open = || -> rusqlite::Result<Connection> {
+            let sql = Connection::open(place)?;
+            sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+            sql.pragma_update(None, "synchronous", if durable { "FULL" } else { "NORMAL" })?;
+            sql.execute_batch(
+                "CREATE TABLE calls (id INTEGER PRIMARY KEY, args TEXT, output TEXT) STRICT",
+            )?;
+            Ok(sql)
+        };
+        let sql = open().map_err(|error| format!("{}: {error}", place.display()))?;
+        let (_, args) = asked(durable);
+        let output = json!({ "path": PATH, "text": content() });
+        Ok(Self { sql, args: args.to_string(), output: output.to_string() })
+    }
+
+    fn call(&self) -> Answer<()> {
+        let insert = "INSERT INTO calls (args, output) VALUES (?1, ?2)";
+        let written = self
+            .sql
+            .prepare_cached(insert)
+            .and_then(|mut own| own.execute([&self.args, &self.output]));
+        written.map(|_| ()).map_err(|error| format!("the reference cannot commit: {error}"))
+    }
+}

@@ -1,0 +1,35 @@
+//! The programs that Capsule is measured against. One that is missing is named, with the package
+//! that has it; the measure then counts as not taken.
+
+use std::path::PathBuf;
+
+use crate::Answer;
+
+/// A program of someone else's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    /// The names that it goes by.
+    names: &'static [&'static str],
+    /// The package of Debian that has it.
+    package: &'static str,
+}
+
+/// Unprivileged sandboxes by namespaces.
+pub(crate) const BWRAP: Peer = Peer { names: &["bwrap"], package: "bubblewrap" };
+/// A search in many threads.
+pub(crate) const FD: Peer = Peer { names: &["fdfind", "fd"], package: "fd-find" };
+/// The search that is always there.
+pub(crate) const FIND: Peer = Peer { names: &["find"], package: "findutils" };
+
+impl Peer {
+    /// Where it is.
+    pub(crate) fn find(self) -> Answer<PathBuf> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&path)
+            .flat_map(|folder| self.names.iter().map(move |name| folder.join(name)));
+        places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
+            let name = self.names.join("` or `");
+            format!("`{name}` is missing; install the Debian package `{}`", self.package)
+        })
+    }
+}

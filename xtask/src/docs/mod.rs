@@ -1,0 +1,71 @@
+//! Pages of the reference that are made from the code, so that they cannot say anything else.
+
+mod codes;
+mod markdown;
+mod requirements;
+mod tools;
+
+use std::path::Path;
+
+use crate::Answer;
+use crate::house::House;
+
+/// A generated page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// Where it stands.
+    pub(crate) path: &'static str,
+    /// What it says.
+    pub(crate) text: String,
+}
+
+/// Every page, as it should be.
+///
+/// # Errors
+/// When the code has a form that a page cannot be made from.
+pub(crate) fn pages(house: &House) -> Answer<Vec<Page>> {
+    let folder = [
+        ("docs/book/reference/codes.md", codes::page()),
+        ("docs/book/reference/requirements.md", requirements::page(house)?),
+        ("docs/book/reference/tools.md", tools::page(house)?),
+    ];
+    Ok(folder.into_iter().map(|(path, text)| Page { path, text }).collect())
+}
+
+/// Writes the pages that are out of date.
+///
+/// # Errors
+/// When one cannot be made or written.
+pub(crate) fn write(root: &Path) -> Answer<bool> {
+    for Page { path, text } in stale(root)? {
+        let place = root.join(path);
+        let folder = place.parent().unwrap_or(root);
+        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&place, &text));
+        written.map_err(|error| format!("{path}: {error}"))?;
+        println!("written {path}");
+    }
+    Ok(true)
+}
+
+/// Names the pages that are out of date; says whether there are none.
+///
+/// # Errors
+/// When one cannot be made.
+pub(crate) fn check(root: &Path) -> Answer<bool> {
+    let stale = stale(root)?;
+    for page in &stale {
+        println!("{} is out of date; run `cargo xtask docs`", page.path);
+    }
+    Ok(stale.is_empty())
+}
+
+fn stale(root: &Path) -> Answer<Vec<Page>> {
+    let house = House::read(root)?;
+    if let Some((path, why)) = house.broken.first() {
+        return Err(format!("{path} cannot be parsed: {why}"));
+    }
+    let is_stale = |page: &Page| {
+        std::fs::read_to_string(root.join(page.path)).ok().as_ref() != Some(&page.text)
+    };
+    Ok(pages(&house)?.into_iter().filter(is_stale).collect())
+}

@@ -1,0 +1,104 @@
+//! The tests of a file, those that a macro makes included.
+
+use crate::rust::items::Items;
+use crate::rust::words::{Placed, Word, Words};
+
+/// One test.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Case {
+    /// Its name.
+    pub(crate) name: String,
+    /// Where its first attribute stands.
+    pub(crate) line: usize,
+    /// The comments above it and between its attributes.
+    pub(crate) comment: String,
+}
+
+/// The tests of a file that brings its own harness (`harness = false`): there is a `main` and no
+/// mark, so every other function that says in a comment what it shows is taken for one.
+pub(crate) fn without_harness(path: &str, items: &Items, lines: &[String]) -> Vec<Case> {
+    let is_test_file = path.split('/').any(|part| part == "tests");
+    if !is_test_file || !items.functions.iter().any(|own| own.name == "main") {
+        return Vec::new();
+    }
+    let others = items.functions.iter().filter(|own| own.name != "main");
+    let cases = others.map(|own| commented(own.name.clone(), own.first, own.first, lines));
+    cases.filter(|case| !case.comment.is_empty()).collect()
+}
+
+/// Every function that is marked as a test.
+pub(crate) fn find(words: &Words, lines: &[String]) -> Vec<Case> {
+    let marks = words.0.windows(4).enumerate().filter(|(_, window)| is_mark(window));
+    marks.filter_map(|(index, _)| case(words.0.get(index..)?, lines)).collect()
+}
+
+/// `#[test]`, with or without a path before it.
+fn is_mark(window: &[Placed]) -> bool {
+    let [sign, open, name, close] = window else { return false };
+    sign.word == Word::Sign('#')
+        && open.word == Word::Open('[')
+        && name.word == Word::Name("test".to_owned())
+        && close.word == Word::Close(']')
+}
+
+fn case(words: &[Placed], lines: &[String]) -> Option<Case> {
+    let mark = words.first()?.line;
+    let keyword = words.iter().position(|placed| placed.word == Word::Name("fn".to_owned()))?;
+    let placed = words.get(keyword + 1)?;
+    let Word::Name(name) = &placed.word else { return None };
+    Some(commented(name.clone(), mark, placed.line, lines))
+}
+
+/// A test with the comments above its mark, and between that and its name.
+fn commented(name: String, mark: usize, named: usize, lines: &[String]) -> Case {
+    let line = |number: usize| lines.get(number.checked_sub(1)?).map(|text| text.trim());
+    let belongs = |text: &str| text.starts_with("//") || text.starts_with("#[");
+    let mut first = mark;
+    while line(first - 1).is_some_and(belongs) {
+        first -= 1;
+    }
+    let above = (first..named).filter_map(line);
+    let comments: Vec<&str> =
+        above.filter(|text| text.starts_with("//") && !text.starts_with("//!")).collect();
+    Case { name, line: first, comment: comments.join("\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases(text: &str) -> Vec<Case> {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        find(&Words::of(text.parse().unwrap()), &lines)
+    }
+
+    #[test]
+    fn comments_above_and_between_belong_to_a_test() {
+        let found =
+            cases("// CAP-1\n/// CAP-2\n#[test]\n// CAP-3\nfn a() {}\n\n// no\nfn b() {}\n");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].name, "a");
+        assert_eq!(found[0].comment, "// CAP-1\n/// CAP-2\n// CAP-3");
+    }
+
+    #[test]
+    fn a_file_with_its_own_harness_has_tests() {
+        let text =
+            "fn main() { run(&[walls_hold]); }\n/// NFR-1: held.\nfn walls_hold() {}\nfn bare() {}";
+        let items = Items::of(&syn::parse_file(text).unwrap(), &[]);
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let found = without_harness("crates/x/tests/walls.rs", &items, &lines);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].name.as_str(), found[0].comment.as_str()),
+            ("walls_hold", "/// NFR-1: held.")
+        );
+        assert_eq!(without_harness("crates/x/src/main.rs", &items, &lines), []);
+    }
+
+    #[test]
+    fn tests_inside_of_macros_are_tests() {
+        let found = cases("proptest! {\n    // FR-7\n    #[test]\n    fn p(x in 0..9) {}\n}\n");
+        assert_eq!((found[0].name.as_str(), found[0].comment.as_str()), ("p", "// FR-7"));
+    }
+}

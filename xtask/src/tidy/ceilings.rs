@@ -1,0 +1,134 @@
+//! Files, functions and `core` stay small enough to be read (house rule 24).
+
+use crate::house::House;
+use crate::rust::Source;
+use crate::tidy::Finding;
+
+/// Lines of a file without its tests.
+const FILE: usize = 500;
+/// Lines of a function, from its signature to its brace.
+const FUNCTION: usize = 60;
+/// Lines of code of `core`, without tests, blank lines and comments.
+const CORE: usize = 8_000;
+
+/// Files that may be longer, each with the reason. Only tables of data belong here.
+const LONGER: &[(&str, &str)] =
+    &[("crates/core/src/code.rs", "the table of every code, with the texts that users read")];
+
+pub(super) fn check(house: &House) -> Vec<Finding> {
+    let sources = || house.sources.iter().filter(|source| !is_test_file(source));
+    let mut found: Vec<Finding> = sources().filter_map(file).collect();
+    found.extend(sources().flat_map(functions));
+    found.extend(core(house));
+    for (path, _) in LONGER {
+        if house.sources.iter().any(|own| own.path == *path && own_lines(own) <= FILE) {
+            found.push(Finding::at(*path, "is short enough; take it off the list of longer files"));
+        }
+    }
+    found
+}
+
+/// Tests are tables and stories; they may be as long as they need to be.
+fn is_test_file(source: &Source) -> bool {
+    source.path.split('/').any(|part| part == "tests")
+}
+
+fn own_lines(source: &Source) -> usize {
+    let tests: usize = source.items.tests.iter().map(|range| range.end() + 1 - range.start()).sum();
+    // Tests inside of a module of tests are counted with it.
+    let nested: usize = source
+        .items
+        .tests
+        .iter()
+        .filter(|own| {
+            let holds = |other: &&std::ops::RangeInclusive<usize>| {
+                other != own && other.contains(own.start()) && other.contains(own.end())
+            };
+            source.items.tests.iter().any(|other| holds(&other))
+        })
+        .map(|range| range.end() + 1 - range.start())
+        .sum();
+    source.lines.len() - (tests - nested)
+}
+
+fn file(source: &Source) -> Option<Finding> {
+    let lines = own_lines(source);
+    let may = LONGER.iter().any(|(path, _)| *path == source.path);
+    (lines > FILE && !may)
+        .then(|| Finding::at(&source.path, format!("{lines} lines without tests; at most {FILE}")))
+}
+
+fn functions(source: &Source) -> Vec<Finding> {
+    let long = source.items.functions.iter().filter(|function| function.lines() > FUNCTION);
+    let shipped = long
+        .filter(|function| !source.items.tests.iter().any(|range| range.contains(&function.first)));
+    let finding = |function: &crate::rust::Function| {
+        let what =
+            format!("`{}` has {} lines; at most {FUNCTION}", function.name, function.lines());
+        Finding::on(&source.path, function.first, what)
+    };
+    shipped.map(finding).collect()
+}
+
+fn core(house: &House) -> Option<Finding> {
+    let own = house.sources.iter().filter(|source| source.path.starts_with("crates/core/src/"));
+    let lines: usize = own.map(code_lines).sum();
+    (lines > CORE)
+        .then(|| Finding::at("crates/core", format!("{lines} lines of code; at most {CORE}")))
+}
+
+/// Lines with something else than a comment on them, outside of tests.
+fn code_lines(source: &Source) -> usize {
+    let mut inside = false;
+    let numbered = source.lines.iter().enumerate();
+    let code = numbered.filter(|(index, text)| {
+        let text = text.trim();
+        let begins = text.starts_with("/*");
+        let comment = inside || begins || text.starts_with("//");
+        inside = (inside || begins) && !text.contains("*/");
+        !text.is_empty() && !comment && !source.is_test(index + 1)
+    });
+    code.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(lines: usize) -> String {
+        format!("fn one() {{\n{}}}\n", "    two();\n".repeat(lines - 2))
+    }
+
+    #[test]
+    fn a_long_function_is_found() {
+        let (long, short) = (filled(61), filled(60));
+        let house = House::with(&[("crates/x/src/a.rs", &long), ("crates/x/src/b.rs", &short)]);
+        let found = check(&house);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].place.starts_with("crates/x/src/a.rs:1"));
+    }
+
+    #[test]
+    fn a_long_file_is_found_and_its_tests_do_not_count() {
+        let long = "const X: u8 = 1;\n".repeat(501);
+        let short = format!(
+            "{}#[cfg(test)]\nmod tests {{\n#[test]\nfn t() {{\n{}}}\n}}\n",
+            "const X: u8 = 1;\n".repeat(500),
+            "x();\n".repeat(100)
+        );
+        let house = House::with(&[("crates/x/src/a.rs", &long), ("crates/x/src/b.rs", &short)]);
+        let found = check(&house);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].place, "crates/x/src/a.rs");
+    }
+
+    #[test]
+    fn a_core_that_grew_too_large_is_found() {
+        let code = "/// Doc.\nconst X: u8 = 1;\n\n".repeat(166);
+        let paths: Vec<String> = (0..49).map(|n| format!("crates/core/src/f{n}.rs")).collect();
+        let files: Vec<(&str, &str)> =
+            paths.iter().map(|path| (path.as_str(), code.as_str())).collect();
+        assert_eq!(check(&House::with(&files)).len(), 1);
+        assert_eq!(check(&House::with(&files[1..])), []);
+    }
+}

@@ -1,0 +1,35 @@
+//! Every file begins by saying what it is (house rule 24).
+
+use crate::house::House;
+use crate::rust::Source;
+use crate::tidy::Finding;
+
+pub(super) fn check(house: &House) -> Vec<Finding> {
+    let bare = house.sources.iter().filter(|source| is_shipped(source) && !begins(source));
+    let what = "does not begin with `//!`: say in a sentence what the file is and why it is there";
+    bare.map(|source| Finding::on(&source.path, 1, what)).collect()
+}
+
+fn is_shipped(source: &Source) -> bool {
+    let parts: Vec<&str> = source.path.split('/').collect();
+    matches!(parts.as_slice(), ["crates", _, "src", ..] | ["xtask" | "bench", "src", ..])
+}
+
+fn begins(source: &Source) -> bool {
+    source.lines.first().is_some_and(|line| line.starts_with("//! "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_documentation_is_found() {
+        let house = House::with(&[
+            ("crates/x/src/a.rs", "use x;\n"),
+            ("crates/x/src/b.rs", "//! What it is.\n"),
+            ("crates/x/tests/c.rs", "use x;\n"),
+        ]);
+        assert_eq!(check(&house).len(), 1);
+    }
+}

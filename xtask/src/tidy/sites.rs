@@ -1,0 +1,159 @@
+//! Types prove the order of the path, not its honesty. Whoever could forge evidence is on a list
+//! (decision 13), and the shapes that would let a tool act on its own are not there (house,
+//! evidence 1 and 4).
+
+use crate::house::House;
+use crate::rust::Source;
+use crate::tidy::Finding;
+
+/// The only places that may write history: the store, the observer that passes it on, and the
+/// recording that a replay is compared with.
+const JOURNALS: &[&str] = &[
+    "crates/store/src/write.rs",
+    "crates/runtime/src/observe.rs",
+    "crates/runtime/src/replay/recording.rs",
+];
+
+/// The only places that may answer for a person. No screen of this build does.
+const APPROVERS: &[&str] = &[];
+
+/// The only places that may make the token that says that a person answered.
+const PERSONS: &[&str] = &[];
+
+/// Where permits come from.
+const EVIDENCE: &str = "crates/core/src/evidence/";
+
+/// Types that say how a command is held, and words that would say that it is not.
+const HOLDS: &[&str] = &["Confinement", "Tier", "Walls", "Bounds"];
+const LOOSE: &[&str] =
+    &["None", "Unconfined", "Unrestricted", "Unlimited", "Off", "Disabled", "Host", "Open"];
+
+pub(super) fn check(house: &House) -> Vec<Finding> {
+    let shipped = house.sources.iter().filter(|source| !source.is_for_development());
+    shipped.flat_map(source).collect()
+}
+
+fn source(source: &Source) -> Vec<Finding> {
+    let mut found = implementations(source, "Journal", JOURNALS);
+    found.extend(implementations(source, "Approver", APPROVERS));
+    found.extend(persons(source));
+    found.extend(permits(source));
+    found.extend(runs(source));
+    found.extend(loose_variants(source));
+    found.extend(optional_holds(source));
+    found
+}
+
+fn implementations(source: &Source, of: &str, sites: &[&str]) -> Vec<Finding> {
+    if sites.contains(&source.path.as_str()) {
+        return Vec::new();
+    }
+    let own = source.items.implementations.iter().filter(|own| own.of == of);
+    let shipped = own.filter(|own| !source.is_test(own.line));
+    let what = format!("implements `{of}`; its sites are listed in xtask/src/tidy/sites.rs");
+    shipped.map(|own| Finding::on(&source.path, own.line, what.as_str())).collect()
+}
+
+fn persons(source: &Source) -> Vec<Finding> {
+    if PERSONS.contains(&source.path.as_str()) {
+        return Vec::new();
+    }
+    let made = ["Person", "PersonToken"].into_iter().flat_map(|name| source.words.after(name));
+    let shipped = made.filter(|(_, line)| !source.is_test(*line));
+    let what = "makes a person's token; only a user interface may, and none does in this build";
+    shipped.map(|(_, line)| Finding::on(&source.path, line, what)).collect()
+}
+
+fn permits(source: &Source) -> Vec<Finding> {
+    if source.path.starts_with(EVIDENCE) {
+        return Vec::new();
+    }
+    let gives = |types: &[String]| types.iter().any(|name| name == "Permit");
+    let own = source.items.functions.iter().filter(|function| gives(&function.gives));
+    let what = |name: &str| format!("`{name}` returns a `Permit`; only {EVIDENCE} may");
+    own.map(|own| Finding::on(&source.path, own.first, what(&own.name))).collect()
+}
+
+fn runs(source: &Source) -> Vec<Finding> {
+    if !source.path.starts_with("crates/tools/") {
+        return Vec::new();
+    }
+    let takes = |types: &[String]| types.iter().any(|name| name == "ToolCall");
+    let own = source.items.functions.iter();
+    let own = own.filter(|function| function.name == "run" && takes(&function.takes));
+    let what = "a `run` takes a `ToolCall`; nothing runs from what was merely asked";
+    own.map(|own| Finding::on(&source.path, own.first, what)).collect()
+}
+
+fn loose_variants(source: &Source) -> Vec<Finding> {
+    let own = source.items.enumerations.iter().filter(|own| HOLDS.contains(&own.name.as_str()));
+    let variants = own.flat_map(|own| own.variants.iter().map(|variant| (&own.name, variant)));
+    let loose = variants.filter(|(_, (variant, _))| LOOSE.contains(&variant.as_str()));
+    loose
+        .map(|(name, (variant, line))| {
+            let what = format!(
+                "`{name}::{variant}` means that nothing holds; running unconfined is another \
+                 action with a capability of its own"
+            );
+            Finding::on(&source.path, *line, what)
+        })
+        .collect()
+}
+
+fn optional_holds(source: &Source) -> Vec<Finding> {
+    let own = source.items.structures.iter().filter(|own| own.name == "Confinement");
+    let fields = own.flat_map(|own| &own.fields);
+    let optional = fields.filter(|(_, types, _)| types.iter().any(|name| name == "Option"));
+    optional
+        .map(|(field, _, line)| {
+            let what = format!("`Confinement::{field}` can be left out; every part must hold");
+            Finding::on(&source.path, *line, what)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> usize {
+        check(&House::with(&[(path, text)])).len()
+    }
+
+    #[test]
+    fn a_second_writer_of_history_is_found() {
+        assert_eq!(found("crates/tools/src/x.rs", "impl Journal for Quiet {}"), 1);
+        assert_eq!(found("crates/store/src/write.rs", "impl Journal for RunWriter {}"), 0);
+        assert_eq!(found("crates/tools/tests/x.rs", "impl Journal for Quiet {}"), 0);
+        let test = "#[cfg(test)]\nmod tests {\n impl Journal for Quiet {}\n}";
+        assert_eq!(found("crates/tools/src/x.rs", test), 0);
+    }
+
+    #[test]
+    fn a_model_that_approves_is_found() {
+        assert_eq!(found("crates/agent/src/x.rs", "impl capsule_core::Approver for Model {}"), 1);
+        assert_eq!(found("crates/agent/src/x.rs", "fn f() { Person::present() }"), 1);
+        assert_eq!(found("crates/core/src/x.rs", "fn f() { Move::Person }"), 0);
+    }
+
+    #[test]
+    fn a_second_source_of_permits_is_found() {
+        let forged = "fn forge() -> Option<Permit<'static>> { None }";
+        assert_eq!(found("crates/runtime/src/x.rs", forged), 1);
+        assert_eq!(found("crates/core/src/evidence/run.rs", forged), 0);
+    }
+
+    #[test]
+    fn a_run_from_a_call_is_found() {
+        let text = "impl Tool for X { fn run(&self, call: &ToolCall) {} }";
+        assert_eq!(found("crates/tools/src/x.rs", text), 1);
+        assert_eq!(found("crates/tools/src/x.rs", "fn run(permit: Permit<'_>) {}"), 0);
+    }
+
+    #[test]
+    fn a_confinement_that_means_nothing_is_found() {
+        assert_eq!(found("crates/core/src/x.rs", "enum Tier { Landlock, None }"), 1);
+        assert_eq!(found("crates/core/src/x.rs", "struct Confinement { floor: Option<Tier> }"), 1);
+        assert_eq!(found("crates/core/src/x.rs", "struct Confinement { floor: Tier }"), 0);
+    }
+}
