@@ -423,12 +423,6 @@ codes! {
         "See `capsule list-runs`.";
     RunAmbiguous = "run.ambiguous", Asker, BadUsage,
         "More than one run begins so.", "The prefix is too short.", "Write one character more.";
-    RunInterrupted = "run.interrupted", Person, Interrupted,
-        "The run was interrupted.", "Ctrl+C.", "Run it again.";
-    OutcomeUnknown = "run.outcome-unknown", Machine, RuntimeError,
-        "The call was started and its end was never written.",
-        "The machine or the runtime was stopped in the middle of it.",
-        "Look at what the call may have changed before you run it again.";
     StoreOpen = "store.open", Machine, RuntimeError,
         "The store cannot be opened.", "Permissions, a full disk, or another program's file.",
         "Read the message; `capsule doctor` checks the store.";

@@ -5,12 +5,14 @@
 
 mod columns;
 mod console;
+mod detail;
 mod json;
 mod runs;
 mod story;
 
 pub use columns::{Layout, clip, width};
-pub use console::{Console, call_detail, steps};
+pub use console::{Console, steps};
+pub use detail::call_detail;
 pub use json::{call, run as run_json};
 pub use runs::{run_list, run_list_json};
 pub use story::{CallStory, Header, Payloads, Sealed, StepStory, Story, Summary, kept};

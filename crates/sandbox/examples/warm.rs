@@ -59,16 +59,7 @@ fn main() -> ExitCode {
         alone.push(time(|| drop(executor.run(launch.clone(), &mut Nobody).unwrap())));
     }
     drop(executor);
-    let mut cold: [Vec<Duration>; 5] = Default::default();
-    for _ in 0..COLD_ROUNDS {
-        let mut started = None;
-        cold[0].push(time(|| started = Some(Executor::start().unwrap())));
-        let mut executor = started.unwrap();
-        cold[1].push(time(|| drop(executor.walls().unwrap().clone())));
-        cold[2].push(time(|| enter(&mut executor)));
-        cold[3].push(time(|| drop(executor.run(launch.clone(), &mut Nobody).unwrap())));
-        cold[4].push(time(|| drop(executor)));
-    }
+    let cold = cold(&launch, enter);
     std::fs::remove_dir(&folder).unwrap();
     let bare = median(bare);
     let row = |name: &str, time: Duration| {
@@ -85,6 +76,21 @@ fn main() -> ExitCode {
         row(name, median(times));
     }
     ExitCode::SUCCESS
+}
+
+/// The parts of a run of one call.
+fn cold(launch: &Launch, enter: impl Fn(&mut Executor)) -> [Vec<Duration>; 5] {
+    let mut cold: [Vec<Duration>; 5] = Default::default();
+    for _ in 0..COLD_ROUNDS {
+        let mut started = None;
+        cold[0].push(time(|| started = Some(Executor::start().unwrap())));
+        let mut executor = started.unwrap();
+        cold[1].push(time(|| drop(executor.walls().unwrap().clone())));
+        cold[2].push(time(|| enter(&mut executor)));
+        cold[3].push(time(|| drop(executor.run(launch.clone(), &mut Nobody).unwrap())));
+        cold[4].push(time(|| drop(executor)));
+    }
+    cold
 }
 
 fn spawn(program: &std::path::Path) {

@@ -1,8 +1,8 @@
 //! The namespaces of a run: users, mounts, host name and network.
 //!
-//! The network takes the kernel longer than everything else here together. So a helper process makes
+//! The network takes the kernel longer than everything else here together. So a maker process makes
 //! the namespaces of users and of the network, and the executor builds its root meanwhile and then
-//! enters what the helper has made. The helper being another process, the executor can also write
+//! enters what the maker has made. The maker being another process, the executor can also write
 //! the map of users from outside, which is the only way to map more than oneself.
 //!
 //! An ordinary user is mapped to itself and nobody else exists. Root gets the map of the namespace
@@ -23,8 +23,8 @@ use rustix::thread::{
 use crate::kernel;
 use crate::protocol::{At as _, Failed, Step};
 
-/// The helper, at work.
-pub(super) struct Helper {
+/// The maker, at work.
+pub(super) struct Maker {
     process: Pid,
     /// On which it reports each namespace.
     reports: OwnedFd,
@@ -32,7 +32,7 @@ pub(super) struct Helper {
     needed: Option<OwnedFd>,
 }
 
-impl Helper {
+impl Maker {
     /// Sets it to work.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Helper {
     /// Enters the user namespace, with its maps, and new namespaces of mounts and host name.
     ///
     /// # Errors
-    /// The kernel refused the helper or this process.
+    /// The kernel refused the maker or this process.
     pub(super) fn enter(&self) -> Result<(), Failed> {
         self.report().at(Step::UserNamespace)?;
         self.write_maps().at(Step::IdMap)?;
@@ -65,11 +65,11 @@ impl Helper {
         kernel::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS).at(Step::MountNamespace)
     }
 
-    /// Enters the network namespace, once it is there. The helper then ends; it is waited for when
+    /// Enters the network namespace, once it is there. The maker then ends; it is waited for when
     /// it is dropped, which may be later.
     ///
     /// # Errors
-    /// The kernel refused the helper or this process.
+    /// The kernel refused the maker or this process.
     pub(super) fn enter_network(&mut self) -> Result<(), Failed> {
         self.report().at(Step::NetworkNamespace)?;
         self.join("net", LinkNameSpaceType::Network).at(Step::NetworkNamespace)?;
@@ -77,7 +77,7 @@ impl Helper {
         Ok(())
     }
 
-    /// Waits for the helper's next report.
+    /// Waits for the maker's next report.
     fn report(&self) -> Result<(), Errno> {
         let mut number = [0_u8; 4];
         let got = rustix::io::retry_on_intr(|| rustix::io::read(&self.reports, &mut number))?;
@@ -117,14 +117,14 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for Maker {
     fn drop(&mut self) {
         self.needed = None;
         let _ = kernel::wait_for(self.process);
     }
 }
 
-/// The helper's whole life.
+/// The maker's whole life.
 fn help(reporting: &OwnedFd, end: &OwnedFd) {
     if kernel::die_with_parent().is_err() {
         return;
@@ -140,12 +140,12 @@ fn help(reporting: &OwnedFd, end: &OwnedFd) {
     let _ = rustix::io::read(end, &mut [0_u8; 1]);
 }
 
-/// Sends the helper to another processor than this one, if there is one. The kernel lets a new
+/// Sends the maker to another processor than this one, if there is one. The kernel lets a new
 /// process wait where its parent runs, and then nothing would be gained.
-fn send_away(helper: Pid) {
+fn send_away(maker: Pid) {
     if let Ok(mut allowed) = sched_getaffinity(None) {
         allowed.unset(sched_getcpu());
-        let _ = sched_setaffinity(Some(helper), &allowed);
+        let _ = sched_setaffinity(Some(maker), &allowed);
     }
 }
 

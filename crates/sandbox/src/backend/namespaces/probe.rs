@@ -16,7 +16,7 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities_secure_bits, set_no_new_privs,
 };
 
-use super::isolate::Helper;
+use super::isolate::Maker;
 use super::mountinfo::{self, Mount};
 use super::root::Root;
 use crate::executor::cgroup::Cgroups;
@@ -67,7 +67,7 @@ pub(crate) struct Ground {
     /// The filter that each command gets.
     pub(super) filter: seccomp::Filter,
     /// Its work is done; it is taken in when the ground is entered.
-    pub(super) helper: Helper,
+    pub(super) maker: Maker,
 }
 
 /// The layer that cannot be had, and why.
@@ -79,8 +79,8 @@ struct Gap {
 /// Prepares, and says what can be held.
 pub(crate) fn probe() -> Probe {
     let abi = kernel::landlock_abi();
-    let helper = begin(abi);
-    // Control groups belong to the host, so they are made before it is left, and while the helper
+    let maker = begin(abi);
+    // Control groups belong to the host, so they are made before it is left, and while the maker
     // works.
     let mounts = mountinfo::own();
     let cgroups = Cgroups::create(&mounts);
@@ -88,7 +88,7 @@ pub(crate) fn probe() -> Probe {
         && geteuid().is_root()
         && version(uname().release().to_bytes()) >= OWN_PID_MAX;
     let bounds = bounds(&cgroups, pid_max);
-    let ground = helper.and_then(|(helper, abi)| build(helper, &mounts, cgroups, pid_max, abi));
+    let ground = maker.and_then(|(maker, abi)| build(maker, &mounts, cgroups, pid_max, abi));
     let walls = Walls {
         tier: if ground.is_ok() { Tier::Namespaces } else { Tier::Landlock },
         layers: Layer::ALL.iter().map(|layer| held(*layer, ground.as_ref().err(), abi)).collect(),
@@ -99,20 +99,20 @@ pub(crate) fn probe() -> Probe {
     Probe { ground: ground.ok().filter(|_| whole), walls }
 }
 
-fn begin(abi: Result<i32, Errno>) -> Result<(Helper, i32), Gap> {
+fn begin(abi: Result<i32, Errno>) -> Result<(Maker, i32), Gap> {
     set_no_new_privs(true).at(Step::NoNewPrivileges).or_gap(Layer::NoNewPrivileges)?;
     let abi = abi.at(Step::Landlock).or_gap(Layer::Landlock)?;
-    Ok((Helper::begin().or_gap(Layer::UserNamespace)?, abi))
+    Ok((Maker::begin().or_gap(Layer::UserNamespace)?, abi))
 }
 
 fn build(
-    mut helper: Helper,
+    mut maker: Maker,
     mounts: &[Mount],
     cgroups: Cgroups,
     pid_max: bool,
     abi: i32,
 ) -> Result<Ground, Gap> {
-    helper.enter().map_err(|failed| {
+    maker.enter().map_err(|failed| {
         let layer = match failed.step {
             Step::MountNamespace => Layer::MountNamespace,
             _ => Layer::UserNamespace,
@@ -132,7 +132,7 @@ fn build(
         return Err(Gap { layer: Layer::MountNamespace, detail });
     }
     let root = Root::build(pid_max).or_gap(Layer::MountNamespace)?;
-    helper.enter_network().or_gap(Layer::NetworkNamespace)?;
+    maker.enter_network().or_gap(Layer::NetworkNamespace)?;
     // Attached last: building the root is over, and every later step stands in the table.
     let filter = seccomp::executor().map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.and_then(|filter| kernel::attach_filter(&filter));
@@ -143,7 +143,7 @@ fn build(
     });
     let filter = filter.map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.at(Step::Filter).or_gap(Layer::Seccomp)?;
-    Ok(Ground { root, abi, cgroups, pid_max, filter, helper })
+    Ok(Ground { root, abi, cgroups, pid_max, filter, maker })
 }
 
 /// Gives up, for this process and all it starts, the capabilities that setting up a call does not

@@ -43,7 +43,7 @@ impl Ground {
     /// # Errors
     /// The step that failed. The ground is lost with it, so that no half-built view is ever used.
     pub(crate) fn enter(self, enter: &Enter) -> Result<View, Refusal> {
-        let Self { mut root, abi, cgroups, pid_max, filter, helper } = self;
+        let Self { mut root, abi, cgroups, pid_max, filter, maker } = self;
         let with_mounts = attach_workspace(&root, &enter.workspace)?;
         for (target, place) in &enter.programs {
             show_program(&mut root, root::path(target), place)?;
@@ -59,7 +59,7 @@ impl Ground {
         let _ = masks::hide(&root.cover, workspace.as_fd(), &enter.masks)?;
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
-        drop(helper);
+        drop(maker);
         let standby = None;
         Ok(View { standby, root, workspace, abi, filter, pid_max, cgroups, nothing })
     }

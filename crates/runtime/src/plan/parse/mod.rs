@@ -1,21 +1,17 @@
 //! Reads the plan language: version 1.
 
-use std::collections::BTreeSet;
+mod expect;
+mod expression;
 
-use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics, Severity};
 use capsule_core::escape;
 use capsule_core::limits;
-use capsule_core::tool::{Catalogue, Kind, Signature, closest};
+use capsule_core::tool::{Catalogue, Signature, closest};
 use capsule_core::yaml::{self, Dialect, Key, Node, Reader, Section, Value as Yaml, key};
 use serde_json::Value;
 
-use crate::plan::expect::KINDS;
-use crate::plan::{
-    Denial, Expect, Expression, Input, InputKind, Item, Matcher, OnError, Plan, Reference, Segment,
-    Step,
-};
+use crate::plan::{Expression, Input, InputKind, OnError, Plan, Step};
 
 static DIALECT: Dialect = Dialect {
     syntax: Code::PlanSyntax,
@@ -368,265 +364,6 @@ impl Parser {
         }
         needs
     }
-
-    fn expect(&mut self, node: &Node, signature: &'static Signature) -> Expect {
-        let mut expect = Expect::default();
-        let Some(map) = self.reader.map(node, "`expect`") else { return expect };
-        for (name, at, node) in map.entries() {
-            match name {
-                "denied" => expect.denied = self.denied(node),
-                "failed" => expect.failed = self.failed(node),
-                "capabilities" => expect.capabilities = Some(self.capabilities(node)),
-                _ => {
-                    // `status: 200` is what people write for the status of an HTTP answer.
-                    let field = match name {
-                        "status" if signature.id == "http.get" => "http_status",
-                        other => other,
-                    };
-                    if !signature.results.iter().any(|own| own.name == field) {
-                        self.unknown_field(at, name, signature);
-                        continue;
-                    }
-                    let matcher = self.matcher(node);
-                    expect.fields.push((field.to_owned(), matcher));
-                }
-            }
-        }
-        expect
-    }
-
-    fn unknown_field(&mut self, at: &Node, name: &str, signature: &Signature) {
-        let names = signature.results.iter().map(|field| field.name).chain(EXPECT.iter().copied());
-        let message = format!("the result of `{}` has no `{}`", signature.id, escape::line(name));
-        let problem = Diagnostic::error(Code::PlanUnknownKey, at.span.clone(), message);
-        let all: Vec<&str> = names.clone().collect();
-        self.reader.problem(match closest(name, names) {
-            Some(near) => problem.hint(format!("did you mean `{near}`?")),
-            None => problem.hint(format!("it has `{}`", all.join("`, `"))),
-        });
-    }
-
-    fn denied(&mut self, node: &Node) -> Option<Denial> {
-        match self.reader.line(node)?.as_str() {
-            "true" => Some(Denial::Any),
-            name => Some(Denial::By(name.to_owned())),
-        }
-    }
-
-    fn failed(&mut self, node: &Node) -> Option<Option<Code>> {
-        let name = self.reader.line(node)?;
-        if name == "true" {
-            return Some(None);
-        }
-        let code = Code::from_slug(&name);
-        if code.is_none() {
-            let slugs = Code::ALL.iter().map(|code| code.slug());
-            let message = format!("there is no code `{}`", escape::line(&name));
-            let problem = Diagnostic::error(Code::PlanValue, node.span.clone(), message);
-            self.reader.problem(match closest(&name, slugs) {
-                Some(near) => problem.hint(format!("did you mean `{near}`?")),
-                None => problem,
-            });
-        }
-        code.map(Some)
-    }
-
-    fn capabilities(&mut self, node: &Node) -> Capabilities {
-        let names = Capability::ALL.map(Capability::name);
-        let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
-        let words = items.iter().filter_map(|item| self.reader.word(item, &names));
-        words.filter_map(Capability::from_name).collect()
-    }
-
-    fn matcher(&mut self, node: &Node) -> Matcher {
-        let mut matcher = Matcher::default();
-        if !matches!(node.value, Yaml::Map(_)) {
-            matcher.equals = Some(node.to_json());
-            return matcher;
-        }
-        let Some(section) = self.reader.section(node, "a matcher", MATCHER) else {
-            return matcher;
-        };
-        let extent = |parser: &mut Self, node: &Node| {
-            let is_number =
-                node.text().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));
-            if is_number { parser.reader.number(node) } else { parser.reader.size(node) }
-        };
-        matcher.equals = section.get("equals").map(Node::to_json);
-        matcher.max = section.get("max").and_then(|node| extent(self, node));
-        matcher.min = section.get("min").and_then(|node| extent(self, node));
-        matcher.not_empty = section.get("not_empty").and_then(|node| self.reader.truth(node));
-        matcher.kind = section.get("type").and_then(|node| self.reader.word(node, KINDS));
-        matcher.contains = section.get("contains").map(Node::to_json);
-        matcher.matches = section.get("matches").and_then(|node| self.regex(node, false));
-        matcher
-    }
-
-    /// A value, or how to make one. `kind` is that of the argument it stands in.
-    fn expression(&mut self, node: &Node, kind: Option<Kind>) -> Option<Expression> {
-        match &node.value {
-            Yaml::Scalar(_) => Some(Expression::Value(literal(node, kind))),
-            Yaml::List(items) => self.list(items, kind),
-            Yaml::Map(entries) => match entries.first() {
-                Some((name, inner)) if name.text().is_some_and(|name| name.starts_with('$')) => {
-                    if let Some((other, _)) = entries.get(1) {
-                        let message = "a `$`-function stands alone in its map";
-                        self.error(Code::PlanFunction, other, message);
-                        return None;
-                    }
-                    self.function(name, inner, kind)
-                }
-                _ => self.entries(entries, kind),
-            },
-        }
-    }
-
-    fn list(&mut self, items: &[Node], kind: Option<Kind>) -> Option<Expression> {
-        let mut list = Vec::new();
-        for item in items {
-            list.push(match item.get("$spread") {
-                Some(inner) => Item::Spread(self.expression(inner, kind)?),
-                None => Item::One(self.expression(item, kind)?),
-            });
-        }
-        let values: Option<Vec<Value>> = list
-            .iter()
-            .map(|item| match item {
-                Item::One(Expression::Value(value)) => Some(value.clone()),
-                _ => None,
-            })
-            .collect();
-        Some(match values {
-            Some(values) => Expression::Value(Value::Array(values)),
-            None => Expression::List(list),
-        })
-    }
-
-    fn entries(&mut self, entries: &[(Node, Node)], kind: Option<Kind>) -> Option<Expression> {
-        let mut map = Vec::new();
-        for (name, inner) in entries {
-            let key = name.text().unwrap_or("");
-            if key.starts_with('$') {
-                self.error(Code::PlanFunction, name, "a `$`-function stands alone in its map");
-                return None;
-            }
-            map.push((key.to_owned(), self.expression(inner, kind)?));
-        }
-        let values: Option<serde_json::Map<String, Value>> = map
-            .iter()
-            .map(|(key, made)| match made {
-                Expression::Value(value) => Some((key.clone(), value.clone())),
-                _ => None,
-            })
-            .collect();
-        Some(match values {
-            Some(values) => Expression::Value(Value::Object(values)),
-            None => Expression::Map(map),
-        })
-    }
-
-    fn function(&mut self, name: &Node, inner: &Node, kind: Option<Kind>) -> Option<Expression> {
-        match self.function_name(name)? {
-            "$ref" => self.reference(inner).map(Expression::Ref),
-            "$concat" => self.several(inner, kind).map(Expression::Concat),
-            "$default" => self.several(inner, kind).map(Expression::Default),
-            "$lines" => Some(Expression::Lines(Box::new(self.expression(inner, None)?))),
-            "$not_empty" => Some(Expression::NotEmpty(Box::new(self.expression(inner, None)?))),
-            "$url" => self.url(inner),
-            "$template" => self.template(name, inner, kind),
-            _ => {
-                self.error(Code::PlanFunction, name, "`$spread` stands in a list");
-                None
-            }
-        }
-    }
-
-    fn function_name(&mut self, name: &Node) -> Option<&'static str> {
-        let text = name.text().unwrap_or("");
-        let known = FUNCTIONS.iter().copied().find(|own| *own == text);
-        if known.is_none() {
-            let message = format!("there is no function `{}`", escape::line(text));
-            let problem = Diagnostic::error(Code::PlanFunction, name.span.clone(), message);
-            self.reader.problem(match closest(text, FUNCTIONS.iter().copied()) {
-                Some(near) => problem.hint(format!("did you mean `{near}`?")),
-                None => problem.hint(format!("there are `{}`", FUNCTIONS.join("`, `"))),
-            });
-        }
-        known
-    }
-
-    fn several(&mut self, node: &Node, kind: Option<Kind>) -> Option<Vec<Expression>> {
-        let items = self.reader.list(node, "a list")?;
-        items.iter().map(|item| self.expression(item, kind)).collect()
-    }
-
-    fn url(&mut self, node: &Node) -> Option<Expression> {
-        let section = self.reader.section(node, "`$url`", &[key("base"), key("query")])?;
-        let base = self.reader.need(&section, "base", "`$url`")?;
-        let base = Box::new(self.expression(base, Some(Kind::Url))?);
-        Some(Expression::Url { base, query: self.named(&section, "query")? })
-    }
-
-    /// A template makes text, and text is all it can make: never a path, a URL or a word of a
-    /// command line.
-    fn template(&mut self, name: &Node, node: &Node, kind: Option<Kind>) -> Option<Expression> {
-        if kind.is_some_and(|kind| kind != Kind::Text) {
-            let wanted = kind.map_or("", Kind::name);
-            let message = format!("`$template` makes text; {wanted} is needed here");
-            self.error(Code::PlanFunction, name, message);
-        }
-        let section = self.reader.section(node, "`$template`", &[key("text"), key("vars")])?;
-        let text = self.reader.need(&section, "text", "`$template`")?;
-        let text = Box::new(self.expression(text, None)?);
-        Some(Expression::Template { text, vars: self.named(&section, "vars")? })
-    }
-
-    fn named(&mut self, section: &Section<'_>, name: &str) -> Option<Vec<(String, Expression)>> {
-        let Some(node) = section.get(name) else { return Some(Vec::new()) };
-        let map = self.reader.map(node, "a map")?;
-        map.entries()
-            .map(|(name, _, inner)| Some((name.to_owned(), self.expression(inner, None)?)))
-            .collect()
-    }
-
-    fn reference(&mut self, node: &Node) -> Option<Reference> {
-        let text = self.reader.text(node)?;
-        let reference = match Reference::parse(text) {
-            Ok(reference) => reference,
-            Err(why) => {
-                self.error(Code::PlanRef, node, why);
-                return None;
-            }
-        };
-        let problem = match &reference {
-            Reference::Input(name) => (!self.inputs.contains(name))
-                .then(|| (format!("there is no input `{name}`"), closest_of(name, &self.inputs))),
-            Reference::Step { id, way } => self.unknown_step(id, way),
-        };
-        if let Some((message, near)) = problem {
-            let problem = Diagnostic::error(Code::PlanRef, node.span.clone(), message);
-            self.reader.problem(match near {
-                Some(near) => problem.hint(format!("did you mean `{near}`?")),
-                None => problem,
-            });
-        }
-        Some(reference)
-    }
-
-    fn unknown_step(&self, id: &str, way: &[Segment]) -> Option<(String, Option<String>)> {
-        let ids: Vec<String> = self.steps.iter().map(|(own, _)| own.clone()).collect();
-        let Some((_, tool)) = self.steps.iter().find(|(own, _)| own == id) else {
-            return Some((format!("no step before has the id `{id}`"), closest_of(id, &ids)));
-        };
-        let Some(Segment::Key(field)) = way.first() else { return None };
-        let fields = tool.results.iter().map(|own| own.name);
-        let known: BTreeSet<&str> = fields.clone().collect();
-        if known.contains(field.as_str()) {
-            return None;
-        }
-        let near = closest(field, fields).map(Into::into);
-        Some((format!("the result of `{}` has no `{field}`", tool.id), near))
-    }
 }
 
 fn closest_of(word: &str, candidates: &[String]) -> Option<String> {
@@ -636,18 +373,6 @@ fn closest_of(word: &str, candidates: &[String]) -> Option<String> {
 fn is_id(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     !text.is_empty() && text.len() <= 64 && text.chars().all(plain)
-}
-
-/// A scalar as JSON. In a place that takes text a number is the text that was written.
-fn literal(node: &Node, kind: Option<Kind>) -> Value {
-    let takes_text = matches!(
-        kind,
-        Some(Kind::Argv | Kind::Text | Kind::Path | Kind::Url | Kind::Name | Kind::Headers)
-    );
-    match (takes_text, node.text()) {
-        (true, Some(text)) => text.into(),
-        _ => node.to_json(),
-    }
 }
 
 impl Input {

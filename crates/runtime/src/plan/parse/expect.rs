@@ -1,0 +1,107 @@
+//! What a step must give.
+
+use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::code::Code;
+use capsule_core::diagnostic::Diagnostic;
+use capsule_core::escape;
+use capsule_core::tool::{Signature, closest};
+use capsule_core::yaml::{Node, Value as Yaml};
+
+use super::{EXPECT, MATCHER, Parser};
+use crate::plan::expect::KINDS;
+use crate::plan::{Denial, Expect, Matcher};
+
+impl Parser {
+    pub(super) fn expect(&mut self, node: &Node, signature: &'static Signature) -> Expect {
+        let mut expect = Expect::default();
+        let Some(map) = self.reader.map(node, "`expect`") else { return expect };
+        for (name, at, node) in map.entries() {
+            match name {
+                "denied" => expect.denied = self.denied(node),
+                "failed" => expect.failed = self.failed(node),
+                "capabilities" => expect.capabilities = Some(self.capabilities(node)),
+                _ => {
+                    // `status: 200` is what people write for the status of an HTTP answer.
+                    let field = match name {
+                        "status" if signature.id == "http.get" => "http_status",
+                        other => other,
+                    };
+                    if !signature.results.iter().any(|own| own.name == field) {
+                        self.unknown_field(at, name, signature);
+                        continue;
+                    }
+                    let matcher = self.matcher(node);
+                    expect.fields.push((field.to_owned(), matcher));
+                }
+            }
+        }
+        expect
+    }
+
+    fn unknown_field(&mut self, at: &Node, name: &str, signature: &Signature) {
+        let names = signature.results.iter().map(|field| field.name).chain(EXPECT.iter().copied());
+        let message = format!("the result of `{}` has no `{}`", signature.id, escape::line(name));
+        let problem = Diagnostic::error(Code::PlanUnknownKey, at.span.clone(), message);
+        let all: Vec<&str> = names.clone().collect();
+        self.reader.problem(match closest(name, names) {
+            Some(near) => problem.hint(format!("did you mean `{near}`?")),
+            None => problem.hint(format!("it has `{}`", all.join("`, `"))),
+        });
+    }
+
+    fn denied(&mut self, node: &Node) -> Option<Denial> {
+        match self.reader.line(node)?.as_str() {
+            "true" => Some(Denial::Any),
+            name => Some(Denial::By(name.to_owned())),
+        }
+    }
+
+    fn failed(&mut self, node: &Node) -> Option<Option<Code>> {
+        let name = self.reader.line(node)?;
+        if name == "true" {
+            return Some(None);
+        }
+        let code = Code::from_slug(&name);
+        if code.is_none() {
+            let slugs = Code::ALL.iter().map(|code| code.slug());
+            let message = format!("there is no code `{}`", escape::line(&name));
+            let problem = Diagnostic::error(Code::PlanValue, node.span.clone(), message);
+            self.reader.problem(match closest(&name, slugs) {
+                Some(near) => problem.hint(format!("did you mean `{near}`?")),
+                None => problem,
+            });
+        }
+        code.map(Some)
+    }
+
+    fn capabilities(&mut self, node: &Node) -> Capabilities {
+        let names = Capability::ALL.map(Capability::name);
+        let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
+        let words = items.iter().filter_map(|item| self.reader.word(item, &names));
+        words.filter_map(Capability::from_name).collect()
+    }
+
+    fn matcher(&mut self, node: &Node) -> Matcher {
+        let mut matcher = Matcher::default();
+        if !matches!(node.value, Yaml::Map(_)) {
+            matcher.equals = Some(node.to_json());
+            return matcher;
+        }
+        let Some(section) = self.reader.section(node, "a matcher", MATCHER) else {
+            return matcher;
+        };
+        let extent = |parser: &mut Self, node: &Node| {
+            let is_number =
+                node.text().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));
+            if is_number { parser.reader.number(node) } else { parser.reader.size(node) }
+        };
+        matcher.equals = section.get("equals").map(Node::to_json);
+        matcher.max = section.get("max").and_then(|node| extent(self, node));
+        matcher.min = section.get("min").and_then(|node| extent(self, node));
+        matcher.not_empty = section.get("not_empty").and_then(|node| self.reader.truth(node));
+        matcher.kind = section.get("type").and_then(|node| self.reader.word(node, KINDS));
+        matcher.contains = section.get("contains").map(Node::to_json);
+        matcher.matches = section.get("matches").and_then(|node| self.regex(node, false));
+        matcher
+    }
+}
