@@ -14,16 +14,21 @@ pub(crate) struct Case {
     pub(crate) comment: String,
 }
 
-/// The tests of a file that brings its own harness (`harness = false`): there is a `main` and no
-/// mark, so every other function that says in a comment what it shows is taken for one.
+/// The tests of a target that brings its own harness (`harness = false`). A function is one where a
+/// table of the file names it, `("name", name)`; in a file with a `main`, also every other function
+/// that says in a comment what it shows.
 pub(crate) fn without_harness(path: &str, items: &Items, lines: &[String]) -> Vec<Case> {
-    let is_test_file = path.split('/').any(|part| part == "tests");
-    if !is_test_file || !items.functions.iter().any(|own| own.name == "main") {
+    if !path.split('/').any(|part| part == "tests") {
         return Vec::new();
     }
+    let has_main = items.functions.iter().any(|own| own.name == "main");
+    let is_listed = |name: &str| {
+        let entry = format!("(\"{name}\", {name})");
+        lines.iter().any(|line| line.contains(&entry))
+    };
     let others = items.functions.iter().filter(|own| own.name != "main");
     let cases = others.map(|own| commented(own.name.clone(), own.first, own.first, lines));
-    cases.filter(|case| !case.comment.is_empty()).collect()
+    cases.filter(|case| is_listed(&case.name) || has_main && !case.comment.is_empty()).collect()
 }
 
 /// Every function that is marked as a test.
@@ -94,6 +99,11 @@ mod tests {
             ("walls_hold", "/// NFR-1: held.")
         );
         assert_eq!(without_harness("crates/x/src/main.rs", &items, &lines), []);
+        let text = "const TESTS: &[Test] = &[(\"held\", held)];\nfn held() {}\nfn other() {}";
+        let items = Items::of(&syn::parse_file(text).unwrap(), &[]);
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let found = without_harness("crates/x/tests/walls/sight.rs", &items, &lines);
+        assert_eq!(found.iter().map(|case| case.name.as_str()).collect::<Vec<_>>(), ["held"]);
     }
 
     #[test]

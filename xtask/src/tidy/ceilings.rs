@@ -21,7 +21,9 @@ pub(super) fn check(house: &House) -> Vec<Finding> {
     found.extend(sources().flat_map(functions));
     found.extend(core(house));
     for (path, _) in LONGER {
-        if house.sources.iter().any(|own| own.path == *path && own_lines(own) <= FILE) {
+        // A table that is just short enough today would be too long again tomorrow.
+        let is_short = |own: &Source| own_lines(own) * 10 <= FILE * 9;
+        if house.sources.iter().any(|own| own.path == *path && is_short(own)) {
             found.push(Finding::at(*path, "is short enough; take it off the list of longer files"));
         }
     }

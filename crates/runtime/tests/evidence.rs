@@ -1,0 +1,199 @@
+//! What the stages write, in which order, and what happens when something goes wrong between them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use capsule_core::action::Facts;
+use capsule_core::call::ToolCall;
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::evidence::{self, Cleared, Done, Judged, Permit, Prepared, Understanding};
+use capsule_core::journal::{
+    Durability, Event, Journal, PayloadClass, PayloadRef, Recorded, commitment,
+};
+use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::policy::{Draft, Policy, Roots, Usage};
+use capsule_core::redact::Redactor;
+use capsule_runtime::{CATALOGUE, describe};
+use serde_json::{Value, json};
+
+/// A journal in memory that can be full.
+#[derive(Default)]
+struct Memory {
+    events: Vec<(&'static str, Durability)>,
+    payloads: Vec<(PayloadClass, Vec<u8>)>,
+    /// Writing this kind fails.
+    full_at: Option<&'static str>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Full;
+
+impl Journal for Memory {
+    type Error = Full;
+
+    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, Full> {
+        self.payloads.push((class, payload.to_vec()));
+        Ok(PayloadRef { commit: commitment(b"salt", payload), bytes: payload.len() as u64 })
+    }
+
+    fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, Full> {
+        Ok(Digest::of(raw))
+    }
+
+    fn written(&self) -> u64 {
+        self.events.len() as u64
+    }
+
+    fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, Full> {
+        if self.full_at == Some(event.kind()) {
+            return Err(Full);
+        }
+        self.events.push((event.kind(), durability));
+        let at = self.written();
+        Ok(Recorded { seq: at, at })
+    }
+}
+
+impl Memory {
+    fn kinds(&self) -> Vec<&'static str> {
+        self.events.iter().map(|(kind, _)| *kind).collect()
+    }
+
+    fn texts(&self) -> String {
+        self.payloads.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes)).collect()
+    }
+}
+
+/// Hands that say what they are told to, and count.
+struct Hands {
+    undo: Result<Option<Vec<u8>>, Problem>,
+    act: fn() -> Outcome,
+}
+
+impl Prepared for Hands {
+    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+        self.undo.clone()
+    }
+
+    fn run(self: Box<Self>, _permit: Permit<'_>) -> Outcome {
+        (self.act)()
+    }
+}
+
+fn policy() -> Arc<Policy> {
+    let text = "version: 1\ntools:\n  fs.read: allow\n  fs.write: allow\n";
+    let (draft, _) = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
+    let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new() };
+    Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
+}
+
+/// Takes a call as far as it gets.
+fn cleared(tool: &str, args: &Value, hands: Hands, journal: &mut Memory) -> Option<Cleared> {
+    let redactor = Redactor::builtin();
+    let call = ToolCall::by_person(tool, args.clone());
+    let proposed = evidence::propose(call, 1, &redactor, journal).unwrap();
+    let action = describe(tool, args, 0).unwrap();
+    let understanding =
+        Understanding { action, facts: Facts::default(), prepared: Box::new(hands) };
+    let preflight = proposed.understood(understanding);
+    match preflight.judge(&policy(), &Usage::default(), &redactor, journal).unwrap() {
+        Judged::Allowed(allowed) => Some(allowed.clear()),
+        Judged::Asking(_) | Judged::Denied(_) => None,
+    }
+}
+
+fn act(cleared: Cleared, journal: &mut Memory) -> Result<Done, Full> {
+    evidence::run(cleared, &Redactor::builtin(), journal, |permit, hands| hands.run(permit))
+}
+
+fn write() -> Value {
+    json!({ "path": "a.txt", "content": "x" })
+}
+
+fn fine() -> Outcome {
+    Outcome::failed(Problem::new(Code::FileNotFound, "it went as it went"))
+}
+
+const NEVER: fn() -> Outcome = || panic!("it ran");
+
+/// CAP-9, FR-4: every stage writes before the next begins; an intent to change something is
+/// durable, and one that changes nothing need not be.
+#[test]
+fn stages_are_written_in_order() {
+    for (tool, args, effects) in
+        [("fs.write", write(), true), ("fs.read", json!({ "path": "a.txt" }), false)]
+    {
+        let mut journal = Memory::default();
+        let hands = Hands { undo: Ok(None), act: fine };
+        let cleared = cleared(tool, &args, hands, &mut journal).unwrap();
+        assert_eq!(journal.kinds(), ["call.proposed", "call.decided"]);
+        let done = act(cleared, &mut journal).unwrap();
+        assert_eq!(done.problem.unwrap().code, Code::FileNotFound);
+        assert_eq!(
+            journal.kinds(),
+            ["call.proposed", "call.decided", "call.started", "call.finished"]
+        );
+        let durable = journal
+            .events
+            .iter()
+            .any(|(kind, durability)| *kind == "call.started" && *durability == Durability::Power);
+        assert_eq!(durable, effects, "{tool}");
+    }
+}
+
+/// CAP-9: where the intent cannot be written, nothing runs.
+#[test]
+fn an_unwritten_intent_runs_nothing() {
+    let mut journal = Memory { full_at: Some("call.started"), ..Memory::default() };
+    let hands = Hands { undo: Ok(None), act: NEVER };
+    let cleared = cleared("fs.write", &write(), hands, &mut journal).unwrap();
+    assert_eq!(act(cleared, &mut journal), Err(Full));
+    assert_eq!(journal.kinds(), ["call.proposed", "call.decided"]);
+}
+
+/// A panic of a tool is an end that is written, and nobody takes it for a success.
+#[test]
+fn a_panic_is_written_down() {
+    let mut journal = Memory::default();
+    let hands = Hands { undo: Ok(None), act: NEVER };
+    let cleared = cleared("fs.write", &write(), hands, &mut journal).unwrap();
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let ended = catch_unwind(AssertUnwindSafe(|| act(cleared, &mut journal)));
+    std::panic::set_hook(quiet);
+    assert!(ended.is_err(), "the panic goes on");
+    assert_eq!(journal.kinds().last(), Some(&"call.finished"));
+    assert!(journal.texts().contains(Code::EnginePanicked.slug()));
+}
+
+/// APR-11: bytes that an undo needs are kept before the intent; where they cannot be, nothing runs.
+#[test]
+fn what_cannot_be_brought_back_does_not_run() {
+    let mut journal = Memory::default();
+    let problem = Problem::new(Code::FileUndoTooLarge, "too large to be kept");
+    let hands = Hands { undo: Err(problem), act: NEVER };
+    let refused = cleared("fs.write", &write(), hands, &mut journal).unwrap();
+    let done = act(refused, &mut journal).unwrap();
+    assert_eq!(done.problem.unwrap().code, Code::FileUndoTooLarge);
+    assert_eq!(journal.kinds(), ["call.proposed", "call.decided", "call.finished"]);
+
+    let mut journal = Memory::default();
+    let hands = Hands { undo: Ok(Some(b"before".to_vec())), act: fine };
+    let kept = cleared("fs.write", &write(), hands, &mut journal).unwrap();
+    let _ = act(kept, &mut journal).unwrap();
+    let undo = (PayloadClass::Undo, b"before".to_vec());
+    assert!(journal.payloads.contains(&undo));
+}
+
+/// FR-2, FR-4: without a rule there is no clearance, and the decision is written.
+#[test]
+fn what_is_denied_is_written_and_leads_nowhere() {
+    let mut journal = Memory::default();
+    let hands = Hands { undo: Ok(None), act: NEVER };
+    let args = json!({ "argv": ["ls"] });
+    assert!(cleared("shell.run", &args, hands, &mut journal).is_none());
+    assert_eq!(journal.kinds(), ["call.proposed", "call.decided"]);
+}
