@@ -230,8 +230,8 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "POLICY", required_unless_present = "logged")]
     pub(crate) policy: Option<String>,
     /// The tool
-    #[arg(long, value_name = "TOOL", required_unless_present_any = ["logged", "batch"])]
-    pub(crate) tool: Option<String>,
+    #[arg(long, value_name = "TOOL", default_value = "shell.run")]
+    pub(crate) tool: String,
     /// The arguments as JSON
     #[arg(long, value_name = "JSON", conflicts_with = "words")]
     pub(crate) args: Option<String>,

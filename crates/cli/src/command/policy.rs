@@ -97,7 +97,7 @@ pub(crate) fn explain(
     if let Some(batch) = &args.batch {
         return explain_batch(batch, &law, around, screen);
     }
-    let tool = args.tool.as_deref().unwrap_or_default();
+    let tool = args.tool.as_str();
     let call = call_args(tool, args.args.as_deref(), &args.words)?;
     let decision = decide(&law.policy, &mut judging_hands(&law, around), tool, call);
     show(&decision, screen)?;
