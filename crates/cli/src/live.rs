@@ -1,15 +1,13 @@
 //! Showing a run while it goes on.
 
-use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
-use std::rc::Rc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use capsule_core::journal::{Event, PayloadRef};
 use capsule_report::Console;
-use capsule_runtime::{MaskedStream, Note, Observer, Sink, Stream};
+use capsule_runtime::{Note, Observer};
 
 use crate::screen::Screen;
 
@@ -105,41 +103,4 @@ impl Drop for Progress {
             let _ = thread.join();
         }
     }
-}
-
-/// Passes the output of a command on while it is made, masked.
-#[derive(Default)]
-pub(crate) struct Through {
-    stdout: RefCell<MaskedStream>,
-    stderr: RefCell<MaskedStream>,
-}
-
-impl Through {
-    pub(crate) fn new() -> Rc<Self> {
-        Rc::new(Self::default())
-    }
-
-    /// Prints what was held back.
-    pub(crate) fn finish(&self) {
-        put(Stream::Stdout, &self.stdout.borrow_mut().finish());
-        put(Stream::Stderr, &self.stderr.borrow_mut().finish());
-    }
-}
-
-impl Sink for Through {
-    fn output(&self, stream: Stream, bytes: &[u8]) {
-        let ready = match stream {
-            Stream::Stdout => self.stdout.borrow_mut().push(bytes),
-            Stream::Stderr => self.stderr.borrow_mut().push(bytes),
-        };
-        put(stream, &ready);
-    }
-}
-
-/// Bytes as they are; a reader that went away does not end the command, its limits do.
-fn put(stream: Stream, bytes: &[u8]) {
-    let _ = match stream {
-        Stream::Stdout => io::stdout().lock().write_all(bytes).and_then(|()| io::stdout().flush()),
-        Stream::Stderr => io::stderr().lock().write_all(bytes),
-    };
 }

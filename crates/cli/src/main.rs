@@ -9,6 +9,7 @@ mod live;
 mod screen;
 mod signal;
 mod surroundings;
+mod through;
 
 use std::process::ExitCode;
 

@@ -164,6 +164,8 @@ tools:
 - {{ tool: fs.write, args: {{ path: new/later.secret, content: s }} }}
 - {{ tool: fs.write, args: {{ path: new/open.txt, content: s }} }}
 - {{ tool: shell.run, args: {{ argv: [perl, -e, \"{look}\"] }}, expect: {{ stdout: \"a/keep.txt new/open.txt \" }} }}
+- {{ tool: fs.write, args: {{ path: a/late.secret, content: t, mode: overwrite }} }}
+- {{ tool: shell.run, args: {{ argv: [perl, -e, \"{look}\"] }}, expect: {{ stdout: \"a/keep.txt new/open.txt \" }} }}
 "
     ));
     let ran = capsule.run(&["run", &plan, "--policy", &policy]);
@@ -278,6 +280,31 @@ fn a_killed_run_leaves_nothing_and_says_so() {
     assert!(verified.stdout.contains("5 not sealed"), "{}", verified.stdout);
     let replay = capsule.run(&["replay", "latest"]).exits(5);
     assert!(replay.stderr.contains("before it was sealed"), "{}", replay.stderr);
+}
+
+/// NFR-11: the time of a command is kept even where the deciding process is stopped, or held up by
+/// whoever reads its output; and Ctrl+C is heard then.
+#[test]
+fn time_is_kept_whoever_waits() {
+    let capsule = capsule();
+    let policy = capsule.policy(&POLICY.replace("timeout: 5s", "timeout: 2s"));
+    let word = format!("capsule-time-test-{}", std::process::id());
+    let sleeper = format!("$0 = '{word}'; sleep 60");
+    let writer =
+        format!("$0 = '{word}'; $| = 1; print 'x' x 99, qq(\\n) while $n++ < 9000; sleep 60");
+    for (script, stopped) in [(&sleeper, true), (&writer, false)] {
+        let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "perl", "-e", script]);
+        wait_until("the command starts", || !processes(&word).is_empty());
+        if stopped {
+            signal(&child, Signal::STOP);
+        }
+        let began = Instant::now();
+        wait_until("the command is ended", || processes(&word).is_empty());
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        signal(&child, if stopped { Signal::CONT } else { Signal::INT });
+        let ended = child.wait().unwrap().code();
+        assert!(matches!(ended, Some(1 | 130)), "{ended:?}");
+    }
 }
 
 /// CAP-12: Ctrl+C ends the running call, seals the run, and exits with 130.

@@ -64,7 +64,7 @@ fn steady(text: &str, capsule: &Capsule) -> String {
         } else {
             bare
         };
-        steady += &word[bare.len()..];
+        steady.extend(word.chars().skip(bare.chars().count()));
     }
     let mut lines: Vec<String> = Vec::new();
     for line in steady.lines() {

@@ -139,5 +139,7 @@ pub const ARGV_BYTES: usize = 1_000_000;
 pub const STDIN_BYTES: usize = 1_000_000;
 /// The most paths that are hidden from commands one by one.
 pub const MASKS: usize = 4_096;
+/// The most protected files that are known by their identity, so as to be found under other names.
+pub const PROTECTED_FILES: usize = 1_000_000;
 /// How long the sandbox may take to be set up.
 pub const SANDBOX_SETUP: Duration = Duration::from_secs(10);

@@ -6,12 +6,13 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench")]
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use capsule_core::confinement::ProcessLimits;
-use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, Launch, Program, Stream, View, Watch};
+use capsule_sandbox::{
+    EXECUTOR_ARGUMENT, Executor, FileIdentity, Launch, Program, Stream, View, Watch,
+};
 
 const ROUNDS: usize = 1_000;
 const COLD_ROUNDS: usize = 50;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     let folder = std::env::temp_dir().join(format!("capsule-warm-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let launch = Launch {
-        program: Program { path: program.clone(), device: facts.dev(), inode: facts.ino() },
+        program: Program { path: program.clone(), identity: FileIdentity::of(&facts) },
         argv: vec!["true".into()],
         environment: vec![("PATH".into(), "/usr/bin".into())],
         cwd: "".into(),

@@ -4,7 +4,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,8 +15,8 @@ use rustix::process::{Pid, test_kill_process};
 use rustix::thread::UnshareFlags;
 
 use crate::{
-    EXECUTOR_ARGUMENT, Executor, Exit, How, Launch, Mask, Program, SandboxError, Stream, View,
-    Watch, kernel,
+    EXECUTOR_ARGUMENT, Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError,
+    Stream, View, Watch, kernel,
 };
 
 /// The second hidden argument: what follows is attempted from inside.
@@ -163,7 +162,7 @@ impl Trial {
         let facts =
             fs::metadata(on_host).map_err(|error| format!("{}: {error}", path.display()))?;
         let launch = Launch {
-            program: Program { path: path.to_owned(), device: facts.dev(), inode: facts.ino() },
+            program: Program { path: path.to_owned(), identity: FileIdentity::of(&facts) },
             argv: words.iter().map(OsString::from).collect(),
             environment: vec![("LC_ALL".into(), "C".into())],
             cwd: OsString::new(),

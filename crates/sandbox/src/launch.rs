@@ -1,7 +1,10 @@
 //! What goes in and what comes out: plain values and descriptors, no decisions.
 
 use std::ffi::OsString;
+use std::fmt;
+use std::fs::Metadata;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use capsule_core::confinement::{ProcessLimits, Walls};
@@ -35,10 +38,49 @@ pub struct Mask {
 pub struct Program {
     /// Its absolute path as seen inside.
     pub path: PathBuf,
-    /// The device of the file that was decided on.
+    /// What the file was when it was decided on.
+    pub identity: FileIdentity,
+}
+
+/// By what a file is known to be the same, with the same content: any write changes one of these.
+/// Between the comparison and the kernel's reading of the program lie a few microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Its device.
     pub device: u64,
     /// Its inode.
     pub inode: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When its content last changed, in seconds since 1970 and nanoseconds.
+    pub modified: (i64, i64),
+    /// When anything about it last changed, in seconds since 1970 and nanoseconds.
+    pub changed: (i64, i64),
+}
+
+impl FileIdentity {
+    /// That of a file with this metadata.
+    #[must_use]
+    pub fn of(meta: &Metadata) -> Self {
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+}
+
+impl fmt::Display for FileIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, inode, size, modified, changed } = self;
+        write!(
+            f,
+            "{device}:{inode}:{size}:{}.{}:{}.{}",
+            modified.0, modified.1, changed.0, changed.1
+        )
+    }
 }
 
 /// A command.
@@ -56,7 +98,8 @@ pub struct Launch {
     pub stdin: Vec<u8>,
     /// Its bounds.
     pub limits: ProcessLimits,
-    /// Paths that are hidden from now on, besides those of the view: what has appeared since.
+    /// Every path that is to be hidden now. What was hidden stays hidden, unless another file was
+    /// put in its place: so those of the view are listed again.
     pub masks: Vec<Mask>,
 }
 

@@ -33,7 +33,7 @@ mod seccomp;
 mod supervise;
 
 pub use error::SandboxError;
-pub use launch::{Captured, Exit, How, Launch, Mask, Program, Stream, View, Watch};
+pub use launch::{Captured, Exit, FileIdentity, How, Launch, Mask, Program, Stream, View, Watch};
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Executor, executor_main};

@@ -128,8 +128,8 @@ enum State {
     Idle,
     /// Started; it has no view of the workspace yet.
     Started(Executor),
-    /// It sees the workspace, with this many paths hidden.
-    Entered(Executor, usize),
+    /// It sees the workspace.
+    Entered(Executor),
     /// It could not be started, or ended.
     Failed(String),
     /// It is not to be started: calls are judged and not run.
@@ -161,7 +161,7 @@ impl Commands {
         self.start();
         let mut state = self.0.borrow_mut();
         let walls = match &mut *state {
-            State::Started(executor) | State::Entered(executor, _) => {
+            State::Started(executor) | State::Entered(executor) => {
                 executor.walls().cloned().map_err(|error| error.to_string())
             }
             State::Failed(why) => return Some(Err(why.clone())),
@@ -173,12 +173,9 @@ impl Commands {
         Some(walls)
     }
 
-    /// Whether the executor sees the workspace already, and how many paths it hides.
-    pub(crate) fn hidden(&self) -> Option<usize> {
-        match &*self.0.borrow() {
-            State::Entered(_, hidden) => Some(*hidden),
-            _ => None,
-        }
+    /// Whether the executor sees the workspace already.
+    pub(crate) fn is_entered(&self) -> bool {
+        matches!(&*self.0.borrow(), State::Entered(_))
     }
 
     /// Does something with the executor; an executor that ended is not used again.
@@ -189,20 +186,18 @@ impl Commands {
         self.start();
         let mut state = self.0.borrow_mut();
         match &mut *state {
-            State::Started(executor) | State::Entered(executor, _) => act(executor),
+            State::Started(executor) | State::Entered(executor) => act(executor),
             State::Failed(_) | State::Idle | State::Off => {
                 Err(SandboxError::ExecutorDied { reason: "it was never started" })
             }
         }
     }
 
-    /// Notes that the executor sees the workspace, and how many paths it hides.
-    pub(crate) fn entered(&self, hidden: usize) {
+    /// Notes that the executor sees the workspace.
+    pub(crate) fn entered(&self) {
         let mut state = self.0.borrow_mut();
         *state = match std::mem::take(&mut *state) {
-            State::Started(executor) | State::Entered(executor, _) => {
-                State::Entered(executor, hidden)
-            }
+            State::Started(executor) => State::Entered(executor),
             other => other,
         };
     }

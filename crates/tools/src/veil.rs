@@ -2,21 +2,24 @@
 //! same files.
 //!
 //! The workspace is walked once, when the first command or the first file with several names needs
-//! it; folders that changed since are walked again before the next command.
+//! it. Folders that changed since are walked again each time that somebody asks. What cannot be
+//! looked into is hidden whole: nobody knows what lies there.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use capsule_core::limits;
-use capsule_core::path::WorkspacePath;
-use rustix::fs::{AtFlags, FileType, fstat, statat};
+use capsule_core::path::{PathProblem, WorkspacePath};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
+use rustix::io::Errno;
 
-use crate::walk::{Entry, Visitor, open_folder, walk};
+use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::Workspace;
 
 /// Says whether a path is to be kept from being seen; asked from the root down.
@@ -25,8 +28,10 @@ pub type Conceals = dyn Fn(&WorkspacePath) -> bool + Sync + Send;
 /// Why the veil cannot be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VeilError {
-    /// More paths are to be hidden than can be.
+    /// More paths are to be hidden, or files to be known again, than can be.
     TooMany,
+    /// The workspace itself cannot be listed, or all of it is protected.
+    Unlisted,
 }
 
 /// What must not be seen in the workspace.
@@ -36,32 +41,43 @@ pub struct Veil {
     walks: Cell<u64>,
 }
 
-/// A path that is hidden from commands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hidden {
-    /// The path beneath the workspace, in bytes.
-    pub path: OsString,
-}
-
 /// A file's identity: its device and inode.
 type Identity = (u64, u64);
 
-/// When a folder last changed, in seconds and nanoseconds.
-type Changed = (i64, i64);
-
 #[derive(Default)]
 struct Drawn {
-    hidden: Vec<Hidden>,
-    too_many: bool,
+    /// What is hidden, beneath the workspace, in bytes.
+    hidden: BTreeSet<OsString>,
+    error: Option<VeilError>,
     /// The protected files, by identity, with one name each.
     protected: BTreeMap<Identity, OsString>,
-    /// Whether one of them has other names.
+    /// Whether one that was found since the last look at links has other names.
     linked: bool,
     /// Whether folders list other inodes than files have, so that each file must be asked.
     inodes_differ: bool,
-    /// When each folder last changed.
-    folders: BTreeMap<OsString, Changed>,
+    /// Every folder that was walked.
+    folders: BTreeMap<OsString, Folder>,
+    /// Where protected links lead, as far as that was not looked at yet.
+    led: BTreeSet<OsString>,
 }
+
+/// A folder that was walked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Folder {
+    looks: Looks,
+    /// Whether it or a folder above it is hidden.
+    closed: bool,
+    /// Whether it had last changed long enough before it was walked. Clocks of file systems tick
+    /// slowly: a change in the same tick would leave no trace.
+    settled: bool,
+}
+
+/// By what a folder is known to be the same as before: device, inode, and the times of the last
+/// changes of its entries and of itself, in seconds and nanoseconds.
+type Looks = (u64, u64, (i64, i64), (i64, i64));
+
+/// The slowest tick of a file system's clock, with room to spare.
+const TICK: Duration = Duration::from_millis(50);
 
 impl Veil {
     /// A veil over what `conceals` says.
@@ -70,83 +86,168 @@ impl Veil {
         Self { conceals, drawn: OnceCell::new(), walks: Cell::new(0) }
     }
 
-    /// The protected path that is another name of this file, if there is one.
+    /// The protected path that is another name of this file, if there is one; an error where that
+    /// name cannot be told. Either way the file is protected.
     #[must_use]
     pub(crate) fn alias(
         &self,
         workspace: &Workspace,
         device: u64,
         inode: u64,
-    ) -> Option<WorkspacePath> {
-        let drawn = self.drawn(workspace).borrow();
-        let name = drawn.protected.get(&(device, inode))?;
-        // A name that is not UTF-8 cannot be told; that it is protected can.
-        WorkspacePath::parse(&name.to_string_lossy()).ok()
-    }
-
-    /// Every path that is to be hidden from commands, looked at anew where folders changed. What
-    /// was hidden before stays in its place, so new ones are at the end.
-    pub(crate) fn hidden(&self, workspace: &Workspace) -> Result<Rc<[Hidden]>, VeilError> {
-        let first = self.drawn.get().is_none();
-        let drawn = self.drawn(workspace);
-        if !first {
-            self.refresh(workspace, &mut drawn.borrow_mut());
-        }
+    ) -> Option<Result<WorkspacePath, PathProblem>> {
+        let drawn = self.up_to_date(workspace);
         let drawn = drawn.borrow();
-        if drawn.too_many { Err(VeilError::TooMany) } else { Ok(drawn.hidden.as_slice().into()) }
+        drawn.protected.get(&(device, inode)).map(|name| told(name))
     }
 
-    fn drawn(&self, workspace: &Workspace) -> &RefCell<Drawn> {
-        self.drawn.get_or_init(|| {
-            let mut drawn = Drawn::default();
-            self.look(workspace, OsStr::new(""), Pass::Names, &mut drawn);
-            if drawn.linked {
-                self.look(workspace, OsStr::new(""), Pass::Links, &mut drawn);
+    /// Every path that is to be hidden from commands now.
+    pub(crate) fn hidden(&self, workspace: &Workspace) -> Result<Vec<OsString>, VeilError> {
+        let drawn = self.up_to_date(workspace).borrow();
+        match drawn.error {
+            Some(error) => Err(error),
+            None => Ok(drawn.hidden.iter().cloned().collect()),
+        }
+    }
+
+    fn up_to_date(&self, workspace: &Workspace) -> &RefCell<Drawn> {
+        match self.drawn.get() {
+            Some(drawn) => {
+                self.refresh(workspace, &mut drawn.borrow_mut());
+                drawn
             }
-            RefCell::new(drawn)
-        })
+            None => self.drawn.get_or_init(|| {
+                let mut drawn = Drawn::default();
+                self.look(workspace, OsStr::new(""), false, Pass::Names, &mut drawn);
+                self.follow_up(workspace, &mut drawn);
+                RefCell::new(drawn)
+            }),
+        }
     }
 
-    fn look(&self, workspace: &Workspace, from: &OsStr, pass: Pass, drawn: &mut Drawn) {
+    fn look(
+        &self,
+        workspace: &Workspace,
+        from: &OsStr,
+        closed: bool,
+        pass: Pass,
+        drawn: &mut Drawn,
+    ) {
         self.walks.set(self.walks.get() + 1);
-        let looker =
-            Looker { conceals: &*self.conceals, pass, drawn: Mutex::new(std::mem::take(drawn)) };
-        walk(workspace, from, &looker);
+        let looker = Looker {
+            conceals: &*self.conceals,
+            workspace,
+            pass,
+            inodes: drawn.protected.keys().map(|(_, inode)| *inode).collect(),
+            every_file: drawn.inodes_differ,
+            drawn: Mutex::new(std::mem::take(drawn)),
+        };
+        walk(workspace, from, closed, &looker);
         *drawn = looker.drawn.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
+    /// Hides what protected links lead to, and then every other name of what is protected.
+    fn follow_up(&self, workspace: &Workspace, drawn: &mut Drawn) {
+        while let Some(target) = drawn.led.pop_first() {
+            let Ok(stat) = statat(workspace.root(), here(&target), AtFlags::SYMLINK_NOFOLLOW)
+            else {
+                continue;
+            };
+            if target.is_empty() {
+                drawn.error = Some(VeilError::Unlisted);
+            } else if drawn.hidden.contains(&target) {
+                continue;
+            }
+            drawn.hide(&target);
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => self.look(workspace, &target, true, Pass::Names, drawn),
+                FileType::RegularFile => drawn.protect(&target, &stat),
+                _ => {}
+            }
+        }
+        if std::mem::take(&mut drawn.linked) {
+            self.look(workspace, OsStr::new(""), false, Pass::Links, drawn);
+        }
     }
 
     /// Looks again at the folders that changed since they were walked, and at new ones in them.
     fn refresh(&self, workspace: &Workspace, drawn: &mut Drawn) {
-        let known: Vec<(OsString, Changed)> =
-            drawn.folders.iter().map(|(path, changed)| (path.clone(), *changed)).collect();
-        for (path, changed) in known {
-            let now = open_folder(workspace, &path).and_then(|folder| changed_at(folder.as_fd()));
-            match now {
-                Some(now) if now == changed => {}
-                Some(_) => self.look(workspace, &path, Pass::Again, drawn),
-                None => {
+        let known: Vec<(OsString, Folder)> =
+            drawn.folders.iter().map(|(path, folder)| (path.clone(), *folder)).collect();
+        for (path, folder) in known {
+            match statat(workspace.root(), here(&path), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(now) if folder.settled && looks(&now) == folder.looks => {}
+                Ok(now) if FileType::from_raw_mode(now.st_mode) == FileType::Directory => {
+                    self.look(workspace, &path, folder.closed, Pass::Again, drawn);
+                }
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => {
                     drawn.folders.remove(&path);
                 }
+                Err(_) => drawn.shut(&path, folder.closed),
             }
         }
+        self.follow_up(workspace, drawn);
     }
 }
 
-fn changed_at(folder: BorrowedFd<'_>) -> Option<Changed> {
-    let stat = fstat(folder).ok()?;
-    Some((stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)))
+/// A path as a call of the system takes it.
+fn here(path: &OsStr) -> &[u8] {
+    if path.is_empty() { b"." } else { path.as_bytes() }
+}
+
+fn looks(stat: &Stat) -> Looks {
+    let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
+    let modified = (stat.st_mtime, nanos(stat.st_mtime_nsec));
+    (stat.st_dev, stat.st_ino, modified, (stat.st_ctime, nanos(stat.st_ctime_nsec)))
+}
+
+fn is_settled(stat: &Stat) -> bool {
+    let latest = stat.st_mtime.max(stat.st_ctime);
+    let nanos = u32::try_from(stat.st_ctime_nsec.max(stat.st_mtime_nsec)).unwrap_or(0);
+    let changed =
+        UNIX_EPOCH + Duration::new(u64::try_from(latest).unwrap_or(0), nanos.min(999_999_999));
+    SystemTime::now().duration_since(changed).is_ok_and(|passed| passed > TICK)
+}
+
+/// A name on disk as a path of ours. Bytes that are not UTF-8, and characters that no path of ours
+/// has, become a replacement that wildcards match: an odd name does not unprotect a file.
+fn told(name: &OsStr) -> Result<WorkspacePath, PathProblem> {
+    let text = name.to_string_lossy();
+    let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    // `./` keeps a name that begins with `~` or `$` what it is.
+    WorkspacePath::parse(&format!("./{text}"))
 }
 
 impl Drawn {
     fn hide(&mut self, path: &OsStr) {
-        if self.hidden.iter().any(|hidden| hidden.path == path) {
+        if self.hidden.len() >= limits::MASKS && !self.hidden.contains(path) {
+            self.error = Some(VeilError::TooMany);
+        } else {
+            self.hidden.insert(path.to_owned());
+        }
+    }
+
+    /// Notes a protected file, to know it again under other names.
+    fn protect(&mut self, path: &OsStr, stat: &Stat) {
+        if self.protected.len() >= limits::PROTECTED_FILES {
+            self.error = Some(VeilError::TooMany);
             return;
         }
-        if self.hidden.len() >= limits::MASKS {
-            self.too_many = true;
-            return;
+        let mut is_new = false;
+        self.protected.entry((stat.st_dev, stat.st_ino)).or_insert_with(|| {
+            is_new = true;
+            path.to_owned()
+        });
+        self.linked |= is_new && stat.st_nlink > 1;
+    }
+
+    /// Hides a folder that cannot be looked into.
+    fn shut(&mut self, path: &OsStr, closed: bool) {
+        self.folders.remove(path);
+        if path.is_empty() {
+            self.error = Some(VeilError::Unlisted);
+        } else if !closed {
+            self.hide(path);
         }
-        self.hidden.push(Hidden { path: path.to_owned() });
     }
 }
 
@@ -164,118 +265,223 @@ enum Pass {
 /// Collects what is to be hidden while the workspace is walked.
 struct Looker<'l> {
     conceals: &'l Conceals,
+    workspace: &'l Workspace,
     pass: Pass,
+    /// The inodes that were protected when the walk began.
+    inodes: BTreeSet<u64>,
+    /// Whether every file is to be asked for its identity, listed or not.
+    every_file: bool,
     drawn: Mutex<Drawn>,
 }
 
 impl Looker<'_> {
-    fn drawn(&self) -> std::sync::MutexGuard<'_, Drawn> {
+    fn drawn(&self) -> MutexGuard<'_, Drawn> {
         self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether an entry is protected by its name.
     fn is_concealed(&self, path: &OsStr) -> bool {
-        // Bytes that are not UTF-8, and characters that no path of ours has, become a replacement
-        // that wildcards match: an odd name does not unprotect a file.
-        let text: String = path
-            .to_string_lossy()
-            .chars()
-            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-            .collect();
-        // `./` keeps a name that begins with `~` or `$` what it is.
-        WorkspacePath::parse(&format!("./{text}")).map_or(true, |path| (self.conceals)(&path))
+        told(path).map_or(true, |path| (self.conceals)(&path))
     }
 
+    /// Notes what is protected: by its own name, or because it lies in what is.
     fn protect(&self, entry: &Entry<'_>) {
         let stat = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
         let mut drawn = self.drawn();
-        drawn.hide(entry.path);
-        if let (FileType::RegularFile, Ok(stat)) = (entry.kind, stat) {
-            drawn.linked |= stat.st_nlink > 1;
-            drawn.inodes_differ |= stat.st_ino != entry.inode;
-            let name = || entry.path.to_owned();
-            drawn.protected.entry((stat.st_dev, stat.st_ino)).or_insert_with(name);
+        if !entry.closed {
+            drawn.hide(entry.path);
         }
+        match (entry.kind, stat) {
+            (FileType::RegularFile, Ok(stat)) => {
+                drawn.inodes_differ |= stat.st_ino != entry.inode;
+                drawn.protect(entry.path, &stat);
+            }
+            (FileType::Symlink, _) => drawn.led.extend(self.end_of(entry.path)),
+            _ => {}
+        }
+    }
+
+    /// Where a link leads, if that is inside.
+    fn end_of(&self, path: &OsStr) -> Option<OsString> {
+        let name = |file: BorrowedFd<'_>| -> Option<PathBuf> {
+            std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+        };
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let end = self.workspace.open_beneath(path, flags, Mode::empty()).ok()?;
+        let (root, end) = (name(self.workspace.root())?, name(end.as_fd())?);
+        Some(end.strip_prefix(root).ok()?.as_os_str().to_owned())
     }
 
     /// Hides the entry if it is another name of a protected file.
     fn unmask(&self, entry: &Entry<'_>) {
-        let mut drawn = self.drawn();
-        let listed = |drawn: &Drawn| drawn.protected.keys().any(|(_, inode)| *inode == entry.inode);
-        if !drawn.inodes_differ && !listed(&drawn) {
+        if !self.every_file && !self.inodes.contains(&entry.inode) {
             return;
         }
-        let Ok(stat) = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
-        else {
-            return;
-        };
-        if drawn.protected.contains_key(&(stat.st_dev, stat.st_ino)) {
+        let stat = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
+        let mut drawn = self.drawn();
+        if stat.is_ok_and(|stat| drawn.protected.contains_key(&(stat.st_dev, stat.st_ino))) {
             drawn.hide(entry.path);
         }
     }
 }
 
 impl Visitor for Looker<'_> {
-    fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>) {
-        if let Some(changed) = changed_at(folder) {
-            self.drawn().folders.insert(path.to_owned(), changed);
+    fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>, closed: bool) {
+        if let Ok(stat) = fstat(folder) {
+            let folder = Folder { looks: looks(&stat), closed, settled: is_settled(&stat) };
+            self.drawn().folders.insert(path.to_owned(), folder);
         }
     }
 
-    fn entry(&self, entry: &Entry<'_>) -> bool {
-        if self.is_concealed(entry.path) {
+    fn entry(&self, entry: &Entry<'_>) -> Next {
+        let closed = entry.closed || self.is_concealed(entry.path);
+        if closed {
+            if self.pass == Pass::Links {
+                return Next::Leave;
+            }
             self.protect(entry);
-            return false;
-        }
-        if entry.kind == FileType::RegularFile && self.pass != Pass::Names {
+        } else if entry.kind == FileType::RegularFile && self.pass != Pass::Names {
             self.unmask(entry);
         }
-        self.pass != Pass::Again || !self.drawn().folders.contains_key(entry.path)
+        // Folders that are known are looked at for themselves if they changed.
+        let is_known = self.pass == Pass::Again
+            && entry.kind == FileType::Directory
+            && self.drawn().folders.get(entry.path).is_some_and(|known| known.closed == closed);
+        match (is_known, closed) {
+            (true, _) => Next::Leave,
+            (false, true) => Next::EnterClosed,
+            (false, false) => Next::Enter,
+        }
     }
 
     fn stop(&self) -> bool {
         false
+    }
+
+    fn unreadable(&self, path: &OsStr, closed: bool, errno: Errno) {
+        if !matches!(errno, Errno::NOENT | Errno::NOTDIR) {
+            self.drawn().shut(path, closed);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
     fn hidden(veil: &Veil, workspace: &Workspace) -> Vec<String> {
         let hidden = veil.hidden(workspace).unwrap();
-        let mut names: Vec<String> =
-            hidden.iter().map(|hidden| hidden.path.to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
+        hidden.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+    }
+
+    /// A workspace in which these names are protected.
+    fn veiled(names: &'static [&'static str]) -> (tempfile::TempDir, Veil) {
+        let folder = tempfile::tempdir().unwrap();
+        let conceals = move |path: &WorkspacePath| {
+            path.name().is_some_and(|name| names.iter().any(|own| name.ends_with(own)))
+        };
+        (folder, Veil::new(Box::new(conceals)))
+    }
+
+    fn alias(veil: &Veil, workspace: &Workspace, path: &str) -> Option<String> {
+        let found = workspace.find(&WorkspacePath::parse(path).unwrap()).unwrap();
+        let alias = veil.alias(workspace, found.stat.st_dev, found.stat.st_ino)?;
+        Some(alias.map_or_else(|problem| format!("{problem:?}"), |path| path.as_str().to_owned()))
     }
 
     #[test]
     fn protected_files_and_their_other_names_are_hidden() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, veil) = veiled(&[".env", ".ssh"]);
         let root = folder.path();
         fs::create_dir_all(root.join("a/.ssh")).unwrap();
         fs::write(root.join("a/.env"), "s").unwrap();
         fs::write(root.join("a/.ssh/id"), "s").unwrap();
         fs::write(root.join("plain"), "p").unwrap();
         fs::hard_link(root.join("a/.env"), root.join("innocent.txt")).unwrap();
+        fs::hard_link(root.join("a/.ssh/id"), root.join("key.txt")).unwrap();
         fs::hard_link(root.join("plain"), root.join("plain-2")).unwrap();
         let workspace = Workspace::open(root).unwrap();
-        let veil =
-            Veil::new(Box::new(|path| matches!(path.name(), Some(".env" | ".ssh" | "late.env"))));
-        assert_eq!(hidden(&veil, &workspace), ["a/.env", "a/.ssh", "innocent.txt"]);
-        let found = workspace.find(&WorkspacePath::parse("innocent.txt").unwrap()).unwrap();
-        let alias = veil.alias(&workspace, found.stat.st_dev, found.stat.st_ino);
-        assert_eq!(alias, WorkspacePath::parse("a/.env").ok());
+        assert_eq!(hidden(&veil, &workspace), ["a/.env", "a/.ssh", "innocent.txt", "key.txt"]);
+        assert_eq!(alias(&veil, &workspace, "innocent.txt").as_deref(), Some("a/.env"));
+        assert_eq!(alias(&veil, &workspace, "key.txt").as_deref(), Some("a/.ssh/id"));
+        assert_eq!(alias(&veil, &workspace, "plain-2"), None);
+    }
 
-        // What is made later is found before the next command.
-        fs::write(root.join("a/late.env"), "s").unwrap();
-        assert_eq!(hidden(&veil, &workspace), ["a/.env", "a/.ssh", "a/late.env", "innocent.txt"]);
+    #[test]
+    fn what_changes_is_looked_at_again() {
+        let (folder, veil) = veiled(&[".env", ".ssh"]);
+        let root = folder.path();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir(root.join(".ssh")).unwrap();
+        fs::write(root.join("a/inn.txt"), "s").unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        assert_eq!(hidden(&veil, &workspace), [".ssh"]);
+        // A protected name for a file that was there, and one whose folder looks unchanged.
+        fs::hard_link(root.join("a/inn.txt"), root.join("a/b/.env")).unwrap();
+        let old = fs::metadata(root).unwrap().modified().unwrap();
+        fs::write(root.join("late.env"), "s").unwrap();
+        fs::File::open(root).unwrap().set_modified(old).unwrap();
+        assert_eq!(hidden(&veil, &workspace), [".ssh", "a/b/.env", "a/inn.txt", "late.env"]);
+        // Another name for what lies in a hidden folder, and a folder in place of another.
+        fs::write(root.join(".ssh/id"), "s").unwrap();
+        fs::hard_link(root.join(".ssh/id"), root.join("a/key.txt")).unwrap();
+        fs::create_dir(root.join("new")).unwrap();
+        fs::write(root.join("new/x.env"), "s").unwrap();
+        fs::rename(root.join("new"), root.join("a/c")).unwrap();
+        let now = hidden(&veil, &workspace);
+        assert!(now.contains(&"a/key.txt".into()) && now.contains(&"a/c/x.env".into()), "{now:?}");
+        assert_eq!(alias(&veil, &workspace, "a/key.txt").as_deref(), Some(".ssh/id"));
+
+        std::thread::sleep(TICK * 2);
+        let _ = hidden(&veil, &workspace);
         let walks = veil.walks.get();
-        assert_eq!(walks, 3, "names, links, and the one folder that changed");
-        assert_eq!(hidden(&veil, &workspace).len(), 4);
+        let _ = hidden(&veil, &workspace);
         assert_eq!(veil.walks.get(), walks, "nothing changed");
+    }
+
+    #[test]
+    fn odd_names_and_links_protect_too() {
+        let (folder, veil) = veiled(&[".pem", ".ssh"]);
+        let root = folder.path();
+        for (number, name) in ["$a.pem", "~t.pem", "n\n.pem"].into_iter().enumerate() {
+            fs::write(root.join(name), "s").unwrap();
+            fs::hard_link(root.join(name), root.join(format!("x{number}.txt"))).unwrap();
+        }
+        fs::create_dir(root.join("keys")).unwrap();
+        fs::write(root.join("keys/work"), "s").unwrap();
+        fs::hard_link(root.join("keys/work"), root.join("w.txt")).unwrap();
+        symlink("keys", root.join(".ssh")).unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        for number in 0..3 {
+            assert!(alias(&veil, &workspace, &format!("x{number}.txt")).is_some(), "{number}");
+        }
+        let hidden = hidden(&veil, &workspace);
+        for name in ["keys", "w.txt", "x0.txt", "x1.txt", "x2.txt", "$a.pem"] {
+            assert!(hidden.contains(&name.into()), "{name} in {hidden:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_looked_into_is_hidden() {
+        let (folder, veil) = veiled(&[".env"]);
+        let root = folder.path();
+        let deep: PathBuf = std::iter::repeat_n("d".repeat(200), 30).collect();
+        let mut at = Workspace::open(root).unwrap().root().try_clone_to_owned().unwrap();
+        for part in &deep {
+            let part = part.as_bytes();
+            rustix::fs::mkdirat(&at, part, Mode::from_raw_mode(0o755)).unwrap();
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            at = rustix::fs::openat(&at, part, flags, Mode::empty()).unwrap();
+        }
+        fs::create_dir(root.join("shut")).unwrap();
+        fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o311)).unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        let hidden = veil.hidden(&workspace).unwrap();
+        assert!(hidden.iter().any(|path| path.len() > 4_096), "the first folder that is too deep");
+        let may_read_all = fs::read_dir(root.join("shut")).is_ok();
+        assert_eq!(hidden.contains(&OsString::from("shut")), !may_read_all);
     }
 }

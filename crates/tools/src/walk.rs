@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
-use crate::workspace::Workspace;
+use crate::workspace::{NotFound, Workspace};
 
 /// The most threads of a walk; beyond, the file system's own locks are what is waited for.
 const THREADS: usize = 8;
@@ -31,25 +32,41 @@ pub(crate) struct Entry<'e> {
     pub kind: FileType,
     /// Its inode, as the folder lists it.
     pub inode: u64,
+    /// Whether the visitor closed a folder above it.
+    pub closed: bool,
+}
+
+/// What to do with a folder. Other things are never entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Do not walk it.
+    Leave,
+    /// Walk it.
+    Enter,
+    /// Walk it and tell of everything in it that it is closed.
+    EnterClosed,
 }
 
 /// Sees the entries of a walk. Called from several threads at once.
 pub(crate) trait Visitor: Sync {
     /// Sees an entry; for a folder, says whether to walk it.
-    fn entry(&self, entry: &Entry<'_>) -> bool;
+    fn entry(&self, entry: &Entry<'_>) -> Next;
 
     /// Whether to end the walk.
     fn stop(&self) -> bool;
 
     /// Sees a folder that is about to be read.
-    fn folder(&self, _path: &OsStr, _folder: BorrowedFd<'_>) {}
+    fn folder(&self, _path: &OsStr, _folder: BorrowedFd<'_>, _closed: bool) {}
 
-    /// Sees a folder that could not be read.
-    fn unreadable(&self, _path: &OsStr) {}
+    /// Sees a folder that could not be read, or not to its end.
+    fn unreadable(&self, _path: &OsStr, _closed: bool, _errno: Errno) {}
 }
 
+/// A folder to be read, and whether it is closed.
+type Waiting = (OsString, bool);
+
 struct Queue {
-    folders: Vec<OsString>,
+    folders: Vec<Waiting>,
     /// Threads that hold a folder, and so may still add some.
     busy: usize,
 }
@@ -62,7 +79,7 @@ struct Work {
 }
 
 impl Work {
-    fn next(&self) -> Option<OsString> {
+    fn next(&self) -> Option<Waiting> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.ended.load(Ordering::Relaxed) {
@@ -80,7 +97,7 @@ impl Work {
         }
     }
 
-    fn done(&self, found: &mut Vec<OsString>) {
+    fn done(&self, found: &mut Vec<Waiting>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.busy -= 1;
         queue.folders.append(found);
@@ -94,9 +111,10 @@ impl Work {
 }
 
 /// Walks a folder of the workspace and everything beneath it that the visitor wants to see.
-pub(crate) fn walk(workspace: &Workspace, from: &OsStr, visitor: &dyn Visitor) {
+/// `closed` is what its entries are told to be.
+pub(crate) fn walk(workspace: &Workspace, from: &OsStr, closed: bool, visitor: &dyn Visitor) {
     let work = Work {
-        queue: Mutex::new(Queue { folders: vec![from.to_owned()], busy: 0 }),
+        queue: Mutex::new(Queue { folders: vec![(from.to_owned(), closed)], busy: 0 }),
         changed: Condvar::new(),
         ended: AtomicBool::new(false),
     };
@@ -112,13 +130,13 @@ pub(crate) fn walk(workspace: &Workspace, from: &OsStr, visitor: &dyn Visitor) {
 fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor) {
     let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
     let mut found = Vec::new();
-    while let Some(folder) = work.next() {
-        match open_folder(workspace, &folder) {
-            Some(handle) => {
-                visitor.folder(&folder, handle.as_fd());
-                read_folder(&handle, &folder, &mut buffer, visitor, &mut found);
-            }
-            None => visitor.unreadable(&folder),
+    while let Some((folder, closed)) = work.next() {
+        let read = open_folder(workspace, &folder).and_then(|handle| {
+            visitor.folder(&folder, handle.as_fd(), closed);
+            read_folder(&handle, (&folder, closed), &mut buffer, visitor, &mut found)
+        });
+        if let Err(errno) = read {
+            visitor.unreadable(&folder, closed, errno);
         }
         work.done(&mut found);
         if visitor.stop() {
@@ -128,7 +146,7 @@ fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor) {
 }
 
 /// Opens a folder of the workspace without following links.
-pub(crate) fn open_folder(workspace: &Workspace, path: &OsStr) -> Option<OwnedFd> {
+pub(crate) fn open_folder(workspace: &Workspace, path: &OsStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     #[cfg(target_os = "linux")]
     {
@@ -136,23 +154,26 @@ pub(crate) fn open_folder(workspace: &Workspace, path: &OsStr) -> Option<OwnedFd
         let rules = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let name = if path.is_empty() { b"." } else { path.as_bytes() };
         match openat2(workspace.root(), name, flags, Mode::empty(), rules) {
-            Ok(handle) => return Some(handle),
-            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM | rustix::io::Errno::INVAL) => {}
-            Err(_) => return None,
+            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
+            opened => return opened,
         }
     }
     // The last component is not followed by the flags; the ones before were folders when they were
     // walked, and a link put in their place is caught by staying beneath.
-    workspace.open_beneath(path, flags, Mode::empty()).ok()
+    workspace.open_beneath(path, flags, Mode::empty()).map_err(|not_found| match not_found {
+        NotFound::Missing => Errno::NOENT,
+        NotFound::Outside(_) => Errno::XDEV,
+        NotFound::Refused(errno) => errno,
+    })
 }
 
 fn read_folder(
     handle: &OwnedFd,
-    folder: &OsStr,
+    (folder, closed): (&OsStr, bool),
     buffer: &mut [MaybeUninit<u8>],
     visitor: &dyn Visitor,
-    found: &mut Vec<OsString>,
-) {
+    found: &mut Vec<Waiting>,
+) -> Result<(), Errno> {
     let mut path = folder.as_bytes().to_vec();
     if !path.is_empty() {
         path.push(b'/');
@@ -168,25 +189,35 @@ fn read_folder(
             name: OsStr::from_bytes(name),
             kind,
             inode,
+            closed,
         };
-        if visitor.entry(&entry) && kind == FileType::Directory {
-            found.push(OsString::from_vec(path.clone()));
+        match visitor.entry(&entry) {
+            next if kind != FileType::Directory || next == Next::Leave => {}
+            next => found.push((OsString::from_vec(path.clone()), next == Next::EnterClosed)),
         }
         since_check += 1;
         // A folder of a million entries is left in the middle too.
         since_check % 1024 != 0 || !visitor.stop()
     };
-    entries(handle, buffer, &mut see);
+    entries(handle, buffer, &mut see)
 }
 
 /// Sees a name, a kind and an inode; says whether to go on.
 type See<'s> = dyn FnMut(&[u8], FileType, u64) -> bool + 's;
 
 /// Reads the entries of a folder until the visitor has seen enough.
+///
+/// # Errors
+/// When the folder cannot be read to its end.
 #[cfg(target_os = "linux")]
-pub(crate) fn entries(handle: &OwnedFd, buffer: &mut [MaybeUninit<u8>], see: &mut See<'_>) {
+pub(crate) fn entries(
+    handle: &OwnedFd,
+    buffer: &mut [MaybeUninit<u8>],
+    see: &mut See<'_>,
+) -> Result<(), Errno> {
     let mut raw = rustix::fs::RawDir::new(handle, buffer);
-    while let Some(Ok(entry)) = raw.next() {
+    while let Some(entry) = raw.next() {
+        let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
             let kind = match entry.file_type() {
@@ -194,17 +225,25 @@ pub(crate) fn entries(handle: &OwnedFd, buffer: &mut [MaybeUninit<u8>], see: &mu
                 known => known,
             };
             if !see(name, kind, entry.ino()) {
-                return;
+                break;
             }
         }
     }
+    Ok(())
 }
 
 /// Reads the entries of a folder until the visitor has seen enough.
+///
+/// # Errors
+/// When the folder cannot be read to its end.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn entries(handle: &OwnedFd, _: &mut [MaybeUninit<u8>], see: &mut See<'_>) {
-    let Ok(folder) = rustix::fs::Dir::read_from(handle) else { return };
-    for entry in folder.flatten() {
+pub(crate) fn entries(
+    handle: &OwnedFd,
+    _: &mut [MaybeUninit<u8>],
+    see: &mut See<'_>,
+) -> Result<(), Errno> {
+    for entry in rustix::fs::Dir::read_from(handle)? {
+        let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
             let kind = match entry.file_type() {
@@ -212,10 +251,11 @@ pub(crate) fn entries(handle: &OwnedFd, _: &mut [MaybeUninit<u8>], see: &mut See
                 known => known,
             };
             if !see(name, kind, entry.ino()) {
-                return;
+                break;
             }
         }
     }
+    Ok(())
 }
 
 fn kind_of(folder: &OwnedFd, name: &[u8]) -> FileType {

@@ -8,7 +8,7 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::tool::Shape;
 use capsule_runtime::{
-    Commands, Delivered, Law, Session, Silent, Sink, Start, signature_of, submit,
+    Cancel, Commands, Delivered, Law, Session, Silent, Sink, Start, signature_of, submit,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +27,7 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
         law: &law,
         commands: Commands::default(),
         sink: Rc::new(capsule_runtime::Hush),
+        cancel: signal::cancel(),
         out: args.out.as_deref(),
     };
     let (delivered, exit, label) = one.submit(around)?;
@@ -44,6 +45,7 @@ pub(super) struct One<'o> {
     pub(super) law: &'o Law,
     pub(super) commands: Commands,
     pub(super) sink: Rc<dyn Sink>,
+    pub(super) cancel: Cancel,
     pub(super) out: Option<&'o Path>,
 }
 
@@ -54,7 +56,7 @@ impl One<'_> {
         around: &Surroundings,
     ) -> Result<(Delivered, Exit, String), Failure> {
         let shape = signature_of(self.tool).map(|own| own.shape);
-        let cancel = signal::cancel();
+        let cancel = self.cancel;
         let mut silent = Silent;
         let mut session = Session::open(Start {
             law: self.law,

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use crate::args::Exec;
 use crate::command::call::One;
 use crate::failure::Failure;
-use crate::live::Through;
 use crate::screen::{BAD, HINT, Screen};
+use crate::signal;
 use crate::surroundings::Surroundings;
+use crate::through::Through;
 
 pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     // The sandbox is made while the policy is read.
@@ -25,9 +26,10 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
         map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
         map.extend(args.timeout.as_ref().map(|timeout| ("timeout".to_owned(), json!(timeout))));
     }
-    let through = Through::new();
+    let cancel = signal::cancel();
+    let through = Through::new(cancel.clone());
     let sink: Rc<dyn Sink> = if screen.json { Rc::new(Hush) } else { Rc::clone(&through) as _ };
-    let one = One { tool: "shell.run", args: call, law: &law, commands, sink, out: None };
+    let one = One { tool: "shell.run", args: call, law: &law, commands, sink, cancel, out: None };
     let (delivered, exit, label) = one.submit(around)?;
     through.finish();
     let ran = delivered.value.is_some();

@@ -1,8 +1,11 @@
 //! How much memory a tree of processes has, added up from outside where no control group counts it.
 //!
 //! This is the weaker means: what is taken and given back between two looks is not seen. Nor is
-//! memory that no process has mapped, so the calls that make such memory are not there then.
+//! memory that no process has mapped, so the calls that make such memory are not there then. Memory
+//! that is shared without a file stays taken when a process lets go of its pages, so all of what is
+//! mapped of it counts. What sockets and pipes hold is bounded by the limit of open files alone.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use rustix::io::Errno;
@@ -21,12 +24,19 @@ pub(crate) fn can() -> bool {
 /// The tree cannot be listed although its first process is there.
 pub(super) fn tree_memory(first: Pid, bound: u64) -> Result<u64, Errno> {
     let processes = tree(first)?;
+    let sum = |of: fn(i32) -> u64| {
+        processes.iter().map(|process| of(*process)).fold(0, u64::saturating_add)
+    };
     // What is shared counts for each here, so this is never too little.
-    let most: u64 = processes.iter().map(|process| loaded(*process)).fold(0, u64::saturating_add);
-    if most <= bound {
+    let most = sum(loaded);
+    if most <= bound && sum(mapped) <= bound {
         return Ok(most);
     }
-    Ok(processes.iter().map(|process| share(*process)).fold(0, u64::saturating_add))
+    let shared = shared(&processes);
+    if most.saturating_add(shared) <= bound {
+        return Ok(most);
+    }
+    Ok(sum(own).saturating_add(shared))
 }
 
 fn tree(first: Pid) -> Result<Vec<i32>, Errno> {
@@ -59,24 +69,70 @@ fn children(process: i32) -> Option<Vec<i32>> {
 
 /// All that a process has loaded.
 fn loaded(process: i32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
-    pages.saturating_mul(page_size() as u64)
+    pages(process, 1)
 }
 
-/// A process's share: what is its own, and its part of what it shares with others. Files that are
-/// mapped are left out: the kernel drops them when it needs room. If the share cannot be had,
-/// everything counts.
-fn share(process: i32) -> u64 {
-    let Ok(text) = fs::read_to_string(format!("/proc/{process}/smaps_rollup")) else {
-        return loaded(process);
-    };
-    let kilobytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok())
-    };
-    match (kilobytes("Pss_Anon:"), kilobytes("Pss_Shmem:")) {
-        (Some(anonymous), Some(shared)) => anonymous.saturating_add(shared).saturating_mul(1024),
-        _ => loaded(process),
+/// All that a process has mapped, loaded or not.
+fn mapped(process: i32) -> u64 {
+    pages(process, 0)
+}
+
+fn pages(process: i32, column: usize) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
+    let pages = text.split(' ').nth(column).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(page_size() as u64)
+}
+
+/// A process's own memory, and its part of what it shares with others since a fork. Files that are
+/// mapped are left out: the kernel drops them when it needs room. If this cannot be had, everything
+/// counts.
+fn own(process: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kilobytes.map_or_else(|| loaded(process), |kilobytes| kilobytes.saturating_mul(1024))
+}
+
+/// The memory that processes share without a file, each piece once, as far as it is mapped.
+fn shared(processes: &[i32]) -> u64 {
+    let mut pieces: BTreeMap<u64, u64> = BTreeMap::new();
+    for process in processes {
+        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+        for (inode, size) in maps.lines().filter_map(shared_piece) {
+            let piece = pieces.entry(inode).or_default();
+            *piece = size.max(*piece);
+        }
+    }
+    pieces.values().copied().fold(0, u64::saturating_add)
+}
+
+/// Reads a line of `/proc/PID/maps`: the inode and the size of a piece of memory that is shared
+/// without a file, which the kernel shows as a deleted `/dev/zero`.
+fn shared_piece(line: &str) -> Option<(u64, u64)> {
+    let mut words = line.split_whitespace();
+    let (from, to) = words.next()?.split_once('-')?;
+    let is_shared = words.next()?.ends_with('s');
+    let (inode, path) = (words.nth(2)?.parse().ok()?, words.next()?);
+    let address = |text| u64::from_str_radix(text, 16).ok();
+    let size = address(to)?.checked_sub(address(from)?)?;
+    (is_shared && path == "/dev/zero").then_some((inode, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_is_found_among_maps() {
+        let shared = "7f00-9f00 rw-s 00000000 00:01 2051                       /dev/zero (deleted)";
+        assert_eq!(shared_piece(shared), Some((2051, 0x2000)));
+        for other in [
+            "7f00-9f00 rw-p 00000000 00:01 2051                       /dev/zero (deleted)",
+            "7f00-9f00 r-xp 00000000 fe:00 77                         /usr/bin/cat",
+            "7f00-9f00 rw-p 00000000 00:00 0 ",
+            "",
+        ] {
+            assert_eq!(shared_piece(other), None, "{other}");
+        }
     }
 }

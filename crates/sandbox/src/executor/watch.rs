@@ -1,7 +1,7 @@
 //! Watching one command: its end, its memory, and whether anybody still wants it.
 
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use capsule_core::confinement::ProcessLimits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -47,6 +47,7 @@ pub(super) fn until_the_end(
     Ending::Ended(Reply::Ended(Ended {
         status: end.map(|end| end.status),
         out_of_memory: used.ran_out || seen.exceeded,
+        out_of_time: seen.late,
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
     }))
 }
@@ -60,6 +61,7 @@ fn refused(refusal: Refusal) -> Ending {
 struct Seen {
     peak: u64,
     exceeded: bool,
+    late: bool,
 }
 
 /// Waits until the first process has said how it went, or has ended; none if the deciding process is gone.
@@ -70,8 +72,9 @@ fn watch(
     first: &First,
 ) -> Result<Option<Seen>, Failed> {
     let sampling = view.cgroups.memory_means().is_none();
-    let pause =
-        Timespec { tv_sec: 0, tv_nsec: i64::try_from(SAMPLING.as_nanos()).unwrap_or(i64::MAX) };
+    // Kept here and not only by the deciding process, which may be stopped, or held up by whoever
+    // reads its output.
+    let end = Instant::now().checked_add(Duration::from_millis(limits.timeout_ms));
     let mut seen = Seen::default();
     loop {
         let mut files = [
@@ -79,7 +82,17 @@ fn watch(
             PollFd::new(first.handle(), PollFlags::IN),
             PollFd::new(socket, PollFlags::IN),
         ];
-        match poll(&mut files, sampling.then_some(&pause)) {
+        let left = end.filter(|_| !seen.late).map(|end| end.duration_since(Instant::now()));
+        let pause = match (left, sampling) {
+            (Some(left), true) => Some(left.min(SAMPLING)),
+            (None, true) => Some(SAMPLING),
+            (left, false) => left,
+        };
+        let pause = pause.map(|pause| Timespec {
+            tv_sec: i64::try_from(pause.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(pause.subsec_nanos()),
+        });
+        match poll(&mut files, pause.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Failed { step: Step::Silence, errno }),
         }
@@ -90,6 +103,10 @@ fn watch(
         if other {
             // Nothing is asked during a call, so it is the end, or something that must not be.
             return Ok(None);
+        }
+        if !seen.late && end.is_some_and(|end| Instant::now() >= end) {
+            seen.late = true;
+            first.kill();
         }
         if sampling && !seen.exceeded {
             seen.peak = seen

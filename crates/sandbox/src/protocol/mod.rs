@@ -13,6 +13,8 @@ use rustix::io::Errno;
 pub(crate) use wire::Malformed;
 use wire::{Reader, Writer};
 
+use crate::FileIdentity;
+
 /// What the executor is asked to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
@@ -48,7 +50,8 @@ pub(crate) struct Place {
 /// A command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    pub(crate) program: Place,
+    /// Its path, and what must be found there.
+    pub(crate) program: (Vec<u8>, FileIdentity),
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) environment: Vec<Vec<u8>>,
     pub(crate) folder: Vec<u8>,
@@ -78,6 +81,8 @@ pub(crate) struct Ended {
     pub(crate) status: Option<i32>,
     /// It took more memory than it may.
     pub(crate) out_of_memory: bool,
+    /// It took more time than it may.
+    pub(crate) out_of_time: bool,
     /// The most memory that was seen, in bytes.
     pub(crate) peak_memory: Option<u64>,
 }
@@ -194,7 +199,8 @@ impl Request {
             }
             Self::Run(run) => {
                 writer.byte(1);
-                write_place(&mut writer, &run.program);
+                writer.bytes(&run.program.0);
+                write_identity(&mut writer, run.program.1);
                 write_texts(&mut writer, &run.arguments);
                 write_texts(&mut writer, &run.environment);
                 writer.bytes(&run.folder);
@@ -215,7 +221,7 @@ impl Request {
                     .list(|reader| Ok((reader.bytes()?.to_vec(), read_place(reader)?)))?,
             }),
             1 => Self::Run(Run {
-                program: read_place(&mut reader)?,
+                program: (reader.bytes()?.to_vec(), read_identity(&mut reader)?),
                 arguments: read_texts(&mut reader)?,
                 environment: read_texts(&mut reader)?,
                 folder: reader.bytes()?.to_vec(),
@@ -248,6 +254,7 @@ impl Reply {
                 writer.byte(u8::from(ended.status.is_some()));
                 writer.signed(ended.status.unwrap_or_default());
                 writer.byte(u8::from(ended.out_of_memory));
+                writer.byte(u8::from(ended.out_of_time));
                 writer.byte(u8::from(ended.peak_memory.is_some()));
                 writer.number(ended.peak_memory.unwrap_or_default());
             }
@@ -267,11 +274,12 @@ impl Reply {
             2 => Self::Started,
             3 => {
                 let (known, status) = (reader.byte()? == 1, reader.signed()?);
-                let out_of_memory = reader.byte()? == 1;
+                let (out_of_memory, out_of_time) = (reader.byte()? == 1, reader.byte()? == 1);
                 let (seen, peak) = (reader.byte()? == 1, reader.number()?);
                 Self::Ended(Ended {
                     status: known.then_some(status),
                     out_of_memory,
+                    out_of_time,
                     peak_memory: seen.then_some(peak),
                 })
             }
@@ -362,6 +370,20 @@ fn write_place(writer: &mut Writer, place: &Place) {
 
 fn read_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
     Ok(Place { path: reader.bytes()?.to_vec(), device: reader.number()?, inode: reader.number()? })
+}
+
+fn write_identity(writer: &mut Writer, identity: FileIdentity) {
+    let FileIdentity { device, inode, size, modified, changed } = identity;
+    writer.number(device).number(inode).number(size);
+    for part in [modified.0, modified.1, changed.0, changed.1] {
+        writer.number(part.cast_unsigned());
+    }
+}
+
+fn read_identity(reader: &mut Reader<'_>) -> Result<FileIdentity, Malformed> {
+    let (device, inode, size) = (reader.number()?, reader.number()?, reader.number()?);
+    let mut time = || Ok((reader.number()?.cast_signed(), reader.number()?.cast_signed()));
+    Ok(FileIdentity { device, inode, size, modified: time()?, changed: time()? })
 }
 
 fn write_texts(writer: &mut Writer, texts: &[Vec<u8>]) {

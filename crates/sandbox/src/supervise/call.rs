@@ -15,7 +15,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::capture::{self, Capture};
 use super::{Executor, masks, text, timespec};
-use crate::protocol::{Ended, Place, Reply, Request, Run};
+use crate::protocol::{Ended, Reply, Request, Run};
 use crate::{Exit, How, Launch, SandboxError, Stream, Watch};
 
 /// How often it is asked whether the command is still wanted.
@@ -172,6 +172,7 @@ impl Call {
 /// to be killed.
 fn how(ended: Ended, killed: Option<How>) -> How {
     match (ended.out_of_memory, ended.status, killed) {
+        (false, None, None) if ended.out_of_time => How::TimedOut,
         (true, _, None) => How::MemoryExceeded,
         (_, None, Some(how)) => how,
         (true, Some(_), Some(_)) => How::MemoryExceeded,
@@ -213,19 +214,14 @@ fn order(launch: Launch) -> Result<Run, SandboxError> {
         variable.into_vec()
     });
     let run = Run {
-        program: Place {
-            path: launch.program.path.into_os_string().into_vec(),
-            device: launch.program.device,
-            inode: launch.program.inode,
-        },
+        program: (launch.program.path.into_os_string().into_vec(), launch.program.identity),
         arguments: launch.argv.into_iter().map(OsString::into_vec).collect(),
         environment: environment.collect(),
         folder: launch.cwd.into_vec(),
         limits: launch.limits,
         masks: masks(&launch.masks)?,
     };
-    let texts =
-        run.arguments.iter().chain(&run.environment).chain([&run.program.path, &run.folder]);
+    let texts = run.arguments.iter().chain(&run.environment).chain([&run.program.0, &run.folder]);
     if texts.into_iter().any(|text| text.contains(&0)) {
         return wrong("a NUL byte stands in the command");
     }

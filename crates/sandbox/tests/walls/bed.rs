@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use capsule_core::confinement::ProcessLimits;
 use capsule_sandbox::{
-    Executor, Exit, How, Launch, Mask, Program, SandboxError, Stream, View, Watch,
+    Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError, Stream, View, Watch,
 };
 use tempfile::TempDir;
 
@@ -105,7 +104,7 @@ pub(crate) fn mask(path: &[u8]) -> Mask {
 pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
     let facts = fs::metadata(program).unwrap_or_else(|error| panic!("{program}: {error}"));
     Launch {
-        program: Program { path: program.into(), device: facts.dev(), inode: facts.ino() },
+        program: Program { path: program.into(), identity: FileIdentity::of(&facts) },
         argv: words.iter().map(OsString::from).collect(),
         environment: vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),

@@ -125,7 +125,7 @@ fn failed_calls_leave_nothing() {
     for round in 0..60 {
         let mut wrong = launch("/bin/true", &["true"]);
         match round % 4 {
-            0 => wrong.program.inode += 1,
+            0 => wrong.program.identity.inode += 1,
             1 => wrong.program.path = "/missing".into(),
             2 => wrong.cwd = "missing".into(),
             _ => wrong.argv.push("a\0".into()),

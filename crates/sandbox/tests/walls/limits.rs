@@ -108,6 +108,7 @@ fn shared_memory_is_bounded() {
     };
     assert_eq!(hog(&["hog-shared", "60", "1000"]).how, How::Exited(0), "counted once, not twice");
     assert_eq!(hog(&["hog-shared", "300", "1000"]).how, How::MemoryExceeded);
+    assert_eq!(hog(&["hog-released", "400"]).how, How::MemoryExceeded, "it stays taken");
     let unmapped = hog(&["hog-unmapped", "300"]);
     if world::current() == World::Root {
         assert_eq!(unmapped.how, How::MemoryExceeded);

@@ -33,10 +33,16 @@ fn a_swapped_program_is_not_run() {
     fs::copy("/bin/false", bed.workspace().join("other")).unwrap();
     fs::rename(bed.workspace().join("other"), &tool).unwrap();
     assert!(matches!(bed.try_run(decided.clone()), Err(SandboxError::ProgramChanged)));
+    // So is one that was written over in place.
+    let mut written = decided.clone();
+    written.program.identity = launch(tool.to_str().unwrap(), &["tool"]).program.identity;
+    assert!(bed.try_run(written.clone()).is_ok());
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::write(&tool, fs::read("/bin/true").unwrap()).unwrap();
+    assert!(matches!(bed.try_run(written), Err(SandboxError::ProgramChanged)));
     // One that is hidden now is another file, too.
     let mut hidden = decided;
-    let facts = launch(tool.to_str().unwrap(), &["tool"]).program;
-    (hidden.program.device, hidden.program.inode) = (facts.device, facts.inode);
+    hidden.program.identity = launch(tool.to_str().unwrap(), &["tool"]).program.identity;
     hidden.masks = vec![mask(b"tool")];
     assert!(matches!(bed.try_run(hidden), Err(SandboxError::ProgramChanged)));
     assert!(bed.try_run(launch("/bin/true", &["true"])).is_ok(), "the executor goes on");

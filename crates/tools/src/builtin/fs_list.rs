@@ -153,13 +153,13 @@ impl Hands for Lister {
 impl Lister {
     fn list(&self, folder: &WorkspacePath, depth: u64, listing: &mut Listing<'_>) {
         let name = OsStr::new(folder.as_str());
-        let Some(handle) = open_folder(&self.workspace, name) else {
+        let Ok(handle) = open_folder(&self.workspace, name) else {
             listing.partial = true;
             return;
         };
         let mut folders = Vec::new();
         let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
-        entries(&handle, &mut buffer, &mut |name, kind, _| {
+        let read = entries(&handle, &mut buffer, &mut |name, kind, _| {
             listing.scanned += 1;
             let enough = listing.scanned > limits::LIST_SCAN
                 || (listing.scanned.is_multiple_of(256)
@@ -176,6 +176,7 @@ impl Lister {
             }
             true
         });
+        listing.partial |= read.is_err();
         for folder in folders {
             if listing.partial {
                 return;

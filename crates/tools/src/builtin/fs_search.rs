@@ -18,13 +18,14 @@ use capsule_core::policy::{Bounds, Sight};
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::units;
 use rustix::fs::{AtFlags, FileType, statat};
+use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use crate::builtin::{
     Unable, again, fs_list, invalid, not_there, number, size, text, wrong_permit,
 };
 use crate::tool::{Cancel, Context, Prepared, Tool, path_facts};
-use crate::walk::{Entry, Visitor, walk};
+use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Found, Workspace};
 
 /// What `fs.search` is called, takes and gives.
@@ -178,7 +179,7 @@ impl Hands for Searcher {
             count: AtomicUsize::new(0),
             partial: AtomicBool::new(false),
         };
-        walk(&self.workspace, OsStr::new(self.found.real.as_str()), &search);
+        walk(&self.workspace, OsStr::new(self.found.real.as_str()), false, &search);
         if self.cancel.is_set() {
             return Outcome::failed(Problem::new(Code::ExecCancelled, "the search was cancelled"));
         }
@@ -250,14 +251,14 @@ fn inside(path: &OsStr) -> WorkspacePath {
 }
 
 impl Visitor for Search<'_> {
-    fn entry(&self, entry: &Entry<'_>) -> bool {
-        if entry.kind == FileType::Directory {
-            return self.sight.enters(&inside(entry.path));
+    fn entry(&self, entry: &Entry<'_>) -> Next {
+        if entry.kind == FileType::Directory && self.sight.enters(&inside(entry.path)) {
+            return Next::Enter;
         }
         if entry.kind == FileType::RegularFile && self.matches_name(entry) {
             self.take(entry);
         }
-        false
+        Next::Leave
     }
 
     fn stop(&self) -> bool {
@@ -271,7 +272,7 @@ impl Visitor for Search<'_> {
         late
     }
 
-    fn unreadable(&self, _: &OsStr) {
+    fn unreadable(&self, _: &OsStr, _: bool, _: Errno) {
         self.partial.store(true, Ordering::Relaxed);
     }
 }

@@ -20,12 +20,12 @@ use capsule_core::policy::{Bounds, Environment};
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::units;
 use capsule_sandbox as sandbox;
-use sandbox::{Exit, How, Launch, Mask, SandboxError, View};
+use sandbox::{Exit, FileIdentity, How, Launch, Mask, SandboxError, View};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, invalid, text, wrong_permit};
 use crate::tool::{Cancel, Commands, Context, Host, Prepared, Sink, Stream, Tool, path_facts};
-use crate::veil::{Hidden, Veil};
+use crate::veil::{Veil, VeilError};
 use crate::workspace::Workspace;
 
 /// What `shell.run` is called, takes and gives.
@@ -180,8 +180,7 @@ fn real(fact: &capsule_core::action::PathFact) -> Option<OsString> {
 /// A program that was found.
 struct Program {
     fact: ProgramFact,
-    device: u64,
-    inode: u64,
+    file: sandbox::Program,
 }
 
 /// Finds a program: at the place that the policy names, or in the system's folders.
@@ -197,16 +196,9 @@ fn find(name: &str, host: &dyn Host) -> Option<Program> {
     let real = path.canonicalize().ok()?;
     let file = File::open(&real).ok()?;
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    let identity = format!(
-        "{}:{}:{}:{}.{}:{}.{}",
-        meta.dev(),
-        meta.ino(),
-        meta.size(),
-        meta.mtime(),
-        meta.mtime_nsec(),
-        meta.ctime(),
-        meta.ctime_nsec()
-    );
+    // Taken before the bytes are read: whoever writes to them meanwhile changes it.
+    let file_identity = FileIdentity::of(&meta);
+    let identity = file_identity.to_string();
     let sha256 = match host.known_digest(&real, &identity) {
         Some(digest) => digest,
         None => {
@@ -216,7 +208,7 @@ fn find(name: &str, host: &dyn Host) -> Option<Program> {
         }
     };
     let fact = ProgramFact { path: path.to_str()?.into(), real: real.to_str()?.into(), sha256 };
-    Some(Program { fact, device: meta.dev(), inode: meta.ino() })
+    Some(Program { fact, file: sandbox::Program { path: real, identity: file_identity } })
 }
 
 fn digest(mut file: File) -> Option<Digest> {
@@ -258,55 +250,62 @@ impl Hands for Runner {
 
 impl Runner {
     fn launch(self, confinement: &Confinement, environment: &Environment) -> Result<Exit, Problem> {
-        let hidden = self.veil.borrow().hidden(&self.workspace).map_err(|_| {
-            let message = format!("more than {} paths are to be hidden", limits::MASKS);
-            Problem::new(Code::SandboxTooManyMasks, message)
-        })?;
-        let known = self.commands.hidden();
+        let hidden = self.veil.borrow().hidden(&self.workspace).map_err(veil_problem)?;
+        let masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
         let failed = |error: SandboxError| sandbox_problem(&self.argv, &error);
-        if known.is_none() {
-            let view = self.view(&hidden).map_err(|error| {
+        if !self.commands.is_entered() {
+            let view = self.view(masks.clone()).map_err(|error| {
                 Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
             })?;
             self.commands.with(|executor| executor.enter(view)).map_err(failed)?;
+            self.commands.entered();
         }
-        let new = hidden.get(known.unwrap_or(hidden.len())..).unwrap_or_default();
         let launch = Launch {
-            program: sandbox::Program {
-                path: PathBuf::from(&self.program.fact.real),
-                device: self.program.device,
-                inode: self.program.inode,
-            },
+            program: self.program.file.clone(),
             argv: self.argv.clone(),
             environment: variables(environment, self.host.as_ref()),
             cwd: self.cwd.clone(),
             stdin: self.stdin.clone(),
             limits: confinement.limits,
-            masks: new.iter().map(mask).collect(),
+            // All of them each time: what was hidden before may be another file by now.
+            masks,
         };
-        self.commands.entered(hidden.len());
         let mut watch = Watch { sink: self.sink.as_ref(), cancel: &self.cancel };
         self.commands.with(|executor| executor.run(launch, &mut watch)).map_err(failed)
     }
 
-    fn view(&self, hidden: &[Hidden]) -> std::io::Result<View> {
+    fn view(&self, masks: Vec<Mask>) -> std::io::Result<View> {
         let workspace = rustix::io::fcntl_dupfd_cloexec(self.workspace.root(), 3)?;
         let mut programs = Vec::new();
         for place in self.host.program_places() {
-            let path = PathBuf::from(place);
-            if sandbox::is_system_path(&path) {
+            // Shown where it really is, which is where it is started from.
+            let path = Path::new(&place).canonicalize()?;
+            if sandbox::is_system_path(&path) || programs.iter().any(|(own, _)| *own == path) {
                 continue;
             }
             let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
             let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
             programs.push((path, handle));
         }
-        Ok(View { workspace, masks: hidden.iter().map(mask).collect(), programs })
+        Ok(View { workspace, masks, programs })
     }
 }
 
-fn mask(hidden: &Hidden) -> Mask {
-    Mask { path: hidden.path.clone() }
+fn veil_problem(error: VeilError) -> Problem {
+    match error {
+        VeilError::TooMany => {
+            let message = format!(
+                "more than {} paths are to be hidden, or {} files to be known again",
+                limits::MASKS,
+                limits::PROTECTED_FILES
+            );
+            Problem::new(Code::SandboxTooManyMasks, message)
+        }
+        VeilError::Unlisted => {
+            let message = "the workspace cannot be listed, so what must be hidden in it is unknown";
+            Problem::new(Code::SandboxFailed, message)
+        }
+    }
 }
 
 /// The environment of a command: ours, what the policy passes on, what it sets.

@@ -147,13 +147,16 @@ impl Workspace {
         let fact = |real, kind, alias| PathFact { path: path.clone(), real, kind, alias };
         match self.find(path) {
             Ok(found) => {
-                let alias = match found.kind() {
-                    FileKind::File if found.stat.st_nlink > 1 => {
-                        veil.alias(self, found.stat.st_dev, found.stat.st_ino)
+                let is_linked = found.kind() == FileKind::File && found.stat.st_nlink > 1;
+                let alias = || veil.alias(self, found.stat.st_dev, found.stat.st_ino);
+                match is_linked.then(alias).flatten() {
+                    None => fact(Place::Inside(found.real.clone()), found.kind(), None),
+                    Some(Ok(name)) => {
+                        fact(Place::Inside(found.real.clone()), found.kind(), Some(name))
                     }
-                    _ => None,
-                };
-                fact(Place::Inside(found.real.clone()), found.kind(), alias)
+                    // Protected under a name that cannot be told.
+                    Some(Err(problem)) => fact(Place::Outside(problem), found.kind(), None),
+                }
             }
             Err(NotFound::Outside(problem)) => {
                 fact(Place::Outside(problem), FileKind::Missing, None)

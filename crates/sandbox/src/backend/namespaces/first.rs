@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, open, openat2, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, open, openat2, statat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{
@@ -26,6 +26,7 @@ use rustix::thread::{
 use super::View;
 use super::probe::{KEPT, PID_MAX};
 use super::root;
+use crate::FileIdentity;
 use crate::kernel;
 use crate::landlock::{self, Reach};
 use crate::protocol::{At as _, End, Failed, Refusal, Request, Run, Step, encode_verdict, socket};
@@ -112,14 +113,24 @@ fn mount_tmp(bytes: u64) -> Result<(), Errno> {
     mount(c"tmp", c"/tmp", c"tmpfs", flags, settings.as_c_str())
 }
 
-/// The program must be the very file that was decided on.
+/// The program must be the very file that was decided on, with the content that was decided on.
 fn check_program(run: &Run) -> Result<(), Refusal> {
-    match statat(CWD, root::path(&run.program.path), AtFlags::empty()) {
-        Ok(found) if (found.st_dev, found.st_ino) == (run.program.device, run.program.inode) => {
-            Ok(())
-        }
+    let (path, identity) = &run.program;
+    match statat(CWD, root::path(path), AtFlags::empty()) {
+        Ok(found) if now(&found) == *identity => Ok(()),
         Ok(_) => Err(Refusal::ProgramChanged),
         Err(_) => Err(Refusal::ProgramMissing),
+    }
+}
+
+fn now(found: &Stat) -> FileIdentity {
+    let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
+    FileIdentity {
+        device: found.st_dev,
+        inode: found.st_ino,
+        size: found.st_size.unsigned_abs(),
+        modified: (found.st_mtime, nanos(found.st_mtime_nsec)),
+        changed: (found.st_ctime, nanos(found.st_ctime_nsec)),
     }
 }
 
@@ -181,7 +192,7 @@ fn start(run: &Run, streams: Vec<OwnedFd>) -> Result<Pid, Refusal> {
         dup2_stdin(&input).and_then(|()| dup2_stdout(&output)).and_then(|()| dup2_stderr(&errors));
     connected.at(Step::Streams)?;
     drop((input, output, errors));
-    let program = text(&run.program.path)?;
+    let program = text(&run.program.0)?;
     let arguments: Vec<CString> = run.arguments.iter().map(text).collect::<Result<_, _>>()?;
     let environment: Vec<CString> = run.environment.iter().map(text).collect::<Result<_, _>>()?;
     let program =

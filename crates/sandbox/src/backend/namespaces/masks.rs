@@ -4,7 +4,7 @@
 //! workspace itself. What can still be seen of a hidden path is its name in the folder above it and
 //! whether it is a folder; not its content, its size, its dates, its owner or what lies in it.
 
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
@@ -14,44 +14,76 @@ use super::mountinfo;
 use super::root::{self, Cover};
 use crate::protocol::{At as _, Failed, Step};
 
+/// How much of a path is looked up at once. The kernel takes up to 4,096 bytes.
+const AT_ONCE: usize = 4_000;
+
 /// Hides these paths; those that are not there (any more) need no hiding. Tells whether any was not
 /// hidden before.
 ///
 /// # Errors
-/// A path could not be hidden. A link on the way counts: the path meant another file when it was
-/// found.
+/// A path could not be hidden.
 pub(super) fn hide(
     cover: &Cover,
     workspace: BorrowedFd<'_>,
     paths: &[Vec<u8>],
 ) -> Result<bool, Failed> {
+    let covers = covers(cover).at(Step::Mask)?;
     let mut any = false;
     for path in paths {
-        any |= hide_one(cover, workspace, path).at(Step::Mask)?;
+        any |= hide_one(cover, covers, workspace, path).at(Step::Mask)?;
     }
     Ok(any)
 }
 
-fn hide_one(cover: &Cover, workspace: BorrowedFd<'_>, path: &[u8]) -> Result<bool, Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let found = match openat2(workspace, root::path(path), flags, Mode::empty(), resolve) {
+/// Device and inode of what is laid over files and folders.
+type Covers = [(u64, u64); 2];
+
+fn covers(cover: &Cover) -> Result<Covers, Errno> {
+    let identity = |file| fstat(file).map(|facts| (facts.st_dev, facts.st_ino));
+    Ok([identity(&cover.file)?, identity(&cover.folder)?])
+}
+
+fn hide_one(
+    cover: &Cover,
+    covers: Covers,
+    workspace: BorrowedFd<'_>,
+    path: &[u8],
+) -> Result<bool, Errno> {
+    let found = match find(workspace, path) {
         Ok(found) => found,
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(false),
+        // With a link on the way or a name that no file can have, the path leads nowhere any more;
+        // what stands behind the link is hidden by its own path.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => return Ok(false),
         Err(error) => return Err(error),
     };
     let facts = fstat(&found)?;
-    for covering in [&cover.file, &cover.folder] {
-        let covering = fstat(covering)?;
-        if (covering.st_dev, covering.st_ino) == (facts.st_dev, facts.st_ino) {
-            return Ok(false); // hidden before
-        }
+    if covers.contains(&(facts.st_dev, facts.st_ino)) {
+        return Ok(false); // hidden before
     }
     match FileType::from_raw_mode(facts.st_mode) {
         // A link holds only a name; what it leads to is hidden under its own, if it is to be.
         FileType::Symlink => Ok(false),
         kind => cover.hide(found.as_fd(), kind == FileType::Directory).map(|()| true),
     }
+}
+
+/// Finds a path of any length, without following links.
+fn find(workspace: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let open = |at: BorrowedFd<'_>, path: &[u8]| {
+        openat2(at, root::path(path), flags, Mode::empty(), resolve)
+    };
+    let mut rest = path;
+    let mut at: Option<OwnedFd> = None;
+    while rest.len() > AT_ONCE {
+        let head = rest.get(..AT_ONCE).unwrap_or(rest);
+        let end = head.iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
+        let (folders, more) = rest.split_at(end);
+        at = Some(open(at.as_ref().map_or(workspace, OwnedFd::as_fd), folders)?);
+        rest = more.get(1..).unwrap_or_default();
+    }
+    open(at.as_ref().map_or(workspace, OwnedFd::as_fd), rest)
 }
 
 /// Hides whatever else is mounted within the workspace: the policy judged the workspace, not other
@@ -64,10 +96,12 @@ pub(super) fn hide_mounts(cover: &Cover, workspace: BorrowedFd<'_>) -> Result<()
     if mounts.is_empty() {
         return Err(Failed { step: Step::Mask, errno: Errno::NOENT });
     }
+    let covers = covers(cover).at(Step::Mask)?;
     for mount in mounts {
         let Ok(within) = mount.point.strip_prefix(WORKSPACE_MOUNT) else { continue };
         if !within.as_os_str().is_empty() {
-            hide_one(cover, workspace, within.as_os_str().as_encoded_bytes()).at(Step::Mask)?;
+            let within = within.as_os_str().as_encoded_bytes();
+            hide_one(cover, covers, workspace, within).at(Step::Mask)?;
         }
     }
     Ok(())

@@ -177,8 +177,6 @@ fn drop_most_capabilities() -> Result<(), Errno> {
 const CEILINGS: &[(&str, &str)] = &[
     // A second wall behind the filter: nobody inside can become root of a namespace.
     ("max_user_namespaces", "0"),
-    ("max_inotify_instances", "64"),
-    ("max_inotify_watches", "65536"),
 ];
 
 fn set_ceilings() -> Result<(), Failed> {

@@ -50,10 +50,12 @@ impl View {
     /// # Errors
     /// The step that failed; nothing runs then.
     pub(crate) fn spawn(&mut self, run: Run, streams: &Streams) -> Result<First, Refusal> {
-        if masks::hide(&self.root.cover, self.workspace.as_fd(), &run.masks)? {
-            // What stands by still sees what is hidden now.
+        let hidden = masks::hide(&self.root.cover, self.workspace.as_fd(), &run.masks);
+        if !matches!(hidden, Ok(false)) {
+            // What stands by still sees what is, or should be, hidden now.
             self.standby = None;
         }
+        let _any = hidden?;
         self.cgroups.bound(&run.limits).at(Step::Cgroup)?;
         let tmp_bytes = run.limits.tmp_bytes;
         let fits = |standby: &Standby| standby.tmp_bytes == tmp_bytes && !standby.first.has_ended();

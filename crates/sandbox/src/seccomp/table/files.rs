@@ -1,7 +1,7 @@
 //! Files, folders and descriptors. Which of them can be reached is decided by the view and by
 //! Landlock; here is only what can be asked at all.
 
-use crate::seccomp::rule::Rule::{Allow, Refuse, When};
+use crate::seccomp::rule::Rule::{Absent, Allow, Refuse, When};
 use crate::seccomp::rule::{Call, Clause, call, masked, one_of};
 
 const KIND: u32 = libc::S_IFMT;
@@ -162,9 +162,9 @@ pub(super) const CALLS: &[Call] = &[
     call!(SYS_syncfs, Allow, "wait for one file system"),
     call!(SYS_sync, Refuse, "would stall on every disk of the machine"),
     call!(SYS_umask, Allow, "permissions of new files"),
-    call!(SYS_inotify_init1, Allow, "watch files; build tools do it"),
-    call!(SYS_inotify_add_watch, Allow, "watch files"),
-    call!(SYS_inotify_rm_watch, Allow, "watch files no longer"),
+    call!(SYS_inotify_init1, Absent, "would tell what the host does with files that both see"),
+    call!(SYS_inotify_add_watch, Absent, "belongs to inotify_init1"),
+    call!(SYS_inotify_rm_watch, Absent, "belongs to inotify_init1"),
     call!(SYS_mount, Refuse, executor Allow, "would change the view"),
     call!(SYS_umount2, Refuse, executor Allow, "would uncover what is hidden"),
     call!(SYS_open_tree, Refuse, executor Allow, "would copy a mount without what covers it"),

@@ -44,5 +44,12 @@ pub(super) const CALLS: &[Call] = &[
     call!(SYS_remap_file_pages, Refuse, "long replaced by mmap"),
 ];
 
-/// The calls by which memory is made that no process need have mapped.
-pub(crate) const UNMAPPED_MEMORY: [i64; 2] = [libc::SYS_memfd_create, libc::SYS_shmget];
+/// The calls by which memory is made that no process need have mapped: files in memory, shared
+/// memory, and the arrays and queues that the kernel holds.
+pub(crate) const UNMAPPED_MEMORY: [i64; 5] = [
+    libc::SYS_memfd_create,
+    libc::SYS_shmget,
+    libc::SYS_semget,
+    libc::SYS_msgget,
+    libc::SYS_mq_open,
+];

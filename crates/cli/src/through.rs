@@ -1,0 +1,166 @@
+//! The output of a command, passed on while it is made.
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use capsule_core::escape;
+use capsule_runtime::{Cancel, MaskedStream, Sink, Stream};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// How much is written at once: a pipe that is ready takes this much without waiting.
+const AT_ONCE: usize = 4_096;
+/// How often a reader that does not read is asked about, and whether to stop, in nanoseconds.
+const ASKING: i64 = 100_000_000;
+
+/// Passes the output of a command on: masked, and inert where a terminal reads it.
+pub(crate) struct Through {
+    stdout: RefCell<Passage>,
+    stderr: RefCell<Passage>,
+    cancel: Cancel,
+}
+
+impl Through {
+    pub(crate) fn new(cancel: Cancel) -> Rc<Self> {
+        let stdout = RefCell::new(Passage::new(io::stdout().is_terminal()));
+        let stderr = RefCell::new(Passage::new(io::stderr().is_terminal()));
+        Rc::new(Self { stdout, stderr, cancel })
+    }
+
+    /// Prints what was held back.
+    pub(crate) fn finish(&self) {
+        self.put(Stream::Stdout, &self.stdout.borrow_mut().finish());
+        self.put(Stream::Stderr, &self.stderr.borrow_mut().finish());
+    }
+
+    /// A reader that went away does not end the command, its limits do; one that does not read must
+    /// not keep it from being cancelled.
+    fn put(&self, stream: Stream, bytes: &[u8]) {
+        let _ = match stream {
+            Stream::Stdout => write(&io::stdout().lock(), bytes, &self.cancel),
+            Stream::Stderr => write(&io::stderr().lock(), bytes, &self.cancel),
+        };
+    }
+}
+
+impl Sink for Through {
+    fn output(&self, stream: Stream, bytes: &[u8]) {
+        let ready = match stream {
+            Stream::Stdout => self.stdout.borrow_mut().push(bytes),
+            Stream::Stderr => self.stderr.borrow_mut().push(bytes),
+        };
+        self.put(stream, &ready);
+    }
+}
+
+fn write<W: AsFd>(to: &W, mut bytes: &[u8], cancel: &Cancel) -> Result<(), Errno> {
+    let pause = Timespec { tv_sec: 0, tv_nsec: ASKING };
+    while !bytes.is_empty() {
+        let mut files = [PollFd::new(to, PollFlags::OUT)];
+        match poll(&mut files, Some(&pause)) {
+            Ok(0) | Err(Errno::INTR) if cancel.is_set() => return Err(Errno::CANCELED),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => match rustix::io::write(to, bytes.get(..AT_ONCE).unwrap_or(bytes)) {
+                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(errno) => return Err(errno),
+            },
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// One of the two streams.
+struct Passage {
+    masked: MaskedStream,
+    /// For a terminal; a pipe or file gets the bytes as they are.
+    inert: Option<Inert>,
+}
+
+impl Passage {
+    fn new(terminal: bool) -> Self {
+        Self { masked: MaskedStream::default(), inert: terminal.then(Inert::default) }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let ready = self.masked.push(bytes);
+        match &mut self.inert {
+            Some(inert) => inert.push(&ready).into_bytes(),
+            None => ready,
+        }
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        let rest = self.masked.finish();
+        match &mut self.inert {
+            Some(inert) => (inert.push(&rest) + &inert.finish()).into_bytes(),
+            None => rest,
+        }
+    }
+}
+
+/// Makes bytes harmless for a terminal: whatever would steer it, or could not be seen, is shown as a
+/// code point. A carriage return becomes a line end, so that nothing is written over.
+#[derive(Default)]
+struct Inert {
+    /// A character or a line end that is not complete yet.
+    held: Vec<u8>,
+}
+
+impl Inert {
+    fn push(&mut self, bytes: &[u8]) -> String {
+        self.held.extend_from_slice(bytes);
+        let whole = self.held.len() - unfinished(&self.held);
+        let rest = self.held.split_off(whole);
+        let ready = std::mem::replace(&mut self.held, rest);
+        show(&ready)
+    }
+
+    fn finish(&mut self) -> String {
+        show(&std::mem::take(&mut self.held))
+    }
+}
+
+/// How many bytes at the end are the beginning of something.
+fn unfinished(bytes: &[u8]) -> usize {
+    if bytes.ends_with(b"\r") {
+        return 1;
+    }
+    let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+    match std::str::from_utf8(last) {
+        Err(error) if error.error_len().is_none() => last.len(),
+        _ => 0,
+    }
+}
+
+fn show(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
+    escape::block(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F17: wherever the pieces are cut, a terminal gets the same inert text.
+    #[test]
+    fn a_terminal_is_never_steered() {
+        let hostile = "\u{1b}]52;c;eA==\u{7}日本\r\nlate\rover\u{202e}x ü\u{9b}2J\n\ttab\r";
+        let shown = "⟨U+001B⟩]52;c;eA==⟨U+0007⟩日本\nlate\nover⟨U+202E⟩x ü⟨U+009B⟩2J\n\ttab\n";
+        for cut in 1..hostile.len() {
+            let mut inert = Inert::default();
+            let mut got = String::new();
+            for piece in hostile.as_bytes().chunks(cut) {
+                got += &inert.push(piece);
+            }
+            got += &inert.finish();
+            assert_eq!(got, shown, "cut at {cut}");
+        }
+        let mut inert = Inert::default();
+        assert_eq!(inert.push(b"\xff\xfe ok\xe6"), "\u{fffd}\u{fffd} ok");
+        assert_eq!(inert.finish(), "\u{fffd}");
+    }
+}
