@@ -55,6 +55,9 @@ pub const READ_BYTES: u64 = 50_000;
 pub const READ_BYTES_MAX: u64 = 200_000;
 /// How much of a binary file is shown (FR-13).
 pub const BINARY_PREVIEW_BYTES: u64 = 4_000;
+/// How much of a file is looked at on both sides of what is read, so that a credential that reaches
+/// into it is known for one. Holds every token, and the private key of any size in use.
+pub const REDACTION_MARGIN: u64 = 16_000;
 /// The largest content of one `fs.write`.
 pub const WRITE_BYTES: u64 = 1_000_000;
 /// The most that a policy may raise `fs.write` to.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::code::{Class, Code};
 use crate::confinement::Enforcement;
-use crate::redact::Redactor;
+use crate::redact::{Piece, Redactor};
 
 /// How a call that was allowed ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,9 +155,9 @@ enum Datum {
     /// A value that needs no decoding; texts in it are masked too.
     Plain(Value),
     /// Bytes: text where they are UTF-8, base64 under the other name where they are not.
-    Bytes { bytes: Vec<u8>, otherwise: &'static str },
+    Bytes { piece: Piece, otherwise: &'static str },
     /// Bytes that are shown as base64 whatever they are.
-    Binary(Vec<u8>),
+    Binary(Piece),
     /// A recorded value, with how many places were masked when it was recorded.
     Recorded(Value, u64),
 }
@@ -176,16 +176,16 @@ impl Output {
         mut self,
         name: &'static str,
         otherwise: &'static str,
-        bytes: Vec<u8>,
+        bytes: impl Into<Piece>,
     ) -> Self {
-        self.0.push((name, Datum::Bytes { bytes, otherwise }));
+        self.0.push((name, Datum::Bytes { piece: bytes.into(), otherwise }));
         self
     }
 
     /// Adds bytes in base64.
     #[must_use]
-    pub fn with_binary(mut self, name: &'static str, bytes: Vec<u8>) -> Self {
-        self.0.push((name, Datum::Binary(bytes)));
+    pub fn with_binary(mut self, name: &'static str, bytes: impl Into<Piece>) -> Self {
+        self.0.push((name, Datum::Binary(bytes.into())));
         self
     }
 
@@ -203,11 +203,11 @@ impl Output {
         for (name, datum) in self.0 {
             let (name, value) = match datum {
                 Datum::Plain(value) => (name, redactor.value(value, &mut masked)),
-                Datum::Binary(bytes) => {
-                    (name, STANDARD.encode(redactor.bytes(&bytes, &mut masked)).into())
+                Datum::Binary(piece) => {
+                    (name, STANDARD.encode(redactor.piece(&piece, &mut masked)).into())
                 }
-                Datum::Bytes { bytes, otherwise } => {
-                    let clean = redactor.bytes(&bytes, &mut masked);
+                Datum::Bytes { piece, otherwise } => {
+                    let clean = redactor.piece(&piece, &mut masked);
                     match core::str::from_utf8(&clean) {
                         Ok(text) => (name, text.to_string().into()),
                         Err(_) => (otherwise, STANDARD.encode(&clean).into()),

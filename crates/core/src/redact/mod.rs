@@ -11,6 +11,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use serde_json::Value;
 
@@ -48,26 +49,45 @@ impl Redactor {
     /// Masks bytes and counts the masks.
     #[must_use]
     pub fn bytes<'t>(&self, text: &'t [u8], masked: &mut u64) -> Cow<'t, [u8]> {
+        let around = Around { window: 0..text.len(), cut_before: false, cut_after: false };
+        self.within(text, &around, masked)
+    }
+
+    /// Masks what is delivered of a piece and counts the masks. What reaches into it from outside
+    /// is masked whole.
+    #[must_use]
+    pub fn piece<'t>(&self, piece: &'t Piece, masked: &mut u64) -> Cow<'t, [u8]> {
+        let Piece { bytes, window, cut_before, cut_after } = piece;
+        let window = window.start.min(bytes.len())..window.end.min(bytes.len());
+        let around = Around { window, cut_before: *cut_before, cut_after: *cut_after };
+        self.within(bytes, &around, masked)
+    }
+
+    fn within<'t>(&self, text: &'t [u8], around: &Around, masked: &mut u64) -> Cow<'t, [u8]> {
+        let Range { start, end } = around.window;
         let mut clean: Vec<u8> = Vec::new();
-        let (mut at, mut kept) = (0, 0);
-        while let Some(byte) = text.get(at) {
-            let may_start = self.starts.get(usize::from(*byte)).copied().unwrap_or(false);
-            let found = if may_start { self.secret_at(text, at) } else { None };
-            let Some((kind, name, length)) = found else {
+        let (mut at, mut kept, mut any) = (0, start, false);
+        while at < end {
+            let Some(secret) = self.secret_at(text, at, around) else {
                 at += 1;
                 continue;
             };
-            let secret = text.get(at..at + length).unwrap_or_default();
-            clean.extend_from_slice(text.get(kept..at).unwrap_or_default());
-            clean.extend_from_slice(mask(kind, name, secret).as_bytes());
+            at += secret.length;
+            if at <= start {
+                continue;
+            }
+            let began = at - secret.length;
+            clean.extend_from_slice(text.get(kept..began).unwrap_or_default());
+            clean
+                .extend_from_slice(secret.mask(text.get(began..at).unwrap_or_default()).as_bytes());
+            (any, kept) = (true, at);
             *masked += 1;
-            at += length;
-            kept = at;
         }
-        if kept == 0 {
-            return Cow::Borrowed(text);
+        let rest = text.get(kept.min(end)..end).unwrap_or_default();
+        if !any {
+            return Cow::Borrowed(rest);
         }
-        clean.extend_from_slice(text.get(kept..).unwrap_or_default());
+        clean.extend_from_slice(rest);
         Cow::Owned(clean)
     }
 
@@ -97,20 +117,80 @@ impl Redactor {
         }
     }
 
-    /// The kind, rule and length of the credential that begins here.
-    fn secret_at(&self, text: &[u8], at: usize) -> Option<(&'static str, &'static str, usize)> {
+    /// The credential that begins here.
+    fn secret_at(&self, text: &[u8], at: usize, around: &Around) -> Option<Secret> {
         let rest = text.get(at..)?;
+        if at == 0
+            && around.cut_before
+            && let Some(length) = end_of_key(rest)
+        {
+            return Some(Secret { kind: "key", name: "pem", length });
+        }
+        if !self.starts.get(usize::from(*rest.first()?)).copied().unwrap_or(false) {
+            return None;
+        }
         let before = at.checked_sub(1).and_then(|before| text.get(before));
         if before.is_none_or(|byte| !byte.is_ascii_alphanumeric()) {
-            let found = self
-                .rules
-                .iter()
-                .find_map(|rule| rule.length_at(rest).map(|length| (rule.kind, rule.name, length)));
+            let found = self.rules.iter().find_map(|rule| {
+                let length = rule.length_at(rest, around.cut_after)?;
+                Some(Secret { kind: rule.kind, name: rule.name, length })
+            });
             if found.is_some() {
                 return found;
             }
         }
-        private_key(rest).map(|length| ("key", "pem", length))
+        private_key(rest).map(|length| Secret { kind: "key", name: "pem", length })
+    }
+}
+
+/// What is delivered of a text, and whether the text is cut itself.
+struct Around {
+    window: Range<usize>,
+    cut_before: bool,
+    cut_after: bool,
+}
+
+/// A credential that was found.
+struct Secret {
+    kind: &'static str,
+    name: &'static str,
+    length: usize,
+}
+
+impl Secret {
+    fn mask(&self, text: &[u8]) -> String {
+        let digest = format!("{}", Digest::of(text));
+        let Self { kind, name, .. } = self;
+        format!("«{kind}:{name}:{}:{}»", text.len(), digest.get(..4).unwrap_or(""))
+    }
+}
+
+/// Bytes of which only a part is delivered: what stands around it is for the redactor's eyes, since
+/// a credential that is cut in two is one no more by its looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Those of them that are delivered.
+    pub window: Range<usize>,
+    /// Whether something stands before the bytes.
+    pub cut_before: bool,
+    /// Whether something follows them: then what begins like a credential at their very end is
+    /// masked as one.
+    pub cut_after: bool,
+}
+
+impl Piece {
+    /// The beginning of something that may go on.
+    #[must_use]
+    pub fn beginning(bytes: Vec<u8>, cut_after: bool) -> Self {
+        Self { window: 0..bytes.len(), bytes, cut_before: false, cut_after }
+    }
+}
+
+impl From<Vec<u8>> for Piece {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::beginning(bytes, false)
     }
 }
 
@@ -127,13 +207,19 @@ fn private_key(rest: &[u8]) -> Option<usize> {
     Some(end + length)
 }
 
-fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
-    text.windows(needle.len()).position(|window| window == needle)
+/// The length of what is left of a private key whose beginning was cut off: everything up to its
+/// last line.
+fn end_of_key(text: &[u8]) -> Option<usize> {
+    let end = find(text, BLOCK_END)?;
+    let line = text.get(end..)?;
+    let line = line.get(..line.len().min(80))?;
+    let length = find(line, KEY_END)? + KEY_END.len();
+    let whole = find(text.get(..end)?, KEY_BEGIN).is_some();
+    (!whole).then_some(end + length)
 }
 
-fn mask(kind: &str, name: &str, secret: &[u8]) -> String {
-    let digest = format!("{}", Digest::of(secret));
-    format!("«{kind}:{name}:{}:{}»", secret.len(), digest.get(..4).unwrap_or(""))
+fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    text.windows(needle.len()).position(|window| window == needle)
 }
 
 /// Whether a text holds a mask of ours.
@@ -198,6 +284,49 @@ mod tests {
         assert!(!clean(cut).contains("MIIE"));
         assert!(holds_mask(masked.as_bytes()));
         assert!(!holds_mask("« quoted »".as_bytes()));
+    }
+
+    /// G10: whatever part of a text is delivered, no part of a credential in it is.
+    #[test]
+    fn no_window_shows_a_part_of_a_credential() {
+        let token = format!("ghp_{}", "aB3".repeat(12));
+        let key = format!(
+            "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----",
+            "qRs7".repeat(40)
+        );
+        let text = format!("before {token} between\n{key}\nafter");
+        let redactor = Redactor::builtin();
+        let secret = |shown: &str| shown.contains("aB3") || shown.contains("Rs7");
+        for start in 0..text.len() {
+            for end in start..=text.len() {
+                let piece = Piece {
+                    bytes: text.as_bytes().to_vec(),
+                    window: start..end,
+                    cut_before: true,
+                    cut_after: true,
+                };
+                let mut masked = 0;
+                let shown = redactor.piece(&piece, &mut masked).into_owned();
+                let shown = String::from_utf8(shown).unwrap();
+                assert!(!secret(&shown), "{start}..{end}: {shown}");
+                assert_eq!(masked as usize, shown.matches('«').count(), "{start}..{end}");
+            }
+        }
+        // Without anything around: the bytes themselves are cut.
+        let start_of_key = text.find("-----BEGIN").unwrap();
+        for cut in 0..text.len() {
+            let (one, other) = text.as_bytes().split_at(cut);
+            let mut masked = 0;
+            let one = Piece::beginning(one.to_vec(), true);
+            let shown = redactor.piece(&one, &mut masked).into_owned();
+            assert!(!secret(&String::from_utf8(shown).unwrap()), "..{cut}");
+            if cut > start_of_key {
+                let other = Piece { cut_before: true, ..Piece::from(other.to_vec()) };
+                let shown = redactor.piece(&other, &mut masked).into_owned();
+                let ended = cut > text.len() - "-----END RSA PRIVATE KEY-----\nafter".len();
+                assert!(ended || !secret(&String::from_utf8(shown).unwrap()), "{cut}..");
+            }
+        }
     }
 
     #[test]

@@ -52,11 +52,13 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The length of the credential that begins here.
-    pub(super) fn length_at(&self, text: &[u8]) -> Option<usize> {
+    /// The length of the credential that begins here. Where the text goes on unseen, what reaches
+    /// its end need not be long enough.
+    pub(super) fn length_at(&self, text: &[u8], cut_after: bool) -> Option<usize> {
         let rest = text.strip_prefix(self.prefix.as_bytes())?;
         let length = rest.iter().take_while(|byte| self.alphabet.holds(**byte)).count();
-        (length >= self.shortest).then_some(self.prefix.len() + length)
+        let cut = cut_after && length > 0 && length == rest.len();
+        (cut || length >= self.shortest).then_some(self.prefix.len() + length)
     }
 }
 

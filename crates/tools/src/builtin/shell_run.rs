@@ -17,6 +17,7 @@ use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
 use capsule_core::outcome::{Ending, Outcome, Output, Problem};
 use capsule_core::policy::{Bounds, Environment};
+use capsule_core::redact::Piece;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::units;
 use capsule_sandbox as sandbox;
@@ -393,8 +394,16 @@ fn outcome(exit: Exit, confinement: &Confinement) -> Outcome {
     let output = Output::default()
         .with("exit_code", code)
         .with("signal", signal)
-        .with_bytes("stdout", "stdout_base64", exit.stdout.bytes)
-        .with_bytes("stderr", "stderr_base64", exit.stderr.bytes)
+        .with_bytes(
+            "stdout",
+            "stdout_base64",
+            Piece::beginning(exit.stdout.bytes, exit.stdout.truncated),
+        )
+        .with_bytes(
+            "stderr",
+            "stderr_base64",
+            Piece::beginning(exit.stderr.bytes, exit.stderr.truncated),
+        )
         .with("stdout_bytes_total", exit.stdout.total)
         .with("stderr_bytes_total", exit.stderr.total)
         .with("truncated", exit.stdout.truncated || exit.stderr.truncated);
