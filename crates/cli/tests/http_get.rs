@@ -125,10 +125,98 @@ fn redirects_are_judged_at_every_hop() {
     assert_eq!(answer["result"]["redirects"], 1);
     assert_eq!(get(&capsule, &policy, &server.url("/back")).0, 0);
     assert_eq!(code("/loop"), "net.too-many-redirects");
-    for target in ["/private", "/metadata", "/elsewhere"] {
-        assert_eq!(code(target), "net.redirect-denied", "{target}");
+    for target in ["/private", "/metadata"] {
+        assert_eq!(code(target), "net.private-address", "{target}");
     }
+    assert_eq!(code("/elsewhere"), "net.redirect-denied");
     assert_eq!(code("/file"), "net.scheme");
+    let reason = get(&capsule, &policy, &server.url("/metadata")).1["reason"].clone();
+    let told = reason.as_str().unwrap();
+    assert!(told.contains("is refused: the address 169.254.169.254 is link-local"), "{told}");
+    // Decision 24: a plan can expect it.
+    let plan = capsule.plan(&format!(
+        "version: 1\nsteps:\n- tool: http.get\n  args: {{ url: \"{}\" }}\n  \
+         expect: {{ denied: net.private-address }}\n",
+        server.url("/private")
+    ));
+    let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
+}
+
+/// CAP-6, decision 26: a redirect that a person would have to approve is not followed, and says so.
+#[test]
+fn a_redirect_that_must_be_asked_for_is_asked_for() {
+    let other = Server::fixed("200 OK", "", "other");
+    let to = other.url("/");
+    let server = Server::start(move |_, stream| {
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+        let _ = stream.write_all(head.as_bytes());
+    });
+    let capsule = capsule();
+    for (word, status, code) in [
+        ("ask", 4, "approval.needed"),
+        ("ask-each", 4, "approval.needed"),
+        ("deny", 3, "net.redirect-denied"),
+    ] {
+        let policy = policy(&capsule, &server, &format!("redirects: {{ cross_origin: {word} }}"));
+        let (ended, answer) = get(&capsule, &policy, &server.url("/"));
+        assert_eq!((ended, &answer["code"]), (status, &json!(code)), "{word}: {answer}");
+    }
+    let named = format!(
+        "version: 1
+tools:
+  http.get:
+    decision: allow
+    urls:
+      allow: [\"http://127.0.0.1:{}/**\", {{ url: \"http://127.0.0.1:{}/**\", decision: ask }}]
+    private_ips: {{ allow: [127.0.0.1] }}
+    redirects: {{ cross_origin: allow }}
+",
+        server.port(),
+        other.port()
+    );
+    let (ended, answer) = get(&capsule, &capsule.policy(&named), &server.url("/"));
+    assert_eq!((ended, &answer["code"]), (4, &json!("approval.needed")), "{answer}");
+    assert_eq!(other.seen(), [], "nothing was asked of the other one");
+}
+
+/// CAP-6: a body in a coding that was not asked for is refused, not delivered as text.
+#[test]
+fn a_coding_that_was_not_asked_for_is_refused() {
+    let capsule = capsule();
+    for (header, good) in [
+        ("br", false),
+        ("deflate", false),
+        ("gzip, br", false),
+        ("identity", true),
+        ("Identity", true),
+    ] {
+        let server = Server::fixed("200 OK", &format!("Content-Encoding: {header}\r\n"), "coded");
+        let policy = policy(&capsule, &server, "");
+        let (status, answer) = get(&capsule, &policy, &server.url("/"));
+        match good {
+            true => assert_eq!(answer["result"]["text"], "coded", "{header}"),
+            false => {
+                assert_eq!((status, &answer["code"]), (1, &json!("net.protocol")), "{header}");
+                assert!(!answer.to_string().contains("coded\""), "{answer}");
+            }
+        }
+    }
+}
+
+/// NFR-6, G10: a credential that our own limit cuts in two is masked all the same.
+#[test]
+fn a_cut_body_does_not_show_a_part_of_a_credential() {
+    let token = format!("ghp_{}", "Z9".repeat(18));
+    let server = Server::fixed("200 OK", "", &format!("{} {token} end", "x".repeat(979)));
+    let capsule = capsule();
+    let policy = policy(&capsule, &server, "limits: { bytes_max: 1KB }");
+    let (_, answer) = get(&capsule, &policy, &server.url("/"));
+    let text = answer["result"]["text"].as_str().unwrap();
+    assert_eq!(
+        (&answer["result"]["truncated"], &answer["result"]["bytes_total"]),
+        (&json!(true), &json!(1_000))
+    );
+    assert!(!text.contains("Z9") && text.contains("«token:github:20:"), "{text:.100}");
 }
 
 /// CAP-6, NFR-11: bytes are capped on the wire and after decompression, time is capped always.

@@ -3,7 +3,6 @@
 //! They come out of the decision and travel in the permit, so a tool needs no policy of its own:
 //! what it may show, follow or dial on its way is asked here, by the same functions that judged.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::net::IpAddr;
 
@@ -14,10 +13,10 @@ use crate::decision::Verdict;
 use crate::net;
 use crate::outcome::Problem;
 use crate::path::WorkspacePath;
-use crate::policy::decide::{judge_address, judge_url, open_to};
+use crate::policy::decide::{judge_address, judge_url, open_to, words};
 use crate::policy::model::{Constraint, Environment, FetchRule, Policy};
 use crate::tool::ToolName;
-use crate::url::Address;
+use crate::url::{Address, HostName};
 
 /// The bounds of one call.
 #[derive(Clone, Debug)]
@@ -161,33 +160,49 @@ impl Reach {
     /// Judges where a redirect leads, before the name is looked up.
     ///
     /// # Errors
+    /// [`Code::NetPrivate`] where it names an address that is not public, [`Code::ApprovalNeeded`]
+    /// where somebody would have to be asked, which nobody can be in the middle of a call, and
     /// [`Code::NetRedirect`] where the policy would not have allowed a call to it.
     pub fn follow(&self, from: &Address, to: &Address) -> Result<(), Problem> {
-        let refused = |why: String| {
-            Problem::new(
-                Code::NetRedirect,
-                alloc::format!("the redirect to `{}` {why}", to.shown()),
-            )
+        let refused = |verdict: Verdict, why: &str| {
+            let (code, word) = match verdict {
+                Verdict::Ask | Verdict::AskEach => (Code::ApprovalNeeded, "needs an approval"),
+                _ => (Code::NetRedirect, "is refused"),
+            };
+            let message = alloc::format!("the redirect to `{}` {word}: {why}", to.shown());
+            Problem::new(code, message)
+                .suggest("ask for that address itself, if the policy names it")
         };
-        let Some(rule) = self.rule() else { return Err(refused("has no rule".into())) };
+        let Some(rule) = self.rule() else {
+            return Err(refused(Verdict::Deny, "the policy has no rule for it"));
+        };
+        if let HostName::Ip(address) = to.host() {
+            self.dial(address).map_err(|problem| Problem {
+                message: alloc::format!(
+                    "the redirect to `{}` is refused: {}",
+                    to.shown(),
+                    problem.message
+                ),
+                ..problem
+            })?;
+        }
         if !from.same_origin(to) && rule.cross_origin != Verdict::Allow {
-            return Err(refused("leads to another origin".into())
-                .suggest("ask for that address itself, if the policy names it"));
+            return Err(refused(rule.cross_origin, "it leads to another origin"));
         }
         let found = judge_url(rule, to);
         if let Some(finding) = found.iter().max_by_key(|finding| finding.verdict) {
             return match finding.verdict {
                 Verdict::Allow => Ok(()),
-                _ => Err(refused(finding.reason.clone())),
+                verdict => Err(refused(verdict, &finding.reason)),
             };
         }
         if !rule.allow.iter().any(|rule| rule.pattern.matches(to)) {
-            return Err(refused("is not named by the policy".into()));
+            return Err(refused(Verdict::Deny, "the policy does not name it"));
         }
         // Named without a word of its own: what the tool's word would be for a call to it.
         match self.own_word() {
             Verdict::Allow => Ok(()),
-            _ => Err(refused("would need an approval".into())),
+            verdict => Err(refused(verdict, &words(verdict, "a call to it"))),
         }
     }
 }

@@ -15,6 +15,7 @@ use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::policy::{Bounds, Reach};
+use capsule_core::redact::Piece;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::url::Address;
 use serde_json::{Map, Value};
@@ -188,18 +189,15 @@ impl Fetcher {
         limits: &Limits<'_>,
     ) -> Result<Output, Problem> {
         let (head, body) = response.into_parts();
-        let gzip = head
-            .headers
-            .get(header::CONTENT_ENCODING)
-            .is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"gzip"));
+        let coding = coding(&head.headers);
         let mut wire = Counted { inner: body.into_reader(), left: limits.bytes_max, cut: false };
         let mut bytes = Vec::new();
-        let read = match gzip {
-            true => {
+        let read = match coding {
+            Coding::Gzip => {
                 let mut inflated = flate2::read::MultiGzDecoder::new(&mut wire);
                 self.collect(&mut inflated, &mut bytes, address, limits)
             }
-            false => self.collect(&mut wire, &mut bytes, address, limits),
+            _ => self.collect(&mut wire, &mut bytes, address, limits),
         };
         let cut = match read {
             // A stream that our own limit cut off ends in the middle: what came is kept.
@@ -207,6 +205,14 @@ impl Fetcher {
             other => other?,
         };
         let truncated = cut || wire.cut;
+        if let Coding::Unknown(name) = &coding
+            && !bytes.is_empty()
+        {
+            // Neither a reader nor the masks can see what is in it.
+            let message =
+                format!("`{}` is coded as `{name}`, which was not asked for", address.shown());
+            return Err(Problem::new(Code::NetProtocol, message));
+        }
         let kind = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let is_json = kind(header::CONTENT_TYPE).is_some_and(says_json);
         let value =
@@ -216,7 +222,7 @@ impl Fetcher {
             .with("url", address.as_str())
             .with("http_status", head.status.as_u16())
             .with("headers", told_headers(&head.headers))
-            .with_bytes("text", "base64", bytes)
+            .with_bytes("text", "base64", Piece::beginning(bytes, truncated))
             .with("bytes_total", total)
             .with("redirects", followed)
             .with("truncated", truncated);
@@ -268,6 +274,29 @@ fn redirect(from: &Address, response: &Response<Body>) -> Result<Option<Address>
         let message = format!("`{}` redirects to what cannot be fetched", from.shown());
         Problem::new(code, message)
     })
+}
+
+/// How a body is coded.
+enum Coding {
+    Plain,
+    Gzip,
+    /// In a way that was not asked for.
+    Unknown(String),
+}
+
+fn coding(headers: &ureq::http::HeaderMap) -> Coding {
+    let mut named = headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(|name| String::from_utf8_lossy(name).trim().to_ascii_lowercase())
+        .filter(|name| !name.is_empty() && name != "identity");
+    match (named.next(), named.next()) {
+        (None, _) => Coding::Plain,
+        (Some(name), None) if name == "gzip" || name == "x-gzip" => Coding::Gzip,
+        (Some(name), None) => Coding::Unknown(name.chars().take(60).collect()),
+        (Some(_), Some(_)) => Coding::Unknown("several codings at once".into()),
+    }
 }
 
 fn says_json(content_type: &str) -> bool {
