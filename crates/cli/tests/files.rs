@@ -349,6 +349,107 @@ fn credentials_are_masked_at_the_boundary() {
     }
 }
 
+/// NFR-6, G10: a window onto a file does not undo the masks, whatever is cut by its edges.
+#[test]
+fn a_window_does_not_undo_a_mask() {
+    let files = Files::under(OPEN);
+    let token = format!("ghp_{}", "Z9".repeat(18));
+    let key = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----\n",
+        format!("{}\n", "Qk7".repeat(20)).repeat(60)
+    );
+    files.capsule.file("tok", format!("token {token} end\n{key}tail"));
+    let mut plan = String::from("version: 1\nname: windows\nsteps:\n");
+    for (offset, limit) in [(0, 20), (6, 30), (8, 30), (20, 30), (45, 40), (60, 500), (500, 2000)] {
+        plan.push_str(&format!(
+            "- {{ tool: fs.read, args: {{ path: tok, offset: {offset}, limit: {limit} }} }}\n"
+        ));
+    }
+    let plan = files.capsule.plan(&plan);
+    let ran =
+        files.capsule.run(&["run", &plan, "--policy", &files.policy, "--json"]).exits(0).json();
+    let calls = ran["calls"].as_array().unwrap();
+    for call in calls {
+        let result = &call["result"];
+        let text = result["text"].as_str().unwrap();
+        assert!(!text.contains("Z9") && !text.contains("Qk7"), "{text}");
+        assert!(text.contains('«'), "{text}");
+        assert_eq!(result["bytes_total"], 6 + 40 + 5 + key.len() + 4);
+    }
+    assert_eq!(calls[1]["result"]["text"], calls[2]["result"]["text"], "the whole mask, twice");
+    let end = files.result("fs.read", json!({ "path": "tok", "offset": 47 + key.len() + 4 }));
+    assert_eq!(end["text"], "tail", "what the key does not reach is as it was");
+    for name in ["store.db", "store.db-wal"] {
+        let bytes = fs::read(files.capsule.store().with_file_name(name)).unwrap_or_default();
+        let found = bytes.windows(6).any(|window| window == b"Z9Z9Z9" || window == b"Qk7Qk7");
+        assert!(!found, "{name} holds a part of it");
+    }
+}
+
+/// C25, G7: a store that an earlier run left in the workspace is as closed as today's, whatever its
+/// name, and so is what lies beside it.
+#[test]
+fn a_store_of_an_earlier_run_is_out_of_reach() {
+    let files = Files::under(OPEN);
+    let root = files.capsule.workspace();
+    let ran = files.capsule.run(&[
+        "call",
+        "fs.list",
+        "--policy",
+        &files.policy,
+        "--out",
+        "in-ws.db",
+        "--args",
+        r#"{"path":"."}"#,
+    ]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let ran = files.capsule.run(&[
+        "call",
+        "fs.list",
+        "--policy",
+        &files.policy,
+        "--store",
+        "st.db",
+        "--args",
+        r#"{"path":"."}"#,
+    ]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    fs::create_dir(root.join("docs")).unwrap();
+    fs::copy(root.join("in-ws.db"), root.join("docs/notes.txt")).unwrap();
+    symlink("in-ws.db", root.join("link")).unwrap();
+    let mut wrong = Vec::new();
+    for path in [
+        "in-ws.db",
+        "in-ws.db-wal",
+        "in-ws.db-journal",
+        "link",
+        "docs/notes.txt",
+        "st.db",
+        "st.db-wal",
+        "st.db-shm",
+        "st.db.locks/x",
+    ] {
+        let before = fs::read(root.join(path)).ok();
+        for (tool, args) in [
+            ("fs.read", json!({ "path": path })),
+            ("fs.write", json!({ "path": path, "content": "x" })),
+            ("fs.write", json!({ "path": path, "content": "x", "mode": "append" })),
+        ] {
+            let (status, answer) = files.call(tool, args);
+            if (status, &answer["rule"]) != (3, &json!("no-own-files")) {
+                wrong.push(format!("{tool} {path}: {answer}"));
+            }
+        }
+        assert_eq!(fs::read(root.join(path)).ok(), before, "{path}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Another program's database is a file like any other.
+    let other = rusqlite::Connection::open(root.join("other.db")).unwrap();
+    other.execute_batch("CREATE TABLE t (x)").unwrap();
+    assert_eq!(files.result("fs.read", json!({ "path": "other.db" }))["binary"], true);
+    let _ = files.result("fs.write", json!({ "path": "x-wal", "content": "x" }));
+}
+
 /// C31, A28, A29: arguments have one reading, and are bounded.
 #[test]
 fn arguments_have_one_reading() {

@@ -321,6 +321,9 @@ pub struct PathFact {
     /// A protected path that is another name of the same file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<WorkspacePath>,
+    /// Whether it is a store of ours by what it holds, or lies beside one by its name.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub ours: bool,
 }
 
 /// What stands at a path.

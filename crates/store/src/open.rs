@@ -69,6 +69,7 @@ impl Store {
     fn prepare(&self) -> rusqlite::Result<()> {
         self.sql.busy_timeout(BUSY)?;
         self.harden()?;
+        self.mark()?;
         let mode: String = self.sql.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
             self.sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
@@ -77,6 +78,16 @@ impl Store {
         // every thousand pages, and readers see both.
         self.sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         self.sql.pragma_update(None, "synchronous", "NORMAL")
+    }
+
+    /// Marks an empty file as ours before there is a log beside it, so that the mark stands in the
+    /// file itself: tools know a store by it, wherever it lies.
+    fn mark(&self) -> rusqlite::Result<()> {
+        let pages: i64 = self.sql.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        if pages == 0 {
+            self.sql.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
+        }
+        Ok(())
     }
 
     /// What a file from elsewhere must not make SQLite do.
@@ -119,7 +130,7 @@ impl Store {
             let id: i64 = self.sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
             let tables: i64 =
                 self.sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-            if id == 0 && tables == 0 {
+            if matches!(id, 0 | schema::APPLICATION_ID) && tables == 0 {
                 self.sql.execute_batch(schema::TABLES)?;
                 self.sql.execute_batch(schema::VIEWS)?;
                 self.sql.pragma_update(None, "application_id", schema::APPLICATION_ID)?;

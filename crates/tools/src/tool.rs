@@ -7,17 +7,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capsule_core::action::{Action, Facts};
+use capsule_core::action::{Action, Facts, PathTarget};
+use capsule_core::code::Code;
 use capsule_core::confinement::Walls;
 use capsule_core::digest::Digest;
+use capsule_core::evidence::Prepared as Hands;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::tool::Signature;
 use capsule_sandbox::{Executor, SandboxError};
 use serde_json::{Map, Value};
 
+use crate::builtin::Unable;
 use crate::veil::Veil;
-use crate::workspace::Workspace;
+use crate::workspace::{Stands, Workspace};
 
 /// A tool.
 pub trait Tool: Sync {
@@ -40,7 +43,7 @@ pub struct Prepared {
     /// What was found.
     pub facts: Facts,
     /// The hands that could do it.
-    pub hands: Box<dyn capsule_core::evidence::Prepared>,
+    pub hands: Box<dyn Hands>,
 }
 
 /// What tools are given to work with.
@@ -205,6 +208,22 @@ impl Commands {
 
 /// What was found at every path that an action names.
 pub(crate) fn path_facts(action: &Action, context: &Context<'_>) -> Facts {
-    let look = |path: WorkspacePath| context.workspace.fact(&path, &context.veil.borrow());
+    let look = |path: WorkspacePath| context.workspace.look(&path, &context.veil.borrow()).0;
     Facts { paths: action.named_paths().into_iter().map(look).collect(), ..Facts::default() }
+}
+
+/// The preflight of an action on one path. The facts that are judged and what the hands hold come
+/// out of one look at it.
+pub(crate) fn prepare_path(
+    action: &Action,
+    context: &Context<'_>,
+    hands: impl FnOnce(&WorkspacePath, Stands) -> Result<Box<dyn Hands>, Problem>,
+) -> Prepared {
+    let Some(path) = action.path().and_then(PathTarget::inside) else {
+        let problem = Problem::new(Code::PathOutside, "the path is not inside");
+        return Prepared { facts: Facts::default(), hands: Box::new(Unable(problem)) };
+    };
+    let (fact, stands) = context.workspace.look(path, &context.veil.borrow());
+    let hands = hands(path, stands).unwrap_or_else(|problem| Box::new(Unable(problem)));
+    Prepared { facts: Facts { paths: vec![fact], ..Facts::default() }, hands }
 }

@@ -114,7 +114,7 @@ fn own_files(own: &[String]) -> Never {
         .filter_map(|path| PathPattern::parse(&glob::escape(path), source.clone(), "").ok())
         .collect();
     Never {
-        id: "no-own-files".to_string(),
+        id: Never::OWN_FILES.to_string(),
         source,
         capabilities: [
             Capability::FsMeta,

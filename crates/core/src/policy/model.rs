@@ -77,6 +77,9 @@ pub struct Never {
 }
 
 impl Never {
+    /// The rule that protects the runtime's own files, wherever they lie.
+    pub(crate) const OWN_FILES: &str = "no-own-files";
+
     /// Whether the rule protects a path.
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {

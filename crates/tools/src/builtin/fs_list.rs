@@ -2,25 +2,25 @@
 
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capsule_core::action::{Action, FileKind, PathTarget};
+use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
-use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Bounds, Sight};
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use serde_json::{Map, Value, json};
 
-use crate::builtin::{Unable, again, not_there, number, text, wrong_permit};
-use crate::tool::{Cancel, Context, Prepared, Tool, path_facts};
-use crate::walk::{entries, open_folder};
+use crate::builtin::{again, another_action, folder, not_there, number, text, wrong_permit};
+use crate::tool::{Cancel, Context, Prepared, Tool, prepare_path};
+use crate::walk::entries;
 use crate::workspace::{Found, Workspace};
 
 /// What `fs.list` is called, takes and gives.
@@ -78,25 +78,16 @@ impl Tool for FsList {
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        let facts = path_facts(action, context);
-        let hands: Box<dyn Hands> = match (action, action.path().and_then(PathTarget::inside)) {
-            (Action::List { depth, .. }, Some(path)) => match context.workspace.find(path) {
-                Ok(found) if found.kind() == FileKind::Folder => Box::new(Lister {
-                    workspace: Rc::clone(context.workspace),
-                    cancel: context.cancel.clone(),
-                    path: path.clone(),
-                    found,
-                    depth: depth.unwrap_or(1),
-                }),
-                Ok(_) => {
-                    let message = format!("`{path}` is not a folder");
-                    Box::new(Unable(Problem::new(Code::FileNotFolder, message)))
-                }
-                Err(why) => Box::new(Unable(not_there(path, why))),
-            },
-            _ => Box::new(Unable(Problem::new(Code::PathOutside, "the path is not inside"))),
-        };
-        Prepared { facts, hands }
+        prepare_path(action, context, |path, stands| {
+            let Action::List { depth, .. } = action else { return Err(another_action()) };
+            Ok(Box::new(Lister {
+                workspace: Rc::clone(context.workspace),
+                cancel: context.cancel.clone(),
+                path: path.clone(),
+                found: folder(path, stands)?,
+                depth: depth.unwrap_or(1),
+            }))
+        })
     }
 }
 
@@ -133,7 +124,11 @@ impl Hands for Lister {
             partial: false,
         };
         let depth = self.depth.clamp(1, limits::LIST_DEPTH_MAX);
-        self.list(&self.found.real, depth, &mut listing);
+        let handle = match self.found.open(&self.workspace, OFlags::RDONLY | OFlags::DIRECTORY) {
+            Ok(handle) => handle,
+            Err(why) => return Outcome::failed(not_there(&self.path, why)),
+        };
+        self.list(&handle, &self.found.real, depth, &mut listing);
         let Listing { mut entries, partial, .. } = listing;
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         let most = usize::try_from(*results).unwrap_or(usize::MAX);
@@ -151,15 +146,18 @@ impl Hands for Lister {
 }
 
 impl Lister {
-    fn list(&self, folder: &WorkspacePath, depth: u64, listing: &mut Listing<'_>) {
-        let name = OsStr::new(folder.as_str());
-        let Ok(handle) = open_folder(&self.workspace, name) else {
-            listing.partial = true;
-            return;
-        };
+    /// Lists a folder that is open, and the folders in it by its descriptor: what is put in their
+    /// place meanwhile is a link, and not followed.
+    fn list(
+        &self,
+        handle: &OwnedFd,
+        folder: &WorkspacePath,
+        depth: u64,
+        listing: &mut Listing<'_>,
+    ) {
         let mut folders = Vec::new();
         let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
-        let read = entries(&handle, &mut buffer, &mut |name, kind, _| {
+        let read = entries(handle, &mut buffer, &mut |name, kind, _| {
             listing.scanned += 1;
             let enough = listing.scanned > limits::LIST_SCAN
                 || (listing.scanned.is_multiple_of(256)
@@ -168,27 +166,31 @@ impl Lister {
                 listing.partial = true;
                 return false;
             }
-            if let Some((path, entry)) = shown(&handle, folder, name, kind, listing.sight) {
+            if let Some((path, entry)) = shown(handle, folder, name, kind, listing.sight) {
                 if kind == FileType::Directory && depth > 1 {
-                    folders.push(path.clone());
+                    folders.push((OsStr::from_bytes(name).to_owned(), path.clone()));
                 }
                 listing.entries.push((path.to_string(), entry));
             }
             true
         });
         listing.partial |= read.is_err();
-        for folder in folders {
+        for (name, path) in folders {
             if listing.partial {
                 return;
             }
-            self.list(&folder, depth - 1, listing);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            match self.workspace.open_plain(handle.as_fd(), &name, flags) {
+                Ok(inner) => self.list(&inner, &path, depth - 1, listing),
+                Err(_) => listing.partial = true,
+            }
         }
     }
 }
 
 /// An entry as it is shown; none if it is not to be seen.
 fn shown(
-    handle: &std::os::fd::OwnedFd,
+    handle: &OwnedFd,
     folder: &WorkspacePath,
     name: &[u8],
     kind: FileType,

@@ -1,10 +1,11 @@
 //! `fs.read`: some bytes of a file.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capsule_core::action::{Action, FileKind, PathTarget};
+use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
@@ -12,13 +13,14 @@ use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Bounds;
+use capsule_core::redact::Piece;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{OFlags, fstat};
 use rustix::io::{Errno, pread};
 use serde_json::{Map, Value};
 
-use crate::builtin::{Unable, again, changed, not_there, number, system, text, wrong_permit};
-use crate::tool::{Context, Prepared, Tool, path_facts};
+use crate::builtin::{again, another_action, file, not_there, number, system, text, wrong_permit};
+use crate::tool::{Context, Prepared, Tool, prepare_path};
 use crate::workspace::{Found, Workspace};
 
 /// What `fs.read` is called, takes and gives.
@@ -79,24 +81,15 @@ impl Tool for FsRead {
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        let facts = path_facts(action, context);
-        let hands: Box<dyn Hands> = match (action, action.path().and_then(PathTarget::inside)) {
-            (Action::Read { offset, .. }, Some(path)) => match context.workspace.find(path) {
-                Ok(found) if found.kind() == FileKind::File => Box::new(Reader {
-                    workspace: Rc::clone(context.workspace),
-                    path: path.clone(),
-                    found,
-                    offset: *offset,
-                }),
-                Ok(_) => {
-                    let message = format!("`{path}` is not a regular file");
-                    Box::new(Unable(Problem::new(Code::FileNotRegular, message)))
-                }
-                Err(why) => Box::new(Unable(not_there(path, why))),
-            },
-            _ => Box::new(Unable(Problem::new(Code::PathOutside, "the path is not inside"))),
-        };
-        Prepared { facts, hands }
+        prepare_path(action, context, |path, stands| {
+            let Action::Read { offset, .. } = action else { return Err(another_action()) };
+            Ok(Box::new(Reader {
+                workspace: Rc::clone(context.workspace),
+                path: path.clone(),
+                found: file(path, stands)?,
+                offset: *offset,
+            }))
+        })
     }
 }
 
@@ -114,36 +107,45 @@ impl Hands for Reader {
         };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         match self.read(bytes, deadline) {
-            Ok(Content { bytes, total }) => Outcome::done(self.output(bytes, total, clamped)),
+            Ok(content) => Outcome::done(self.output(content, clamped)),
             Err(problem) => Outcome::failed(problem),
         }
     }
 }
 
+/// What was read: the bytes that were asked for, and some on both sides of them, so that a
+/// credential that reaches into them is known for one.
 struct Content {
     bytes: Vec<u8>,
+    /// Those of the bytes that were asked for.
+    window: Range<usize>,
+    /// The size of the file.
     total: u64,
 }
 
 impl Reader {
-    /// Opens the file that was judged, and no other.
-    fn open(&self) -> Result<OwnedFd, Problem> {
+    fn read(&self, most: u64, deadline: Instant) -> Result<Content, Problem> {
         again(&self.workspace, &self.path, &self.found)?;
-        // Without waiting: should a pipe have taken the file's place, opening it must not hang.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let name = std::ffi::OsStr::new(self.path.as_str());
-        let file = self
-            .workspace
-            .open_beneath(name, flags, Mode::empty())
-            .map_err(|why| not_there(&self.path, why))?;
-        let stat = fstat(&file).map_err(|errno| system(&self.path, errno))?;
-        let same = (stat.st_dev, stat.st_ino) == (self.found.stat.st_dev, self.found.stat.st_ino)
-            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if same { Ok(file) } else { Err(changed(&self.path)) }
+        let opened = self.found.open(&self.workspace, OFlags::RDONLY);
+        let file = opened.map_err(|why| not_there(&self.path, why))?;
+        let from = self.offset.saturating_sub(limits::REDACTION_MARGIN);
+        let before = self.offset.saturating_sub(from);
+        let wanted = before.saturating_add(most);
+        let bytes =
+            self.bytes(&file, from, wanted.saturating_add(limits::REDACTION_MARGIN), deadline)?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+        let window = place(before)..place(wanted);
+        let total = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        Ok(Content { bytes, window, total })
     }
 
-    fn read(&self, most: u64, deadline: Instant) -> Result<Content, Problem> {
-        let file = self.open()?;
+    fn bytes(
+        &self,
+        file: &OwnedFd,
+        from: u64,
+        most: u64,
+        deadline: Instant,
+    ) -> Result<Vec<u8>, Problem> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -151,35 +153,40 @@ impl Reader {
             let want = usize::try_from(most.saturating_sub(have)).unwrap_or(usize::MAX);
             let want = want.min(buffer.len());
             if want == 0 {
-                break;
+                return Ok(bytes);
             }
             let slot = buffer.get_mut(..want).unwrap_or_default();
             if Instant::now() > deadline {
                 let message = format!("`{}` could not be read in time", self.path);
                 return Err(Problem::new(Code::FileSystem, message));
             }
-            match pread(file.as_fd(), &mut *slot, self.offset.saturating_add(have)) {
-                Ok(0) => break,
+            match pread(file.as_fd(), &mut *slot, from.saturating_add(have)) {
+                Ok(0) => return Ok(bytes),
                 Ok(read) => bytes.extend_from_slice(slot.get(..read).unwrap_or_default()),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(system(&self.path, errno)),
             }
         }
-        let total = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-        Ok(Content { bytes, total })
     }
 
-    fn output(&self, mut bytes: Vec<u8>, total: u64, clamped: bool) -> Output {
-        let read = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    fn output(&self, content: Content, clamped: bool) -> Output {
+        let Content { bytes, mut window, total } = content;
+        let read = u64::try_from(window.len()).unwrap_or(u64::MAX);
         let truncated = self.offset.saturating_add(read) < total;
+        let asked = bytes.get(window.clone()).unwrap_or_default();
         let output = Output::default().with("path", self.path.to_string());
-        let binary = is_binary(&bytes, self.offset > 0, truncated);
-        let output = if binary {
-            bytes.truncate(usize::try_from(limits::BINARY_PREVIEW_BYTES).unwrap_or(usize::MAX));
-            output.with_binary("base64", bytes)
+        let binary = is_binary(asked, self.offset > 0, truncated);
+        if binary {
+            let preview = usize::try_from(limits::BINARY_PREVIEW_BYTES).unwrap_or(usize::MAX);
+            window.end = window.end.min(window.start.saturating_add(preview));
         } else {
-            trim_to_characters(&mut bytes, self.offset > 0, truncated);
-            output.with_bytes("text", "base64", bytes)
+            let whole = whole_characters(asked, self.offset > 0, truncated);
+            window = window.start + whole.start..window.start + whole.end;
+        }
+        let piece = Piece { bytes, window, cut_before: self.offset > 0, cut_after: truncated };
+        let output = match binary {
+            true => output.with_binary("base64", piece),
+            false => output.with_bytes("text", "base64", piece),
         };
         let cut_preview = binary && read > limits::BINARY_PREVIEW_BYTES;
         output
@@ -197,22 +204,21 @@ fn is_binary(bytes: &[u8], cut_before: bool, cut_after: bool) -> bool {
     if bytes.contains(&0) {
         return true;
     }
-    let mut piece = bytes.to_vec();
-    trim_to_characters(&mut piece, cut_before, cut_after);
-    std::str::from_utf8(&piece).is_err()
+    let whole = bytes.get(whole_characters(bytes, cut_before, cut_after)).unwrap_or_default();
+    std::str::from_utf8(whole).is_err()
 }
 
-/// Drops the parts of characters at the ends where the piece was cut.
-fn trim_to_characters(bytes: &mut Vec<u8>, cut_before: bool, cut_after: bool) {
-    if cut_before {
-        let tail = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
-        bytes.drain(..tail);
-    }
-    if cut_after && let Err(error) = std::str::from_utf8(bytes) {
+/// The piece without the parts of characters at the ends where it was cut.
+fn whole_characters(bytes: &[u8], cut_before: bool, cut_after: bool) -> Range<usize> {
+    let tail = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+    let start = if cut_before { tail } else { 0 };
+    let rest = bytes.get(start..).unwrap_or_default();
+    match std::str::from_utf8(rest) {
         // An incomplete character at the very end, not a wrong one in the middle.
-        if error.error_len().is_none() {
-            bytes.truncate(error.valid_up_to());
+        Err(error) if cut_after && error.error_len().is_none() => {
+            start..start + error.valid_up_to()
         }
+        _ => start..bytes.len(),
     }
 }
 

@@ -1,13 +1,14 @@
 //! `fs.search`: files by name, size and date, never by content.
 
 use std::ffi::OsStr;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use capsule_core::action::{Action, FileKind, PathTarget, SearchFilter};
+use capsule_core::action::{Action, PathTarget, SearchFilter};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
@@ -17,16 +18,16 @@ use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Bounds, Sight};
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::units;
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType, fstat, statat};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
 use crate::builtin::{
-    Unable, again, fs_list, invalid, not_there, number, size, text, wrong_permit,
+    again, another_action, changed, folder, fs_list, invalid, number, size, text, wrong_permit,
 };
-use crate::tool::{Cancel, Context, Prepared, Tool, path_facts};
+use crate::tool::{Cancel, Context, Prepared, Tool, prepare_path};
 use crate::walk::{Entry, Next, Visitor, walk};
-use crate::workspace::{Found, Workspace};
+use crate::workspace::{Found, Workspace, same};
 
 /// What `fs.search` is called, takes and gives.
 pub static SIGNATURE: Signature = Signature {
@@ -112,25 +113,16 @@ impl Tool for FsSearch {
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        let facts = path_facts(action, context);
-        let hands: Box<dyn Hands> = match (action, action.path().and_then(PathTarget::inside)) {
-            (Action::Search { filter, .. }, Some(path)) => match context.workspace.find(path) {
-                Ok(found) if found.kind() == FileKind::Folder => Box::new(Searcher {
-                    workspace: Rc::clone(context.workspace),
-                    cancel: context.cancel.clone(),
-                    path: path.clone(),
-                    found,
-                    filter: filter.clone(),
-                }),
-                Ok(_) => {
-                    let message = format!("`{path}` is not a folder");
-                    Box::new(Unable(Problem::new(Code::FileNotFolder, message)))
-                }
-                Err(why) => Box::new(Unable(not_there(path, why))),
-            },
-            _ => Box::new(Unable(Problem::new(Code::PathOutside, "the path is not inside"))),
-        };
-        Prepared { facts, hands }
+        prepare_path(action, context, |path, stands| {
+            let Action::Search { filter, .. } = action else { return Err(another_action()) };
+            Ok(Box::new(Searcher {
+                workspace: Rc::clone(context.workspace),
+                cancel: context.cancel.clone(),
+                path: path.clone(),
+                found: folder(path, stands)?,
+                filter: filter.clone(),
+            }))
+        })
     }
 }
 
@@ -168,6 +160,7 @@ impl Hands for Searcher {
         }
         let pattern = self.filter.name.as_deref().and_then(|name| Glob::parse(name).ok());
         let search = Search {
+            from: &self.found,
             sight,
             whole_path: self.filter.name.as_deref().is_some_and(|name| name.contains('/')),
             pattern,
@@ -178,10 +171,14 @@ impl Hands for Searcher {
             found: Mutex::new(Vec::new()),
             count: AtomicUsize::new(0),
             partial: AtomicBool::new(false),
+            changed: AtomicBool::new(false),
         };
         walk(&self.workspace, OsStr::new(self.found.real.as_str()), false, &search);
         if self.cancel.is_set() {
             return Outcome::failed(Problem::new(Code::ExecCancelled, "the search was cancelled"));
+        }
+        if search.changed.load(Ordering::Relaxed) {
+            return Outcome::failed(changed(&self.path));
         }
         let mut found = search.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         let truncated = found.len() > search.most;
@@ -198,6 +195,8 @@ impl Hands for Searcher {
 }
 
 struct Search<'s> {
+    /// The folder that was judged.
+    from: &'s Found,
     sight: &'s Sight,
     pattern: Option<Glob>,
     whole_path: bool,
@@ -208,6 +207,8 @@ struct Search<'s> {
     found: Mutex<Vec<(String, Value)>>,
     count: AtomicUsize,
     partial: AtomicBool,
+    /// Whether another folder stands where the judged one was.
+    changed: AtomicBool,
 }
 
 impl Search<'_> {
@@ -251,7 +252,18 @@ fn inside(path: &OsStr) -> WorkspacePath {
 }
 
 impl Visitor for Search<'_> {
+    fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>, _: bool) {
+        let judged = path != OsStr::new(self.from.real.as_str())
+            || fstat(folder).is_ok_and(|now| same(&now, &self.from.stat));
+        if !judged {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn entry(&self, entry: &Entry<'_>) -> Next {
+        if self.changed.load(Ordering::Relaxed) {
+            return Next::Leave;
+        }
         if entry.kind == FileType::Directory && self.sight.enters(&inside(entry.path)) {
             return Next::Enter;
         }
@@ -262,7 +274,9 @@ impl Visitor for Search<'_> {
     }
 
     fn stop(&self) -> bool {
-        if self.count.load(Ordering::Relaxed) > self.most || self.cancel.is_set() {
+        let enough =
+            self.count.load(Ordering::Relaxed) > self.most || self.changed.load(Ordering::Relaxed);
+        if enough || self.cancel.is_set() {
             return true;
         }
         let late = Instant::now() > self.deadline;

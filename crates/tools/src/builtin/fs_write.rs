@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capsule_core::action::{Action, FileKind, PathTarget, WriteMode};
+use capsule_core::action::{Action, PathTarget, WriteMode};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
@@ -20,14 +21,19 @@ use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Bounds;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, renameat, renameat_with, unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use crate::builtin::{Unable, again, changed, invalid, not_there, system, text, wrong_permit};
-use crate::tool::{Context, Prepared, Tool, path_facts};
-use crate::workspace::{Found, NotFound, Workspace};
+use crate::builtin::{
+    again, another_action, changed, file, invalid, not_there, system, text, wrong_permit,
+};
+use crate::tool::{Context, Prepared, Tool, prepare_path};
+use crate::workspace::{Found, Stands, Vacant, Workspace, same};
+
+/// How much is written before the time is looked at.
+const CHUNK: usize = 256 * 1024;
 
 const MODES: &[&str] = &["create", "overwrite", "append"];
 
@@ -105,20 +111,59 @@ impl Tool for FsWrite {
     }
 
     fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared {
-        let facts = path_facts(action, context);
         let content = args.as_object().and_then(|args| content(args).ok()).unwrap_or_default();
-        let hands: Box<dyn Hands> = match (action, action.path().and_then(PathTarget::inside)) {
-            (Action::Write { mode, content: digest, .. }, Some(path))
-                if Digest::of(&content) == *digest =>
-            {
-                match Writer::prepare(context.workspace, path, *mode, content) {
-                    Ok(writer) => Box::new(writer),
-                    Err(problem) => Box::new(Unable(problem)),
-                }
+        prepare_path(action, context, |path, stands| match action {
+            Action::Write { mode, content: digest, .. } if Digest::of(&content) == *digest => {
+                let target = Target::of(context.workspace, path, stands)?;
+                Ok(Box::new(Writer {
+                    workspace: Rc::clone(context.workspace),
+                    path: path.clone(),
+                    mode: *mode,
+                    content,
+                    target,
+                    old: Vec::new(),
+                }))
             }
-            _ => Box::new(Unable(Problem::new(Code::PathOutside, "the path is not inside"))),
+            _ => Err(another_action()),
+        })
+    }
+}
+
+/// What is written to, held as it was judged.
+struct Target {
+    /// The file, where there is one.
+    before: Option<Found>,
+    /// The place: the deepest folder that is there, what is missing beneath it, the file's name.
+    place: Vacant,
+}
+
+impl Target {
+    fn of(workspace: &Workspace, path: &WorkspacePath, stands: Stands) -> Result<Self, Problem> {
+        let before = match stands {
+            Stands::Vacant(place) => return Ok(Self { before: None, place }),
+            other => file(path, other)?,
         };
-        Prepared { facts, hands }
+        let (Some(name), Some(above)) = (before.real.name(), before.real.parent()) else {
+            return Err(system(path, Errno::ISDIR));
+        };
+        let folder = workspace.find(&above).map_err(|why| not_there(path, why))?;
+        let place = Vacant { folder, missing: Vec::new(), name: name.to_owned() };
+        let target = Self { place, before: Some(before) };
+        if target.holds(&target.place.folder.handle, target.place.name.as_str()) {
+            Ok(target)
+        } else {
+            Err(changed(path))
+        }
+    }
+
+    /// Whether a name in a folder is the file that was judged, and the folder stands where that
+    /// one stood.
+    fn holds(&self, folder: &OwnedFd, name: impl rustix::path::Arg) -> bool {
+        self.before.as_ref().is_some_and(|before| {
+            self.place.real() == before.real
+                && statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|now| same(&now, &before.stat))
+        })
     }
 }
 
@@ -128,85 +173,16 @@ struct Writer {
     path: WorkspacePath,
     mode: WriteMode,
     content: Vec<u8>,
-    /// The file that was there when the call was judged.
-    before: Option<Found>,
-    /// The deepest folder on the way that was there, held.
-    folder: OwnedFd,
-    /// The folders that have to be made beneath it, and the file's own name.
-    missing: Vec<String>,
-    name: String,
+    target: Target,
     /// What the file held, once it was read for the undo record.
     old: Vec<u8>,
 }
 
-impl Writer {
-    fn prepare(
-        workspace: &Rc<Workspace>,
-        path: &WorkspacePath,
-        mode: WriteMode,
-        content: Vec<u8>,
-    ) -> Result<Self, Problem> {
-        let before = match workspace.find(path) {
-            Ok(found) if found.kind() == FileKind::File => Some(found),
-            Ok(_) => {
-                let message = format!("`{path}` is not a regular file");
-                return Err(Problem::new(Code::FileNotRegular, message));
-            }
-            Err(NotFound::Missing) => None,
-            Err(why) => return Err(not_there(path, why)),
-        };
-        let real = match &before {
-            Some(found) => found.real.clone(),
-            None => workspace
-                .future(path)
-                .map_err(|problem| not_there(path, NotFound::Outside(problem)))?,
-        };
-        let name = real.name().ok_or_else(|| not_there(path, NotFound::Refused(Errno::ISDIR)))?;
-        let (folder, missing) = deepest_folder(workspace, &real)?;
-        Ok(Self {
-            workspace: Rc::clone(workspace),
-            path: path.clone(),
-            mode,
-            content,
-            before,
-            folder,
-            missing,
-            name: name.to_owned(),
-            old: Vec::new(),
-        })
-    }
-}
-
-/// The deepest folder above a path that is there, and the names of those that are not.
-fn deepest_folder(
-    workspace: &Workspace,
-    real: &WorkspacePath,
-) -> Result<(OwnedFd, Vec<String>), Problem> {
-    let mut missing = Vec::new();
-    let mut folder = real.parent().unwrap_or_default();
-    loop {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match workspace.open_beneath(OsStr::new(folder.as_str()), flags, Mode::empty()) {
-            Ok(handle) => {
-                missing.reverse();
-                return Ok((handle, missing));
-            }
-            Err(NotFound::Missing) => match (folder.name(), folder.parent()) {
-                (Some(name), Some(parent)) => {
-                    missing.push(name.to_owned());
-                    folder = parent;
-                }
-                _ => return Err(not_there(&folder, NotFound::Missing)),
-            },
-            Err(why) => return Err(not_there(&folder, why)),
-        }
-    }
-}
-
 impl Hands for Writer {
-    /// The record: a line of JSON that says what was there, then its bytes.
+    /// The record: a line of JSON that says what was there, then its bytes. There is no permit yet
+    /// and so no deadline; the bound on the bytes is the bound on the time.
     fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
-        let Some(before) = &self.before else {
+        let Some(before) = &self.target.before else {
             return Ok(Some(undo_record(&self.path, None, &[])));
         };
         let size = u64::try_from(before.stat.st_size).unwrap_or(u64::MAX);
@@ -218,18 +194,19 @@ impl Hands for Writer {
             );
             return Err(Problem::new(Code::FileUndoTooLarge, message));
         }
-        let mut file = File::from(self.open(OFlags::RDONLY)?);
-        let most = limits::UNDO_BYTES + 1;
+        let opened = before.open(&self.workspace, OFlags::RDONLY);
+        let mut file = File::from(opened.map_err(|why| not_there(&self.path, why))?);
         let mut old = Vec::new();
-        let read = io::Read::by_ref(&mut file).take(most).read_to_end(&mut old);
+        let read = io::Read::by_ref(&mut file).take(limits::UNDO_BYTES + 1).read_to_end(&mut old);
         read.map_err(|error| self.system(&error))?;
         self.old = old;
         Ok(Some(undo_record(&self.path, Some(before.stat.st_mode & 0o7777), &self.old)))
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Write { .. } = permit.bounds() else { return wrong_permit() };
-        match self.write() {
+        let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        match self.write(deadline) {
             Ok(output) => Outcome::done(output),
             Err(problem) => Outcome::failed(problem),
         }
@@ -257,49 +234,45 @@ impl Writer {
         system(&self.path, errno)
     }
 
-    /// Opens the file that was judged, and no other.
-    fn open(&self, access: OFlags) -> Result<OwnedFd, Problem> {
-        let Some(before) = &self.before else { return Err(changed(&self.path)) };
-        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let name = OsStr::new(self.path.as_str());
-        let file = self
-            .workspace
-            .open_beneath(name, flags, Mode::empty())
-            .map_err(|why| not_there(&self.path, why))?;
-        let stat = fstat(&file).map_err(|errno| system(&self.path, errno))?;
-        let same = (stat.st_dev, stat.st_ino) == (before.stat.st_dev, before.stat.st_ino)
-            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if same { Ok(file) } else { Err(changed(&self.path)) }
+    /// Looks again, only to compare: the path must lead to what was judged, and that must be what
+    /// the undo record holds.
+    fn unchanged(&self) -> Result<(), Problem> {
+        let Target { before, place } = &self.target;
+        match before {
+            Some(before) => {
+                again(&self.workspace, &self.path, before)?;
+                again(&self.workspace, &place.folder.real, &place.folder)?;
+                if before.is_unwritten() { Ok(()) } else { Err(changed(&self.path)) }
+            }
+            None => match self.workspace.stands(&self.path) {
+                Stands::Vacant(now) if now.still(place) => Ok(()),
+                _ => Err(changed(&self.path)),
+            },
+        }
     }
 
-    fn write(mut self) -> Result<Output, Problem> {
-        match (&self.before, self.mode) {
-            (Some(_), WriteMode::Create) => {
-                let message = format!("`{}` is there already", self.path);
-                return Err(Problem::new(Code::FileExists, message)
-                    .suggest("use `mode: overwrite` or `append`"));
-            }
-            (Some(before), _) => again(&self.workspace, &self.path, before)?,
-            (None, _) => {
-                if !matches!(self.workspace.find(&self.path), Err(NotFound::Missing)) {
-                    return Err(changed(&self.path));
-                }
-            }
+    fn write(mut self, deadline: Instant) -> Result<Output, Problem> {
+        let created = self.target.before.is_none();
+        if !created && self.mode == WriteMode::Create {
+            let message = format!("`{}` is there already", self.path);
+            return Err(Problem::new(Code::FileExists, message)
+                .suggest("use `mode: overwrite` or `append`"));
         }
+        self.unchanged()?;
         let old = std::mem::take(&mut self.old);
         let new = match self.mode {
             WriteMode::Append => [old.as_slice(), self.content.as_slice()].concat(),
             _ => std::mem::take(&mut self.content),
         };
-        let unchanged = self.before.is_some() && old == new;
+        let unchanged = !created && old == new;
         if !unchanged {
-            self.put(&new)?;
+            self.put(&new, deadline)?;
         }
         let (added, removed) = count_lines(&old, &new);
         Ok(Output::default()
             .with("path", self.path.to_string())
             .with("changed", !unchanged)
-            .with("created", self.before.is_none())
+            .with("created", created)
             .with("bytes_total", u64::try_from(new.len()).unwrap_or(u64::MAX))
             .with("added", added)
             .with("removed", removed))
@@ -307,58 +280,125 @@ impl Writer {
 
     /// Writes beside the file and puts the result in its place, so that a reader sees the old file
     /// or the new one.
-    fn put(&self, new: &[u8]) -> Result<(), Problem> {
+    fn put(&self, new: &[u8], deadline: Instant) -> Result<(), Problem> {
         let folder = self.make_folders()?;
         let mut random = [0; 8];
         getrandom::fill(&mut random)
             .map_err(|error| Problem::new(Code::FileSystem, error.to_string()))?;
         let beside = OsString::from(format!(".capsule-{:016x}.tmp", u64::from_ne_bytes(random)));
-        let done = self.put_beside(&folder, &beside, new);
-        if done.is_err() {
-            // Nothing of a failed write stays; the error says what happened.
-            let _ = unlinkat(&folder, &beside, AtFlags::empty());
+        let done = self
+            .write_beside(&folder, &beside, new, deadline)
+            .and_then(|()| self.take_place(&folder, &beside));
+        match done {
+            Ok(()) => Ok(()),
+            Err(Left::Ours(problem)) => {
+                // Nothing of a failed write stays; the error says what happened.
+                let _ = unlinkat(&folder, &beside, AtFlags::empty());
+                Err(problem)
+            }
+            Err(Left::Theirs(problem)) => Err(problem),
         }
-        done
     }
 
-    fn put_beside(&self, folder: &OwnedFd, beside: &OsStr, new: &[u8]) -> Result<(), Problem> {
-        let failed = |errno| system(&self.path, errno);
+    fn write_beside(
+        &self,
+        folder: &OwnedFd,
+        beside: &OsStr,
+        new: &[u8],
+        deadline: Instant,
+    ) -> Result<(), Left> {
+        let failed = |errno| Left::Ours(system(&self.path, errno));
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = rustix::fs::openat(folder, beside, flags, Mode::from_raw_mode(0o644));
         let mut file = File::from(made.map_err(failed)?);
-        if let Some(before) = &self.before {
+        if let Some(before) = &self.target.before {
             let mode = Mode::from_raw_mode(before.stat.st_mode & 0o777);
             fchmod(&file, mode).map_err(failed)?;
         }
-        file.write_all(new).and_then(|()| file.sync_all()).map_err(|error| self.system(&error))?;
-        match self.before {
-            Some(_) => renameat(folder, beside, folder, &self.name).map_err(failed),
-            None => {
-                let flags = RenameFlags::NOREPLACE;
-                match renameat_with(folder, beside, folder, &self.name, flags) {
+        for part in new.chunks(CHUNK) {
+            self.in_time(deadline).map_err(Left::Ours)?;
+            file.write_all(part).map_err(|error| Left::Ours(self.system(&error)))?;
+        }
+        file.sync_all().map_err(|error| Left::Ours(self.system(&error)))?;
+        self.in_time(deadline).map_err(Left::Ours)
+    }
+
+    fn in_time(&self, deadline: Instant) -> Result<(), Problem> {
+        if Instant::now() <= deadline {
+            return Ok(());
+        }
+        let message = format!("`{}` could not be written in time", self.path);
+        Err(Problem::new(Code::FileSystem, message))
+    }
+
+    /// Gives the file that was written beside the name that it is for. The folder must still stand
+    /// where it was judged, and only the file that was judged is replaced.
+    fn take_place(&self, folder: &OwnedFd, beside: &OsStr) -> Result<(), Left> {
+        let failed = |errno| Left::Ours(system(&self.path, errno));
+        let another = || Left::Ours(changed(&self.path));
+        let Target { before, place } = &self.target;
+        let (real, name) = (place.real(), place.name.as_str());
+        if self.workspace.name_of(folder.as_fd()).is_some_and(|now| Some(now) != real.parent()) {
+            return Err(another());
+        }
+        let Some(before) = before else {
+            let flags = RenameFlags::NOREPLACE;
+            return renameat_with(folder, beside, folder, name, flags).map_err(
+                |errno| match errno {
                     // A file appeared meanwhile: it is not the one that was judged.
-                    Err(Errno::EXIST) => Err(changed(&self.path)),
-                    other => other.map_err(failed),
-                }
+                    Errno::EXIST => another(),
+                    errno => failed(errno),
+                },
+            );
+        };
+        if !before.is_unwritten() || !self.target.holds(folder, name) {
+            return Err(another());
+        }
+        match renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(another()),
+            // A file system that cannot exchange: the comparison above is all there is.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                return renameat(folder, beside, folder, name).map_err(failed);
             }
+            Err(errno) => return Err(failed(errno)),
+        }
+        if self.target.holds(folder, beside) {
+            // The old file; its bytes are in the record.
+            return unlinkat(folder, beside, AtFlags::empty()).map_err(failed);
+        }
+        // What came out is not what was judged: it goes back, and what we wrote goes away.
+        match renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE) {
+            Ok(()) => Err(another()),
+            Err(_) => Err(Left::Theirs(changed(&self.path))),
         }
     }
 
     fn make_folders(&self) -> Result<OwnedFd, Problem> {
         let failed = |errno| system(&self.path, errno);
-        let mut folder = rustix::io::fcntl_dupfd_cloexec(&self.folder, 0).map_err(failed)?;
-        for name in &self.missing {
-            match rustix::fs::mkdirat(folder.as_fd(), name, Mode::from_raw_mode(0o755)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(failed(errno)),
-            }
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            folder =
-                rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty()).map_err(failed)?;
+        let place = &self.target.place;
+        let mut folder =
+            rustix::io::fcntl_dupfd_cloexec(&place.folder.handle, 0).map_err(failed)?;
+        for name in &place.missing {
+            rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755)).map_err(|errno| {
+                // It was missing when the call was judged; what is there now was not.
+                if errno == Errno::EXIST { changed(&self.path) } else { failed(errno) }
+            })?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let made = self.workspace.open_plain(folder.as_fd(), OsStr::new(name), flags);
+            folder = made.map_err(|why| not_there(&self.path, why))?;
         }
         Ok(folder)
     }
+}
+
+/// Why the file could not take its place, and whose file is left beside it.
+enum Left {
+    /// What we wrote.
+    Ours(Problem),
+    /// Somebody else's, that took the place in between: it stays.
+    Theirs(Problem),
 }
 
 /// Lines added and removed.
@@ -371,7 +411,7 @@ fn count_lines(old: &[u8], new: &[u8]) -> (u64, u64) {
     }
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let diff = similar::TextDiff::configure()
-        .timeout(std::time::Duration::from_millis(200))
+        .timeout(Duration::from_millis(200))
         .diff_lines(old.as_ref(), new.as_ref());
     diff.iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {
         similar::ChangeTag::Insert => (added + 1, removed),
@@ -383,6 +423,86 @@ fn count_lines(old: &[u8], new: &[u8]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A writer at the moment when its intent would be written.
+    fn writer(workspace: &Rc<Workspace>, path: &str) -> Writer {
+        let path = WorkspacePath::parse(path).unwrap();
+        let target = Target::of(workspace, &path, workspace.stands(&path)).unwrap();
+        let mut writer = Writer {
+            workspace: Rc::clone(workspace),
+            path,
+            mode: WriteMode::Overwrite,
+            content: b"new".to_vec(),
+            target,
+            old: Vec::new(),
+        };
+        assert!(writer.preserve().unwrap().is_some());
+        writer
+    }
+
+    /// C4, CAP-5: whatever is done to the place between the decision and the write, only what was
+    /// judged is replaced, and nothing stays beside it.
+    #[test]
+    fn only_what_was_judged_is_replaced() {
+        use std::fs;
+        use std::path::Path;
+        type Change = fn(&Path);
+        let changes: &[(&str, Change)] = &[
+            ("d/f", |root| fs::write(root.join("d/f"), "edited").unwrap()),
+            ("d/f", |root| fs::remove_file(root.join("d/f")).unwrap()),
+            ("d/f", |root| {
+                fs::write(root.join("d/other"), "old").unwrap();
+                fs::rename(root.join("d/other"), root.join("d/f")).unwrap();
+            }),
+            ("d/f", |root| fs::rename(root.join("d"), root.join("moved")).unwrap()),
+            ("d/n", |root| fs::write(root.join("d/n"), "appeared").unwrap()),
+            ("d/n", |root| fs::rename(root.join("d"), root.join("moved")).unwrap()),
+            ("d/in/n", |root| fs::create_dir(root.join("d/in")).unwrap()),
+            ("d/n", |root| {
+                fs::rename(root.join("d"), root.join("moved")).unwrap();
+                std::os::unix::fs::symlink("moved", root.join("d")).unwrap();
+            }),
+        ];
+        for (row, (path, change)) in changes.iter().enumerate() {
+            // Once before everything is compared, and once in the middle, past the comparison.
+            for late in [false, true] {
+                let folder = tempfile::tempdir().unwrap();
+                fs::create_dir(folder.path().join("d")).unwrap();
+                fs::write(folder.path().join("d/f"), "old").unwrap();
+                let workspace = Rc::new(Workspace::open(folder.path()).unwrap());
+                let writer = writer(&workspace, path);
+                let deadline = Instant::now() + Duration::from_secs(5);
+                let done = if late {
+                    writer.unchanged().unwrap();
+                    change(folder.path());
+                    writer.put(b"new", deadline)
+                } else {
+                    change(folder.path());
+                    writer.write(deadline).map(drop)
+                };
+                let code = done.map_err(|problem| problem.code);
+                assert_eq!(code, Err(Code::ApprovalChangedAfter), "row {row}, late: {late}");
+                let held = fs::read_dir(folder.path()).unwrap().flatten();
+                let held = held.map(|entry| entry.path()).filter(|path| !path.is_symlink());
+                let files = held.flat_map(|path| fs::read_dir(path).unwrap().flatten());
+                for file in files.filter(|file| file.path().is_file()) {
+                    assert_ne!(fs::read(file.path()).unwrap(), b"new", "row {row}: {file:?}");
+                }
+            }
+        }
+    }
+
+    /// NFR-11: a write has an end in time, and leaves nothing when it meets it.
+    #[test]
+    fn a_late_write_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("f"), "old").unwrap();
+        let workspace = Rc::new(Workspace::open(folder.path()).unwrap());
+        let late = writer(&workspace, "f").write(Instant::now());
+        assert_eq!(late.map(drop).map_err(|problem| problem.code), Err(Code::FileSystem));
+        assert_eq!(std::fs::read(folder.path().join("f")).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn lines_are_counted() {

@@ -9,13 +9,14 @@ pub mod shell_run;
 
 use std::io;
 
+use capsule_core::action::FileKind;
 use capsule_core::code::Code;
 use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::path::WorkspacePath;
+use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use crate::workspace::{Found, NotFound, Workspace};
+use crate::workspace::{Found, NotFound, Stands, Workspace};
 
 /// A text argument.
 fn text<'a>(args: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
@@ -43,6 +44,10 @@ fn invalid(message: impl Into<String>) -> Problem {
 fn system(path: &WorkspacePath, errno: Errno) -> Problem {
     let code = match errno {
         Errno::NOENT | Errno::NOTDIR => return missing(path),
+        Errno::AGAIN => {
+            let message = format!("`{path}` changes while it is looked at");
+            return Problem::new(Code::FileSystem, message).suggest("submit the call again");
+        }
         Errno::ACCESS | Errno::PERM | Errno::ROFS => Code::FilePermission,
         Errno::EXIST => Code::FileExists,
         Errno::ISDIR => Code::FileNotRegular,
@@ -65,7 +70,7 @@ fn missing(path: &WorkspacePath) -> Problem {
 /// What a path leads to now, compared with what was judged.
 fn again(workspace: &Workspace, path: &WorkspacePath, judged: &Found) -> Result<(), Problem> {
     match workspace.find(path) {
-        Ok(now) if now.is(judged) => Ok(()),
+        Ok(now) if now.still(judged) => Ok(()),
         Ok(_) => Err(changed(path)),
         Err(NotFound::Refused(errno)) => Err(system(path, errno)),
         Err(_) => Err(changed(path)),
@@ -81,7 +86,7 @@ fn changed(path: &WorkspacePath) -> Problem {
 }
 
 /// Hands that can only say what is wrong: what was found leaves nothing to do.
-struct Unable(Problem);
+pub(crate) struct Unable(pub(crate) Problem);
 
 impl capsule_core::evidence::Prepared for Unable {
     fn run(self: Box<Self>, _: capsule_core::evidence::Permit<'_>) -> Outcome {
@@ -89,16 +94,51 @@ impl capsule_core::evidence::Prepared for Unable {
     }
 }
 
-/// The problem with a path that was not found.
+/// The file or folder that was found at a path, or why there is none.
+fn there(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
+    match stands {
+        Stands::There(found) => Ok(found),
+        Stands::Vacant(_) => Err(missing(path)),
+        Stands::Closed(_, errno) => Err(system(path, errno)),
+        Stands::Outside(problem) => Err(outside(path, problem)),
+    }
+}
+
+/// The folder that was found at a path.
+fn folder(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
+    let found = there(path, stands)?;
+    if found.kind() == FileKind::Folder {
+        return Ok(found);
+    }
+    Err(Problem::new(Code::FileNotFolder, format!("`{path}` is not a folder")))
+}
+
+/// The regular file that was found at a path.
+fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
+    let found = there(path, stands)?;
+    if found.kind() == FileKind::File {
+        return Ok(found);
+    }
+    Err(Problem::new(Code::FileNotRegular, format!("`{path}` is not a regular file")))
+}
+
+/// The problem with a path that could not be opened.
 fn not_there(path: &WorkspacePath, why: NotFound) -> Problem {
     match why {
         NotFound::Missing => missing(path),
         NotFound::Refused(errno) => system(path, errno),
-        // The policy denies these before anything runs; should it not, nothing runs either.
-        NotFound::Outside(problem) => {
-            Problem::new(Code::PathOutside, format!("`{path}` {}", problem.reason()))
-        }
+        NotFound::Outside(problem) => outside(path, problem),
     }
+}
+
+/// The policy denies these before anything runs; should it not, nothing runs either.
+fn outside(path: &WorkspacePath, problem: PathProblem) -> Problem {
+    Problem::new(Code::PathOutside, format!("`{path}` {}", problem.reason()))
+}
+
+/// A fault of ours: the action is another tool's.
+fn another_action() -> Problem {
+    Problem::new(Code::EngineFault, "the action belongs to another tool")
 }
 
 /// A fault of ours: the permit is for something else than what was prepared.

@@ -1,24 +1,29 @@
 //! The folder that tools work in, held by a descriptor.
 //!
 //! A path is resolved beneath that descriptor by the kernel (`openat2`), or by [`steps`] where the
-//! kernel cannot, and from then on it is a descriptor too: what was judged is what is opened. A
-//! later look-up by name happens only to compare.
+//! kernel cannot, and from then on it is a descriptor too ([`look`]): what was judged is what is
+//! opened. A later look-up by name happens only to compare.
 
+mod look;
+pub(crate) mod own;
 mod steps;
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use capsule_core::action::{FileKind, PathFact, Place};
+use capsule_core::action::FileKind;
 use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
-use crate::veil::Veil;
+pub(crate) use look::{Stands, Vacant};
+
+/// How often a path is looked at anew while it changes under the eyes.
+const LOOKS: usize = 64;
 
 /// The folder that tools work in.
 pub struct Workspace {
@@ -53,8 +58,42 @@ impl Found {
     /// Whether it is the same file as another.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
-        (self.stat.st_dev, self.stat.st_ino) == (other.stat.st_dev, other.stat.st_ino)
+        same(&self.stat, &other.stat)
     }
+
+    /// Whether it is the same file as another, and stands where that one stood.
+    pub(crate) fn still(&self, judged: &Self) -> bool {
+        self.is(judged) && self.real == judged.real
+    }
+
+    /// Whether nobody wrote to it since it was found.
+    pub(crate) fn is_unwritten(&self) -> bool {
+        let written = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        fstat(&self.handle).is_ok_and(|now| written(&now) == written(&self.stat))
+    }
+
+    /// Opens the held file itself, whatever its name leads to by now. It neither waits for a pipe
+    /// nor takes a terminal.
+    pub(crate) fn open(&self, workspace: &Workspace, access: OFlags) -> Result<OwnedFd, NotFound> {
+        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let held = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
+        let opened = match rustix::fs::open(held, flags, Mode::empty()) {
+            // Without `/proc` its name is opened; the comparison says whether that is the same.
+            Err(Errno::NOENT) => workspace.open_plain(workspace.root(), self.name(), flags)?,
+            other => other.map_err(not_found)?,
+        };
+        let stat = fstat(&opened).map_err(NotFound::Refused)?;
+        if same(&stat, &self.stat) { Ok(opened) } else { Err(NotFound::Refused(Errno::AGAIN)) }
+    }
+
+    fn name(&self) -> &OsStr {
+        OsStr::new(self.real.as_str())
+    }
+}
+
+/// Whether two files are one.
+pub(crate) fn same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
 /// Why nothing was found.
@@ -112,85 +151,60 @@ impl Workspace {
         mode: Mode,
     ) -> Result<OwnedFd, NotFound> {
         let path = if path.is_empty() { OsStr::new(".") } else { path };
-        kernel_open(self.root(), path, flags, mode)
+        kernel_open(self.root(), path, flags, mode, Links::Inside)
             .unwrap_or_else(|| steps::open(self.root(), path, flags, mode))
     }
 
+    /// Opens a path beneath a folder of the workspace; none of its components may be a link.
+    pub(crate) fn open_plain(
+        &self,
+        folder: BorrowedFd<'_>,
+        path: &OsStr,
+        flags: OFlags,
+    ) -> Result<OwnedFd, NotFound> {
+        let path = if path.is_empty() { OsStr::new(".") } else { path };
+        // Not `NOFOLLOW`: with it, and a handle asked for, the kernel would hand out the link itself.
+        let flags = flags | OFlags::CLOEXEC;
+        kernel_open(folder, path, flags, Mode::empty(), Links::None)
+            .unwrap_or_else(|| steps::open_plain(folder, path, flags))
+    }
+
     /// Finds what stands at a path, following links that stay inside.
+    ///
+    /// The name that it has is asked of the kernel after it was opened, and must lead back to it
+    /// without any link: a file that was moved or removed in between is looked for anew.
     pub(crate) fn find(&self, path: &WorkspacePath) -> Result<Found, NotFound> {
         let name = OsStr::new(path.as_str());
-        let handle = self.open_beneath(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let stat = fstat(&handle).map_err(NotFound::Refused)?;
-        let real = match self.name_of(&handle) {
-            Some(real) => real,
-            None => steps::real_path(self.root(), name)?,
-        };
-        Ok(Found { handle, stat, real })
+        for _ in 0..LOOKS {
+            let handle = self.open_beneath(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            let stat = fstat(&handle).map_err(NotFound::Refused)?;
+            let real = match self.name_of(handle.as_fd()) {
+                Some(real) => real,
+                None => steps::real_path(self.root(), name)?,
+            };
+            if self.leads_to(&real, &stat) {
+                return Ok(Found { handle, stat, real });
+            }
+        }
+        Err(NotFound::Refused(Errno::AGAIN))
+    }
+
+    /// Whether a path leads to a file without any link on the way.
+    fn leads_to(&self, real: &WorkspacePath, stat: &Stat) -> bool {
+        let opened = self.open_plain(self.root(), OsStr::new(real.as_str()), OFlags::PATH);
+        opened.is_ok_and(|handle| fstat(&handle).is_ok_and(|now| same(&now, stat)))
     }
 
     /// Where a descriptor stands now, as the kernel names it; none where the kernel does not tell.
-    fn name_of(&self, handle: &OwnedFd) -> Option<WorkspacePath> {
+    pub(crate) fn name_of(&self, handle: BorrowedFd<'_>) -> Option<WorkspacePath> {
         let name = |fd: BorrowedFd<'_>| {
-            use std::os::fd::AsRawFd;
             std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
         };
-        let (root, own) = (name(self.root())?, name(handle.as_fd())?);
+        let (root, own) = (name(self.root())?, name(handle)?);
         let inside = own.strip_prefix(&root).ok()?;
         let text = inside.to_str()?;
         let path = if text.is_empty() { "." } else { text };
         WorkspacePath::parse(path).ok().filter(|parsed| parsed.as_str() == text)
-    }
-
-    /// What is found at a path, as a fact to be judged.
-    #[must_use]
-    pub fn fact(&self, path: &WorkspacePath, veil: &Veil) -> PathFact {
-        let fact = |real, kind, alias| PathFact { path: path.clone(), real, kind, alias };
-        match self.find(path) {
-            Ok(found) => {
-                let is_linked = found.kind() == FileKind::File && found.stat.st_nlink > 1;
-                let alias = || veil.alias(self, found.stat.st_dev, found.stat.st_ino);
-                match is_linked.then(alias).flatten() {
-                    None => fact(Place::Inside(found.real.clone()), found.kind(), None),
-                    Some(Ok(name)) => {
-                        fact(Place::Inside(found.real.clone()), found.kind(), Some(name))
-                    }
-                    // Protected under a name that cannot be told.
-                    Some(Err(problem)) => fact(Place::Outside(problem), found.kind(), None),
-                }
-            }
-            Err(NotFound::Outside(problem)) => {
-                fact(Place::Outside(problem), FileKind::Missing, None)
-            }
-            Err(NotFound::Missing | NotFound::Refused(_)) => match self.future(path) {
-                Ok(real) => fact(Place::Inside(real), FileKind::Missing, None),
-                Err(problem) => fact(Place::Outside(problem), FileKind::Missing, None),
-            },
-        }
-    }
-
-    /// Where a file that is not there yet would stand: its deepest folder that is there, with its
-    /// links followed, and the rest of the path. A link that leads to nothing is no such place.
-    pub(crate) fn future(&self, path: &WorkspacePath) -> Result<WorkspacePath, PathProblem> {
-        if self.is_link(path) {
-            return Err(PathProblem::Escapes);
-        }
-        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
-            return Ok(path.clone());
-        };
-        match self.find(&parent) {
-            Ok(found) => Ok(found.real.join(name)),
-            Err(NotFound::Outside(problem)) => Err(problem),
-            Err(_) => self.future(&parent).map(|real| real.join(name)),
-        }
-    }
-
-    fn is_link(&self, path: &WorkspacePath) -> bool {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = self.open_beneath(OsStr::new(path.as_str()), flags, Mode::empty());
-        opened
-            .ok()
-            .and_then(|handle| fstat(&handle).ok())
-            .is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }
 }
 
@@ -211,6 +225,15 @@ pub(crate) fn not_found(errno: Errno) -> NotFound {
     }
 }
 
+/// Which links are followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Links {
+    /// Those that stay inside.
+    Inside,
+    /// None.
+    None,
+}
+
 /// Opens by the kernel's own rules for staying beneath; none where the kernel has none.
 #[cfg(target_os = "linux")]
 fn kernel_open(
@@ -218,9 +241,13 @@ fn kernel_open(
     path: &OsStr,
     flags: OFlags,
     mode: Mode,
+    links: Links,
 ) -> Option<Result<OwnedFd, NotFound>> {
     use rustix::fs::{ResolveFlags, openat2};
-    let rules = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let rules = match links {
+        Links::Inside => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+        Links::None => ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    };
     // The kernel answers EAGAIN when something on the way is renamed at the same time.
     for _ in 0..16 {
         match openat2(root, path.as_bytes(), flags, mode, rules | ResolveFlags::NO_XDEV) {
@@ -245,6 +272,7 @@ fn kernel_open(
     _: &OsStr,
     _: OFlags,
     _: Mode,
+    _: Links,
 ) -> Option<Result<OwnedFd, NotFound>> {
     None
 }
@@ -309,24 +337,11 @@ mod tests {
             let expected = expected.map(|real| real.to_string());
             assert_eq!(by_kernel, expected, "{asked} by the kernel");
             assert_eq!(by_steps, expected, "{asked} by steps");
+            let real = expected.ok().filter(|real| *real == path.to_string());
+            let plain = workspace.open_plain(workspace.root(), name, OFlags::PATH);
+            assert_eq!(plain.is_ok(), real.is_some(), "{asked} without links");
+            let steps = steps::open_plain(workspace.root(), name, OFlags::PATH);
+            assert_eq!(steps.is_ok() || name.is_empty(), real.is_some(), "{asked} plain steps");
         }
-    }
-
-    #[test]
-    fn a_file_that_will_be_has_a_place() {
-        let outer = tempfile::tempdir().unwrap();
-        let root = outer.path().join("ws");
-        fs::create_dir_all(root.join("docs")).unwrap();
-        symlink("docs", root.join("link")).unwrap();
-        symlink("..", root.join("up")).unwrap();
-        symlink("docs/new", root.join("dangling")).unwrap();
-        let workspace = Workspace::open(&root).unwrap();
-        let future = |asked: &str| {
-            workspace.future(&WorkspacePath::parse(asked).unwrap()).map(|real| real.to_string())
-        };
-        assert_eq!(future("docs/new/er.md"), Ok("docs/new/er.md".into()));
-        assert_eq!(future("link/new.md"), Ok("docs/new.md".into()));
-        assert_eq!(future("up/new.md"), Err(PathProblem::Escapes));
-        assert_eq!(future("dangling"), Err(PathProblem::Escapes));
     }
 }

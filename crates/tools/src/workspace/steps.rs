@@ -36,6 +36,32 @@ pub(super) fn open(
     Ok(handle)
 }
 
+/// Opens a path beneath a folder, none of whose components may be a link.
+pub(super) fn open_plain(
+    folder: BorrowedFd<'_>,
+    path: &OsStr,
+    flags: OFlags,
+) -> Result<OwnedFd, NotFound> {
+    let mut left = components(path);
+    let mut here = None;
+    while let Some(name) = left.pop() {
+        let flags = match left.is_empty() {
+            true => flags | OFlags::NOFOLLOW,
+            false => OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        };
+        let from = here.as_ref().map_or(folder, AsFd::as_fd);
+        let next = openat(from, name.as_bytes(), flags, Mode::empty()).map_err(not_found)?;
+        let kind = FileType::from_raw_mode(fstat(&next).map_err(not_found)?.st_mode);
+        if name.as_bytes() == b".." || kind == FileType::Symlink {
+            return Err(NotFound::Outside(PathProblem::Escapes));
+        }
+        here = Some(next);
+    }
+    let handle = here.ok_or(NotFound::Missing)?;
+    same_file_system(folder, handle.as_fd())?;
+    Ok(handle)
+}
+
 /// Where a path really leads.
 pub(super) fn real_path(root: BorrowedFd<'_>, path: &OsStr) -> Result<WorkspacePath, NotFound> {
     let reached = walk(root, path, true)?;

@@ -110,12 +110,15 @@ fn forbidden_path(rule: &Never, case: &Case<'_>) -> Option<String> {
     covers(rule, case.facts, target.inside()?, power).then(|| format!("`{}`", target.asked))
 }
 
-/// Whether the rule protects a path, by its text or by where it leads.
+/// Whether the rule protects a path, by its text, by where it leads, or by what is there.
 fn covers(rule: &Never, facts: &Facts, path: &WorkspacePath, power: Capabilities) -> bool {
     if !rule.capabilities.intersects(power) {
         return false;
     }
     let fact = facts.at(path);
+    if rule.id == Never::OWN_FILES && fact.is_some_and(|fact| fact.ours) {
+        return true;
+    }
     let real = match fact.map(|fact| &fact.real) {
         Some(Place::Inside(real)) => Some(real),
         _ => None,

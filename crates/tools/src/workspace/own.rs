@@ -1,0 +1,55 @@
+//! Our own stores, told by what they hold: an earlier run may have left one anywhere.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use capsule_core::action::FileKind;
+use capsule_core::path::WorkspacePath;
+use rustix::fs::{FileType, OFlags, fstat};
+
+use crate::workspace::{Found, Workspace};
+
+/// How every SQLite file begins.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// Where it names the application that it belongs to (`PRAGMA application_id`), and ours: "CPSL".
+const APPLICATION: (u64, &[u8]) = (68, b"CPSL");
+/// The ends of the names that lie beside a store: the log, its index, the journal, the locks.
+const BESIDE: &[&str] = &["-wal", "-shm", "-journal", ".locks"];
+
+/// Whether a file is a store of ours.
+pub(crate) fn is_store(file: BorrowedFd<'_>) -> bool {
+    let reads = |(at, wanted): (u64, &[u8])| {
+        let mut found = [0; 16];
+        let Some(slot) = found.get_mut(..wanted.len()) else { return false };
+        rustix::io::pread(file, &mut *slot, at) == Ok(wanted.len()) && slot == wanted
+    };
+    // Nothing but a file is read from: reading a pipe would take something away.
+    fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+        && reads((0, SQLITE))
+        && reads(APPLICATION)
+}
+
+impl Workspace {
+    /// Whether a path leads to a store of ours, or lies beside one by its name.
+    pub(super) fn is_ours(&self, real: &WorkspacePath, found: Option<&Found>) -> bool {
+        if found.is_some_and(|found| self.holds_store(found)) {
+            return true;
+        }
+        let mut folder = WorkspacePath::root();
+        for name in real.components() {
+            let stores = BESIDE.iter().filter_map(|end| name.strip_suffix(end));
+            for store in stores.filter(|store| !store.is_empty()) {
+                if self.find(&folder.join(store)).is_ok_and(|found| self.holds_store(&found)) {
+                    return true;
+                }
+            }
+            folder = folder.join(name);
+        }
+        false
+    }
+
+    fn holds_store(&self, found: &Found) -> bool {
+        found.kind() == FileKind::File
+            && found.stat.st_size > 0
+            && found.open(self, OFlags::RDONLY).is_ok_and(|file| is_store(file.as_fd()))
+    }
+}
