@@ -134,10 +134,10 @@ fn a_swapped_link_is_never_written_through() {
     };
     let swapper = Swapper::start(vec![pair("f", "link"), pair("d", "folder")]);
     let calls = race(&capsule, &policy, &|n| match n % 4 {
-        0 => step("fs.write", &format!("path: docs/race/f, content: HACK{n}")),
-        1 => step("fs.write", "path: docs/race/f, content: HACK, mode: append"),
-        2 => step("fs.write", &format!("path: docs/race/d/new{n}, content: HACK")),
-        _ => step("fs.write", &format!("path: docs/race/d/in/new{n}, content: HACK")),
+        0 => step("fs.write", &format!("path: docs/race/f, content: other{n}")),
+        1 => step("fs.write", "path: docs/race/f, content: other, mode: append"),
+        2 => step("fs.write", &format!("path: docs/race/d/new{n}, content: other")),
+        _ => step("fs.write", &format!("path: docs/race/d/in/new{n}, content: other")),
     });
     swapper.stop();
     let done = calls.iter().filter(|call| call["status"] == "ok").count();
