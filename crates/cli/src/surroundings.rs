@@ -53,11 +53,7 @@ impl Surroundings {
 
     /// The runtime's own files, with those that SQLite keeps beside the store.
     fn own(&self, more: &[PathBuf]) -> Vec<PathBuf> {
-        let folder = self.store.parent().and_then(|parent| parent.canonicalize().ok());
-        let store = match (folder, self.store.file_name()) {
-            (Some(folder), Some(name)) => folder.join(name),
-            _ => self.store.clone(),
-        };
+        let store = real_folder(&self.store);
         let beside = ["", "-wal", "-shm", "-journal", ".locks"].map(|suffix| {
             let mut name = store.clone().into_os_string();
             name.push(suffix);
@@ -67,12 +63,12 @@ impl Surroundings {
     }
 
     /// Reads a policy and binds it to its workspace. `out` is a file that the run will write for
-    /// itself, which no tool may reach.
+    /// itself (see [`Surroundings::out`]), which no tool may reach.
     ///
     /// # Errors
     /// When there is none to decide by.
     pub(crate) fn law(&self, policy: &str, out: Option<&Path>) -> Result<Law, Failure> {
-        let out: Vec<PathBuf> = out.map(|out| self.cwd.join(out)).into_iter().collect();
+        let out: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
         let lookup = Lookup {
             source: &PolicySource::parse(policy),
             workspace: self.workspace.as_deref(),
@@ -86,8 +82,28 @@ impl Surroundings {
         })
     }
 
+    /// The file that a run will be written out to, if one is named and may be: told before anything
+    /// runs, since nobody wants to hear it afterwards.
+    ///
+    /// # Errors
+    /// When something is there that would be lost.
+    pub(crate) fn out(&self, out: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+        let Some(out) = out.map(|out| self.cwd.join(out)) else { return Ok(None) };
+        capsule_store::check_target(&self.store, &out)?;
+        Ok(Some(real_folder(&out)))
+    }
+
     /// A variable of the user's environment.
     pub(crate) fn variable(name: &str) -> Option<OsString> {
         std::env::var_os(name)
+    }
+}
+
+/// A file that may not be there yet, in its folder as it really is.
+fn real_folder(path: &Path) -> PathBuf {
+    let folder = path.parent().and_then(|parent| parent.canonicalize().ok());
+    match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
     }
 }

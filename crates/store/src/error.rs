@@ -38,6 +38,22 @@ pub enum StoreError {
         /// Why.
         why: EntryError,
     },
+    /// Something is not what was written.
+    #[error("{place}: {what}")]
+    Integrity {
+        /// Where: `payload 1f3a… of event 7`.
+        place: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A run cannot be written to that file.
+    #[error("`{}` is not written to: {why}", path.display())]
+    Target {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// There is no such run.
     #[error("there is no run `{0}`")]
     RunUnknown(String),
@@ -59,7 +75,8 @@ impl StoreError {
             Self::Open { .. } | Self::Read(_) => Code::StoreOpen,
             Self::Newer { .. } => Code::StoreVersion,
             Self::Write(_) => Code::StoreWrite,
-            Self::Entry { .. } => Code::Integrity,
+            Self::Entry { .. } | Self::Integrity { .. } => Code::Integrity,
+            Self::Target { .. } => Code::Usage,
             Self::RunUnknown(_) => Code::RunUnknown,
             Self::RunAmbiguous { .. } => Code::RunAmbiguous,
         }

@@ -8,6 +8,7 @@ use capsule_core::journal::{Durability, Entry};
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::target::check_target;
 use crate::write::{Kept, append};
 
 /// An event and its payloads, on their way into another store.
@@ -34,10 +35,7 @@ impl Store {
     ) -> Result<(), E> {
         self.visit(run, |stored| {
             let mut payloads = Vec::new();
-            for (reference, payload) in self.payloads(stored.leaf, &stored.entry.event)? {
-                let payload = payload.ok_or_else(|| {
-                    StoreError::Read(format!("payload {} is missing", reference.commit))
-                })?;
+            for (_, payload) in self.payloads(stored.leaf, &stored.entry.event)? {
                 let private = payload.class.is_private();
                 payloads.push(match private {
                     true => crate::read::Payload { salt: None, bytes: None, ..payload },
@@ -53,24 +51,25 @@ impl Store {
     /// # Errors
     /// When the run cannot be read, or the file cannot be written or is something else.
     pub fn export(&self, run: &str, to: &Path) -> Result<Digest, StoreError> {
-        write_single(to, |put| self.sheets(run, put))
+        write_single(&self.path, to, |put| self.sheets(run, put))
     }
 }
 
-/// Writes events into a new store at `to`. The file appears whole or not at all; an older store at
-/// that place is replaced, any other file is not.
+/// Writes events of a store into a new store at `to`. The file appears whole or not at all; see
+/// [`check_target`] for what is replaced.
 ///
 /// # Errors
-/// When the file cannot be written, or is something else than a store.
+/// When the file cannot be written, or is not one that may be replaced.
 pub fn write_single(
+    source: &Path,
     to: &Path,
     fill: impl FnOnce(&mut dyn FnMut(Sheet) -> Result<(), StoreError>) -> Result<(), StoreError>,
 ) -> Result<Digest, StoreError> {
-    if to.exists() {
-        Store::open_read_only(to)?;
-    }
+    check_target(source, to)?;
     let beside = beside(to)?;
     let written = write_beside(&beside, fill).and_then(|digest| {
+        // Time has passed since it was looked at.
+        check_target(source, to)?;
         fs::rename(&beside, to).map_err(StoreError::write)?;
         Ok(digest)
     });
@@ -117,7 +116,7 @@ fn put(store: &mut Store, sheet: Sheet) -> Result<(), StoreError> {
     let mut waiting: Vec<Kept> = references
         .iter()
         .zip(sheet.payloads)
-        .map(|(reference, payload)| Kept {
+        .map(|((reference, _), payload)| Kept {
             commitment: reference.commit,
             class: payload.class,
             sha256: payload

@@ -10,6 +10,7 @@ mod lock;
 mod open;
 mod read;
 mod schema;
+mod target;
 mod verify;
 mod write;
 
@@ -18,5 +19,6 @@ pub use export::{Sheet, write_single};
 pub use lock::RunLock;
 pub use open::Store;
 pub use read::{Filter, Payload, RunState, RunSummary, Stored};
+pub use target::check_target;
 pub use verify::{Fault, Proof, Verified};
 pub use write::{Clock, RunWriter};

@@ -1,8 +1,11 @@
 //! Reading runs, events and payloads.
 
+use capsule_core::digest::Digest;
 use capsule_core::exit::Exit;
 use capsule_core::id::canonical_label;
-use capsule_core::journal::{Entry, Event, Frontier, PayloadClass, PayloadRef};
+use capsule_core::journal::{
+    Entry, Event, Frontier, PayloadClass, PayloadRef, commitment, leaf_hash,
+};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::error::StoreError;
@@ -64,6 +67,8 @@ pub struct RunSummary {
     pub calls: u64,
     /// How many of them were denied.
     pub denied: u64,
+    /// How many of them needed an approval that nobody was there to give.
+    pub asked: u64,
     /// How many of them were started and have no end.
     pub unknown: u64,
 }
@@ -85,8 +90,10 @@ const LIST: &str = "
 SELECT runs.run_id, opened.json ->> '$.body.label', runs.name, runs.kind, runs.started_at,
        runs.ended_at, runs.status,
        (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.proposed'),
-       (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.decided'
-            AND CAST(bytes AS TEXT) ->> '$.body.decision' <> 'allow'),
+       (SELECT count(*) FROM tool_results AS result
+            WHERE result.run_id = runs.run_id AND result.status = 'denied'),
+       (SELECT count(*) FROM tool_results AS result
+            WHERE result.run_id = runs.run_id AND result.status = 'approval_needed'),
        (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.started')
      - (SELECT count(*) FROM events AS finished WHERE run = runs.run_id AND kind = 'call.finished'
             AND EXISTS (SELECT 1 FROM events AS started WHERE started.run = runs.run_id
@@ -97,7 +104,7 @@ FROM runs
 JOIN entries AS opened ON opened.run = runs.run_id AND opened.seq = 1
 WHERE (?1 IS NULL OR runs.started_at >= ?1)
   AND (NOT ?2 OR EXISTS (SELECT 1 FROM tool_results AS result
-        WHERE result.run_id = runs.run_id AND result.decision <> 'allow'))
+        WHERE result.run_id = runs.run_id AND result.status = 'denied'))
   AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
         WHERE call.run_id = runs.run_id AND call.tool = ?3))
   AND (?4 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
@@ -191,8 +198,12 @@ impl Store {
     /// Lists runs, the newest first.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read, or its views or events are not what was written.
     pub fn list(&self, filter: &Filter) -> Result<Vec<RunSummary>, StoreError> {
+        // The list is made by the views, which whoever can write the file can replace.
+        if let Some((name, what)) = self.foreign_schema()? {
+            return Err(StoreError::Integrity { place: format!("schema {name}"), what });
+        }
         let mut query = self.sql.prepare_cached(LIST).map_err(StoreError::read)?;
         let since = filter.since.map(crate::write::number);
         let rows = query
@@ -200,7 +211,7 @@ impl Store {
                 self.summary(row)
             })
             .map_err(StoreError::read)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
+        rows.collect::<rusqlite::Result<_>>().map_err(unreadable)
     }
 
     fn summary(&self, row: &Row<'_>) -> rusqlite::Result<RunSummary> {
@@ -222,7 +233,8 @@ impl Store {
             ended: ended.and_then(|at| u64::try_from(at).ok()),
             calls: count(7)?,
             denied: count(8)?,
-            unknown: count(9)?,
+            asked: count(9)?,
+            unknown: count(10)?,
             state,
             run,
         })
@@ -250,10 +262,11 @@ impl Store {
         })
     }
 
-    /// Visits the events of a run in their order; memory does not grow with the run.
+    /// Visits the events of a run in their order; memory does not grow with the run. Each must be
+    /// what its hash says, and follow the one before.
     ///
     /// # Errors
-    /// When the store cannot be read, an event cannot be understood, or the visitor fails.
+    /// When the store cannot be read, an event is not what was written, or the visitor fails.
     pub fn visit<E: From<StoreError>>(
         &self,
         run: &str,
@@ -261,11 +274,20 @@ impl Store {
     ) -> Result<(), E> {
         let mut query = self
             .sql
-            .prepare_cached("SELECT leaf, bytes FROM events WHERE run = ?1 ORDER BY seq")
+            .prepare_cached("SELECT leaf, bytes, hash FROM events WHERE run = ?1 ORDER BY seq")
             .map_err(StoreError::read)?;
         let mut rows = query.query([run]).map_err(StoreError::read)?;
+        let (mut seq, mut prev) = (0, None);
         while let Some(row) = rows.next().map_err(StoreError::read)? {
-            visit(stored(row)?)?;
+            let stored = stored(row)?;
+            seq += 1;
+            if (stored.entry.seq, stored.entry.prev) != (seq, prev) {
+                let place = format!("event {}", stored.leaf);
+                let what = "it does not follow the run's event before it".into();
+                return Err(StoreError::Integrity { place, what }.into());
+            }
+            prev = Some(Digest::of(&stored.bytes));
+            visit(stored)?;
         }
         Ok(())
     }
@@ -277,7 +299,7 @@ impl Store {
     pub fn event(&self, run: &str, seq: u64) -> Result<Option<Stored>, StoreError> {
         let mut query = self
             .sql
-            .prepare_cached("SELECT leaf, bytes FROM events WHERE run = ?1 AND seq = ?2")
+            .prepare_cached("SELECT leaf, bytes, hash FROM events WHERE run = ?1 AND seq = ?2")
             .map_err(StoreError::read)?;
         let mut rows =
             query.query(params![run, crate::write::number(seq)]).map_err(StoreError::read)?;
@@ -287,40 +309,53 @@ impl Store {
         }
     }
 
-    /// The payloads of an event, in the order in which it names them; none where the store has no
-    /// row.
+    /// The payloads of an event, in the order in which it names them, each compared with what the
+    /// event committed to.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read, or a payload is not what was written.
     pub fn payloads(
         &self,
         leaf: u64,
         event: &Event,
-    ) -> Result<Vec<(PayloadRef, Option<Payload>)>, StoreError> {
-        let read = |part: usize| {
-            let mut query = self.sql.prepare_cached(
-                "SELECT class, salt, bytes, commitment FROM payloads WHERE id = ?1",
-            )?;
-            query
-                .query_row([payload_id(leaf, part)], |row| {
-                    let class: String = row.get(0)?;
-                    let payload = Payload {
-                        class: PayloadClass::from_word(&class).unwrap_or(PayloadClass::Text),
-                        salt: row.get(1)?,
-                        bytes: row.get(2)?,
-                    };
-                    Ok((payload, row.get::<_, String>(3)?))
-                })
-                .optional()
-        };
-        let references = event.payloads().into_iter().enumerate();
-        references
-            .map(|(part, reference)| {
-                let found = read(part).map_err(StoreError::read)?;
-                let own = found.filter(|(_, commit)| *commit == reference.commit.to_string());
-                Ok((reference, own.map(|(payload, _)| payload)))
+    ) -> Result<Vec<(PayloadRef, Payload)>, StoreError> {
+        let own = event.payloads().into_iter().enumerate();
+        own.map(|(part, (reference, class))| {
+            let row = self.payload_row(leaf, part).map_err(StoreError::read)?;
+            let payload = row.ok_or("it is missing").and_then(|row| row.checked(&reference, class));
+            payload.map(|payload| (reference, payload)).map_err(|what| {
+                let commit = reference.commit.to_string();
+                let commit = commit.get(..8).unwrap_or("");
+                let place = format!("payload {commit}… of event {leaf}");
+                StoreError::Integrity { place, what: what.into() }
             })
-            .collect()
+        })
+        .collect()
+    }
+
+    fn payload_row(&self, leaf: u64, part: usize) -> rusqlite::Result<Option<PayloadRow>> {
+        self.sql
+            .prepare_cached("SELECT class, salt, bytes, commitment FROM payloads WHERE id = ?1")?
+            .query_row([payload_id(leaf, part)], |row| {
+                Ok(PayloadRow {
+                    class: row.get(0)?,
+                    salt: row.get(1)?,
+                    bytes: row.get(2)?,
+                    commitment: row.get(3)?,
+                })
+            })
+            .optional()
+    }
+
+    /// Whether the store holds one run and nothing else, as one that was written out does.
+    pub(crate) fn is_one_run(&self) -> Result<bool, StoreError> {
+        self.sql
+            .query_row(
+                "SELECT count(DISTINCT run) = 1 AND count(run) = count(*) FROM events",
+                [],
+                |row| row.get(0),
+            )
+            .map_err(StoreError::read)
     }
 
     /// The place in the tree where a run was sealed.
@@ -356,7 +391,7 @@ impl Store {
         let mut rows = query.query([crate::write::number(size)]).map_err(StoreError::read)?;
         while let Some(row) = rows.next().map_err(StoreError::read)? {
             let hash: [u8; 32] = row.get(0).map_err(StoreError::read)?;
-            tree.push(capsule_core::digest::Digest(hash));
+            tree.push(Digest(hash));
         }
         Ok(tree)
     }
@@ -380,10 +415,50 @@ impl Store {
     }
 }
 
+/// A payload as its row has it; nothing in it is believed before it was compared.
+struct PayloadRow {
+    class: String,
+    salt: Option<Vec<u8>>,
+    bytes: Option<Vec<u8>>,
+    commitment: String,
+}
+
+impl PayloadRow {
+    /// The payload, if the row holds what the event committed to, as the field of the event says.
+    fn checked(self, own: &PayloadRef, class: PayloadClass) -> Result<Payload, &'static str> {
+        if self.commitment != own.commit.to_string() || self.class != class.word() {
+            return Err("its columns say something else than its event");
+        }
+        if let Some(bytes) = &self.bytes {
+            let salt = self.salt.as_deref().ok_or("its salt is gone and its bytes are not")?;
+            let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            if commitment(salt, bytes) != own.commit || size != own.bytes {
+                return Err("it does not match what the event committed to");
+            }
+        }
+        Ok(Payload { class, salt: self.salt, bytes: self.bytes })
+    }
+}
+
+/// Why a list could not be made: events that are no JSON are not what was written.
+fn unreadable(error: rusqlite::Error) -> StoreError {
+    match error.to_string() {
+        what if what.contains("malformed JSON") => {
+            StoreError::Integrity { place: "events".into(), what }
+        }
+        _ => StoreError::read(error),
+    }
+}
+
 fn stored(row: &Row<'_>) -> Result<Stored, StoreError> {
     let leaf: i64 = row.get(0).map_err(StoreError::read)?;
     let leaf = u64::try_from(leaf).unwrap_or(0);
     let bytes: Vec<u8> = row.get(1).map_err(StoreError::read)?;
+    let hash: Vec<u8> = row.get(2).map_err(StoreError::read)?;
+    if hash != leaf_hash(&bytes).0 {
+        let what = "its bytes do not match their hash".into();
+        return Err(StoreError::Integrity { place: format!("event {leaf}"), what });
+    }
     let entry = Entry::from_bytes(&bytes).map_err(|why| StoreError::Entry { leaf, why })?;
     Ok(Stored { leaf, bytes, entry })
 }

@@ -3,6 +3,10 @@
 //! The requirements' tables `runs`, `tool_calls` and `tool_results` are views over the events
 //! (CAP-9), so there is nothing beside the events that could disagree with them.
 
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+
 /// Marks the file as ours (`PRAGMA application_id`): "CPSL".
 pub(crate) const APPLICATION_ID: i64 = 0x4350_534c;
 
@@ -113,7 +117,11 @@ CREATE VIEW tool_results AS
            decided.seq AS seq,
            decided.call AS call_id,
            coalesce(finished.json ->> '$.body.status',
-                    CASE WHEN started.seq IS NOT NULL THEN 'unknown' ELSE 'denied' END) AS status,
+                    CASE WHEN started.seq IS NOT NULL THEN 'unknown'
+                         WHEN decided.json ->> '$.body.decision' IN ('ask', 'ask-each')
+                             THEN 'approval_needed'
+                         WHEN decided.json ->> '$.body.decision' = 'deny' THEN 'denied'
+                         ELSE 'unknown' END) AS status,
            decided.json ->> '$.body.decision' AS decision,
            coalesce(finished.json ->> '$.body.code', decided.json ->> '$.body.code') AS code,
            decided.json ->> '$.body.rule' AS rule,
@@ -136,3 +144,23 @@ CREATE VIEW tool_results AS
     LEFT JOIN payloads AS problem ON problem.id = finished.leaf * 16 + 1
     WHERE decided.kind = 'call.decided';
 ";
+
+/// Everything that a store of this version is made of, as SQLite itself lists it: what a file says
+/// of its tables, views and triggers is compared with this.
+pub(crate) fn objects(sql: &Connection) -> rusqlite::Result<BTreeMap<String, Option<String>>> {
+    // Statistics (`ANALYZE`) are SQLite's own and change no answer.
+    let mut query = sql.prepare(
+        "SELECT type || ' ' || name || ' on ' || tbl_name, sql FROM sqlite_schema
+         WHERE name NOT LIKE 'sqlite^_stat%' ESCAPE '^'",
+    )?;
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+/// What a new store is made of.
+pub(crate) fn expected() -> rusqlite::Result<BTreeMap<String, Option<String>>> {
+    let fresh = Connection::open_in_memory()?;
+    fresh.execute_batch(TABLES)?;
+    fresh.execute_batch(VIEWS)?;
+    objects(&fresh)
+}

@@ -1,18 +1,20 @@
 //! Checks that a store is what was written.
 //!
 //! Everything is computed again from the bytes: the hash of every event, the tree, the order within
-//! each run, the seals, and every payload against its commitment. The memory that it takes grows
+//! each run, the seals, and every payload against its commitment; and the tables, views and triggers
+//! are those of this format. The memory that it takes grows
 //! with the number of runs that are open at one time, not with the number of events.
 
 use std::collections::BTreeMap;
 
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Entry, Event, Frontier, PayloadRef, commitment, leaf_hash};
+use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
+use capsule_core::policy::Payloads;
 
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::read::Payload;
+use crate::schema;
 use crate::write::frontier;
 
 /// What a store that was verified holds.
@@ -52,6 +54,7 @@ pub type Verified = Result<Proof, Fault>;
 struct Walk {
     seq: u64,
     prev: Digest,
+    payloads: Payloads,
 }
 
 struct Checker<'s> {
@@ -87,6 +90,23 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The first table, view, index or trigger that is not that of this format: its name, and what
+    /// is wrong with it. Views are what other programs read, so another view is another record.
+    pub(crate) fn foreign_schema(&self) -> Result<Option<(String, String)>, StoreError> {
+        let found = schema::objects(&self.sql).map_err(StoreError::read)?;
+        let expected = schema::expected().map_err(StoreError::read)?;
+        let other = expected.iter().find_map(|(name, text)| match found.get(name) {
+            None => Some((name, "it is not there")),
+            Some(own) if own != text => Some((name, "it is not what this format says")),
+            Some(_) => None,
+        });
+        let extra = || found.keys().find(|name| !expected.contains_key(*name));
+        let other = other.or_else(|| Some((extra()?, "this format has none of that name")));
+        Ok(other.map(|(name, what)| (name.clone(), what.to_owned())))
+    }
+}
+
 fn fault(place: impl Into<String>, what: impl Into<String>) -> Fault {
     Fault { place: place.into(), what: what.into() }
 }
@@ -110,6 +130,9 @@ impl Checker<'_> {
             .unwrap_or_else(|error| error.to_string());
         if sound != "ok" {
             return Ok(Err(fault("file", format!("the database is damaged: {sound}"))));
+        }
+        if let Some((name, what)) = self.store.foreign_schema()? {
+            return Ok(Err(fault(format!("schema {name}"), what)));
         }
         let mut query = sql
             .prepare("SELECT leaf, run, seq, kind, hash, bytes FROM events ORDER BY leaf")
@@ -154,17 +177,32 @@ impl Checker<'_> {
         self.tree.push(hash);
         let entry =
             hold!(Entry::from_bytes(&row.bytes).map_err(|error| fault(&place, error.to_string())));
-        hold!(self.order(&place, row, &entry));
-        let payloads = self.store.payloads(leaf, &entry.event);
-        let payloads = hold!(payloads.map_err(|error| fault(&place, error.to_string())));
+        let keeps = hold!(self.order(&place, row, &entry));
+        let payloads = match self.store.payloads(leaf, &entry.event) {
+            Ok(payloads) => payloads,
+            Err(StoreError::Integrity { place, what }) => return Ok(Err(fault(place, what))),
+            Err(error) => return Ok(Err(fault(place, error.to_string()))),
+        };
         for (reference, payload) in payloads {
-            hold!(self.payload(&place, &reference, payload));
+            self.referenced += 1;
+            if payload.bytes.is_some() {
+                self.proof.payloads += 1;
+                continue;
+            }
+            if keeps == Payloads::Full && !payload.class.is_private() {
+                let commit = reference.commit.to_string();
+                let place = format!("payload {}… of {place}", commit.get(..8).unwrap_or(""));
+                let what = "its bytes are gone, and its run keeps them";
+                return Ok(Err(fault(place, what)));
+            }
+            self.proof.absent += 1;
         }
         Ok(Ok(()))
     }
 
-    /// The event stands where its own bytes say, behind the one that they name.
-    fn order(&mut self, place: &str, row: &Columns, entry: &Entry) -> Result<(), Fault> {
+    /// The event stands where its own bytes say, behind the one that they name; gives whether its
+    /// run keeps payloads.
+    fn order(&mut self, place: &str, row: &Columns, entry: &Entry) -> Result<Payloads, Fault> {
         let own = entry.run.map(|run| run.to_string());
         let kept = (own.as_deref(), crate::write::number(entry.seq), entry.event.kind());
         if kept != (row.run.as_deref(), row.seq, row.kind.as_str()) {
@@ -172,14 +210,21 @@ impl Checker<'_> {
         }
         let Some(run) = entry.run else {
             let ours = matches!(entry.event, Event::RunExported(_)) && entry.seq == 0;
-            return if ours { Ok(()) } else { Err(fault(place, "it belongs to no run")) };
+            return if ours {
+                Ok(Payloads::Full)
+            } else {
+                Err(fault(place, "it belongs to no run"))
+            };
         };
-        let opens = matches!(entry.event, Event::RunOpened(_));
-        let (seq, prev) = match self.open.get(&run) {
-            Some(walk) => (walk.seq + 1, Some(walk.prev)),
-            None => (1, None),
+        let opened = match &entry.event {
+            Event::RunOpened(opened) => Some(opened.payloads),
+            _ => None,
         };
-        if entry.seq != seq || entry.prev != prev || opens != (seq == 1) {
+        let (seq, prev, keeps) = match self.open.get(&run) {
+            Some(walk) => (walk.seq + 1, Some(walk.prev), walk.payloads),
+            None => (1, None, opened.unwrap_or_default()),
+        };
+        if entry.seq != seq || entry.prev != prev || opened.is_some() != (seq == 1) {
             let what = match prev {
                 Some(_) => "it does not follow the run's event before it",
                 None => "the run does not begin with it, or was sealed before",
@@ -196,31 +241,10 @@ impl Checker<'_> {
             self.proof.sealed += 1;
             self.proof.run_sealed |= wanted;
         } else {
-            self.open.insert(run, Walk { seq, prev: Digest::of(&row.bytes) });
+            let prev = Digest::of(&row.bytes);
+            self.open.insert(run, Walk { seq, prev, payloads: keeps });
         }
-        Ok(())
-    }
-
-    fn payload(
-        &mut self,
-        place: &str,
-        reference: &PayloadRef,
-        found: Option<Payload>,
-    ) -> Result<(), Fault> {
-        let commit = reference.commit.to_string();
-        let place = format!("payload {}… of {place}", commit.get(..8).unwrap_or(""));
-        let Some(payload) = found else { return Err(fault(place, "it is missing")) };
-        self.referenced += 1;
-        let (Some(salt), Some(bytes)) = (payload.salt, payload.bytes) else {
-            self.proof.absent += 1;
-            return Ok(());
-        };
-        let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if commitment(&salt, &bytes) != reference.commit || size != reference.bytes {
-            return Err(fault(place, "it does not match what the event committed to"));
-        }
-        self.proof.payloads += 1;
-        Ok(())
+        Ok(keeps)
     }
 
     /// What only the whole can tell: the tree's cache, and rows that no event knows.

@@ -203,7 +203,7 @@ fn append_to(
             hash.0,
             bytes,
         ])?;
-    for (part, reference) in entry.event.payloads().iter().enumerate() {
+    for (part, (reference, _)) in entry.event.payloads().iter().enumerate() {
         // A payload that nobody kept is not written; verification finds it missing.
         let Some(kept) = waiting.iter().find(|kept| kept.commitment == reference.commit) else {
             continue;

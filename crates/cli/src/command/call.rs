@@ -20,15 +20,17 @@ use crate::surroundings::Surroundings;
 
 pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let call = super::call_args(&args.tool, args.args.as_deref(), &args.words)?;
-    let law = around.law(&args.policy.policy, args.out.as_deref())?;
+    let out = around.out(args.out.as_deref())?;
+    let law = around.law(&args.policy.policy, out.as_deref())?;
     let one = One {
+        origin: RunKind::Call,
         tool: &args.tool,
         args: call,
         law: &law,
         commands: Commands::default(),
         sink: Rc::new(capsule_runtime::Hush),
         cancel: signal::cancel(),
-        out: args.out.as_deref(),
+        out: out.as_deref(),
     };
     let (delivered, exit, label) = one.submit(around)?;
     screen.say_json(&delivered.to_json())?;
@@ -40,6 +42,7 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
 
 /// A run of one call.
 pub(super) struct One<'o> {
+    pub(super) origin: RunKind,
     pub(super) tool: &'o str,
     pub(super) args: Value,
     pub(super) law: &'o Law,
@@ -61,7 +64,7 @@ impl One<'_> {
         let mut session = Session::open(Start {
             law: self.law,
             store: &around.store,
-            origin: RunKind::Call,
+            origin: self.origin,
             name: self.tool.to_owned(),
             plan: None,
             steps: 0,

@@ -18,6 +18,7 @@ use crate::screen::{CARE, Screen};
 use crate::surroundings::Surroundings;
 
 pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let out = around.out(args.out.as_deref())?;
     let store = open_store(around)?;
     let id = store.find(&args.run)?;
     let label = store.label(&id);
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
         let tree = store.tree_at(store.sealed_at(&id)? + 1)?;
         screen.say(&timeline.console.seal(tree.size(), &tree.root()))?;
     }
-    if let Some(out) = &args.out {
+    if let Some(out) = &out {
         // Every event that the replay made equals the recorded one, so they are its record too.
         let digest = store.export(&id, out)?;
         screen.complain(&format!("written {} · sha256 {digest}", out.display()));
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
         "replayed {label}: {} calls served from the record, nothing was executed",
         replayed.calls
     ));
-    Ok(replayed.exit.status())
+    Ok(replayed.status)
 }
 
 /// Says so when the plan's file is not what it was.

@@ -29,7 +29,8 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
     if has_commands && !args.dry_run {
         commands.start();
     }
-    let law = around.law(&args.policy.policy, args.out.as_deref())?;
+    let out = around.out(args.out.as_deref())?;
+    let law = around.law(&args.policy.policy, out.as_deref())?;
     if args.dry_run {
         return dry_run(&plan, inputs, &law, around, screen);
     }
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
     let executed = execute(&mut session.run, &plan, inputs)?;
     let exit = if cancel.is_set() { Exit::Interrupted } else { executed.exit };
     let (id, label) = (session.id.to_string(), session.label.clone());
-    let finished = session.finish(exit, executed.outputs.as_ref(), args.out.as_deref())?;
+    let finished = session.finish(exit, executed.outputs.as_ref(), out.as_deref())?;
     if screen.json {
         let store = super::open_store(around)?;
         screen.say_json(&capsule_report::run_json(&store, &id)?)?;
