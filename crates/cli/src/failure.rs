@@ -50,12 +50,14 @@ impl From<ReplayError> for Failure {
     }
 }
 
-/// A reader that went away (`capsule report | head`) is no failure of ours.
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Self::Quiet(0),
-            _ => Self::Problem(Problem::new(Code::StoreWrite, error.to_string())),
+/// Standard output cannot be written. A reader that went away (`capsule report | head`) is no
+/// failure of ours.
+pub(crate) fn unprinted(error: std::io::Error) -> Failure {
+    match error.kind() {
+        std::io::ErrorKind::BrokenPipe => Failure::Quiet(0),
+        _ => {
+            let message = format!("standard output cannot be written: {error}");
+            Failure::Problem(Problem::new(Code::StoreWrite, message))
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::{Color, Globals};
-use crate::failure::Failure;
+use crate::failure::{Failure, unprinted};
 
 /// Something went wrong.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -66,8 +66,7 @@ impl Screen {
     /// Prints a line to standard output.
     pub(crate) fn say(&self, line: &str) -> Result<(), Failure> {
         let mut out = AutoStream::new(io::stdout().lock(), self.choice());
-        writeln!(out, "{line}")?;
-        Ok(())
+        writeln!(out, "{line}").map_err(unprinted)
     }
 
     /// Prints lines to standard output.

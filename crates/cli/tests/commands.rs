@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -409,6 +409,141 @@ fn hostile_text_is_inert_on_the_screen() {
         "{}",
         shown.stdout
     );
+}
+
+/// CAP-7, CAP-10: a replayed command ends with its own status, like the command did; a replayed call
+/// ends as calls do.
+#[test]
+fn a_replayed_command_keeps_its_status() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    for (script, status) in [("exit 200", 200), ("kill 9, $$; sleep 1", 137), ("exit 0", 0)] {
+        let words = ["perl", "-e", script];
+        let line = [&["exec", "--policy", &policy, "--"], &words[..]].concat();
+        let _ = capsule.run(&line).exits(status);
+        let _ = capsule.run(&["replay", "latest"]).exits(status);
+        let line = [&["call", "shell.run", "--policy", &policy, "--"], &words[..]].concat();
+        let _ = capsule.run(&line).exits(i32::from(status != 0));
+        let _ = capsule.run(&["replay", "latest"]).exits(i32::from(status != 0));
+    }
+    let _ = capsule.run(&["exec", "--policy", &policy, "--", "cat", "/etc/shadow"]).exits(3);
+    let _ = capsule.run(&["replay", "latest"]).exits(3);
+    let list = capsule.run(&["list-runs", "--json"]).exits(0).json();
+    let kinds: Vec<&str> =
+        list.as_array().unwrap().iter().map(|run| run["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["exec", "call", "exec", "call", "exec", "call", "exec"]);
+}
+
+const SECRETS: &str = "version: 1
+tools:
+  fs.read: { decision: allow, paths: { allow: [\"**\"], deny: [\"no/ghp_*\"] } }
+  fs.search: allow
+  fs.list: allow
+  fs.write: { decision: allow, paths: [\"out/ghp_*\"] }
+  http.get: { decision: allow, urls: [\"https://example.invalid/ghp_*/**\", \"https://*.example.invalid/q\"] }
+  shell.run:
+    decision: allow
+    executables: [printf]
+    denied_tokens: [{ regex: \"^ghp_b\" }]
+";
+
+/// CAP-10, G10: a secret that is masked in the record changes nothing in a replay, not even where
+/// the policy decided on it: what was decided is in the record.
+#[test]
+fn calls_with_secrets_replay() {
+    let capsule = capsule();
+    capsule.file("a.txt", "x");
+    let policy = capsule.policy(SECRETS);
+    let token = format!("ghp_{}", "a".repeat(36));
+    let refused = format!("ghp_{}", "b".repeat(36));
+    let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA";
+    for (tool, args) in [
+        ("shell.run", json!({ "argv": ["printf", token] })),
+        ("shell.run", json!({ "argv": ["printf", "x\nghp_".to_owned() + &"a".repeat(36)] })),
+        ("shell.run", json!({ "argv": ["printf", "%s", key, "and more"] })),
+        ("shell.run", json!({ "argv": ["printf", refused] })),
+        ("shell.run", json!({ "argv": ["printf", "x"], "stdin": token })),
+        ("fs.read", json!({ "path": format!("docs/{token}") })),
+        ("fs.read", json!({ "path": format!("no/{token}") })),
+        ("fs.read", json!({ "path": format!("/{token}") })),
+        ("fs.list", json!({ "path": token })),
+        ("fs.search", json!({ "name": token })),
+        ("fs.write", json!({ "path": format!("out/{token}"), "content": token })),
+        ("fs.write", json!({ "path": format!("other/{token}"), "content": "x" })),
+        ("http.get", json!({ "url": format!("https://x.example.invalid/q?t={token}") })),
+        ("http.get", json!({ "url": format!("https://example.invalid/{token}/x") })),
+        ("http.get", json!({ "url": format!("https://example.invalid/x/{token}") })),
+        ("http.get", json!({ "url": format!("https://{token}.example.invalid/q") })),
+        ("http.get", json!({ "url": "https://x.example.invalid/q", "headers": { "X-T": token } })),
+        ("fs.read", json!({ (token.clone()): 1 })),
+    ] {
+        let args = args.to_string();
+        let ran = capsule.run(&["call", tool, "--policy", &policy, "--args", &args]);
+        assert!(ran.status < 10, "{tool} {args}\n{}{}", ran.stdout, ran.stderr);
+        let replayed = capsule.run(&["replay", "latest"]);
+        assert_eq!(replayed.status, ran.status, "{tool} {args}\n{}", replayed.stderr);
+        assert!(replayed.stderr.contains("nothing was executed"), "{}", replayed.stderr);
+        // What explains the call says what was said then.
+        let shown = capsule.run(&["show-run", "latest:1", "--json"]).exits(0).json();
+        let explained = capsule.run(&["policy", "explain", "latest:1", "--json"]).exits(0).json();
+        assert_eq!(shown["decision"], explained, "{tool} {args}");
+    }
+    // Undo records hold raw bytes and never leave the store; nothing else holds a secret.
+    let store = rusqlite::Connection::open(capsule.store()).unwrap();
+    let leaks: i64 = store
+        .query_row(
+            "SELECT (SELECT count(*) FROM payloads WHERE class <> 'undo' AND
+                         (instr(bytes, ?1) OR instr(bytes, ?2)))
+                  + (SELECT count(*) FROM events WHERE instr(bytes, ?1) OR instr(bytes, ?2))",
+            [token.as_bytes(), refused.as_bytes()],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(leaks, 0, "a secret is in the store");
+}
+
+/// CAP-10, G10: plans whose inputs and texts hold secrets replay too.
+#[test]
+fn plans_with_secrets_replay() {
+    let capsule = capsule();
+    let policy = capsule.policy(SECRETS);
+    let token = format!("ghp_{}", "a".repeat(36));
+    let plan = capsule.plan(&format!(
+        "version: 1
+inputs: {{ token: {{ default: none }} }}
+steps:
+  - {{ id: own, tool: shell.run, args: {{ argv: [printf, {token}] }} }}
+  - {{ id: input, tool: shell.run, args: {{ argv: [printf, {{ $ref: inputs.token }}] }} }}
+  - {{ id: file, tool: fs.write, args: {{ path: {{ $concat: [out/, {{ $ref: inputs.token }}] }}, content: x, mode: create }} }}
+  - {{ id: denied, tool: fs.read, args: {{ path: {{ $concat: [no/, {{ $ref: inputs.token }}] }} }}, expect: {{ denied: true }} }}
+  - {{ id: url, tool: http.get, args: {{ url: {{ $url: {{ base: \"https://x.example.invalid/q\", query: {{ t: {{ $ref: inputs.token }} }} }} }} }}, on_error: continue }}
+"
+    ));
+    let input = format!("token={token}");
+    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", &input]).exits(0);
+    let replayed = capsule.run(&["replay", "latest"]).exits(0);
+    assert_eq!(replayed.stdout, ran.stdout);
+    let policy = capsule.policy(&format!("{SECRETS}# {token}\n"));
+    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", &input]).exits(1);
+    assert_eq!(capsule.run(&["replay", "latest"]).exits(1).stdout, ran.stdout);
+}
+
+/// EI-5: arguments on standard input that are no text are the asker's mistake.
+#[test]
+fn arguments_that_are_no_text_are_refused() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let mut child = capsule
+        .command(&["call", "fs.read", "--policy", &policy, "--args", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"{\"path\":\"\xff\"}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("not UTF-8") && stderr.contains("[usage]"), "{stderr}");
 }
 
 /// NFR-6: output that passes through is masked too, wherever its pieces are cut.

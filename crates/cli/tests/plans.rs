@@ -146,8 +146,14 @@ fn what_is_not_expected_ends_the_run() {
         ("tool: fs.read\n  args: { path: a.txt }\n  expect: { denied: true }", 1, "was allowed"),
         (
             "tool: fs.read\n  args: { path: .env }\n  expect: { denied: other-rule }",
-            1,
-            "Denied by no-credentials",
+            3,
+            "Denied by no-credentials with `policy.never`, and `other-rule` was expected \
+             (plan.expectation)",
+        ),
+        (
+            "tool: fs.read\n  args: { path: .env }\n  expect: { capabilities: [fs.write] }",
+            3,
+            "1 denied",
         ),
         (
             "tool: fs.read\n  args: { path: nothing }\n  expect: { failed: fs.exists }",

@@ -127,7 +127,14 @@ impl Console {
         let unexpected = note.is_some_and(|note| note.code == Code::PlanExpectation);
         let denied = call.decision.as_ref().filter(|own| own.verdict != Verdict::Allow);
         if let (Some(decision), false) = (denied, unexpected) {
-            return self.denial(call, decision);
+            let mut lines = self.denial(call, decision);
+            // A denial that is not the expected one.
+            let other = note.filter(|note| note.message != decision.reason);
+            lines.splice(
+                0..0,
+                other.into_iter().flat_map(|note| self.bar(&sentence(&note.message))),
+            );
+            return lines;
         }
         let problem = note.or(call.problem.as_ref());
         let mut lines = self.note(problem);
@@ -190,6 +197,12 @@ impl Console {
             format!("{} failed", summary.failed),
             format!("{} denied", summary.stopped),
         ];
+        if summary.unanswered > 0 {
+            first.push(format!("{} without approval", summary.unanswered));
+        }
+        if summary.cancelled > 0 {
+            first.push(format!("{} cancelled", summary.cancelled));
+        }
         if summary.expected_denials > 0 {
             first.push(format!("{} denied as expected", summary.expected_denials));
         }
@@ -306,10 +319,9 @@ impl Sign {
             StepEnding::Ok => Self::new("✔", "ok", GOOD),
             StepEnding::DeniedAsExpected => Self::new("✔", "denied", GOOD),
             StepEnding::FailedAsExpected => Self::new("✔", "failed", GOOD),
-            StepEnding::Denied => match step.ended.code.map(|code| code.exit()) {
-                Some(capsule_core::exit::Exit::ApprovalNeeded) => Self::new("?", "ASKED", CARE),
-                _ => Self::new("✖", "DENIED", BAD),
-            },
+            StepEnding::Denied if step.was_asked() => Self::new("?", "ASKED", CARE),
+            StepEnding::Denied => Self::new("✖", "DENIED", BAD),
+            StepEnding::Failed if step.was_cancelled() => Self::new("⊘", "CANCELLED", CARE),
             StepEnding::Failed if step.ended.goes_on => Self::new("⚠", "failed", CARE),
             StepEnding::Failed => Self::new("✖", "FAILED", BAD),
             StepEnding::Skipped => Self::new("↷", "skipped", QUIET),
@@ -319,13 +331,10 @@ impl Sign {
 
     fn of_call(call: &CallStory) -> Self {
         match call.status() {
+            _ if call.was_asked() => Self::new("?", "ASKED", CARE),
+            _ if call.was_cancelled() => Self::new("⊘", "CANCELLED", CARE),
             Some(Status::Ok) => Self::new("✔", "ok", GOOD),
-            Some(Status::Denied) => match &call.decision {
-                Some(own) if matches!(own.verdict, Verdict::Ask | Verdict::AskEach) => {
-                    Self::new("?", "ASKED", CARE)
-                }
-                _ => Self::new("✖", "DENIED", BAD),
-            },
+            Some(Status::Denied) => Self::new("✖", "DENIED", BAD),
             Some(Status::ToolError | Status::RuntimeError) => Self::new("✖", "FAILED", BAD),
             None if call.is_unknown() => Self::new("?", "UNKNOWN", CARE),
             None => Self::new("…", "running", QUIET),
@@ -343,8 +352,10 @@ fn details(call: &CallStory, sign: &Sign) -> String {
             parts.push("as expected".into());
         }
         parts.push(decision.risk.to_string());
-        let by = decision.rule.as_deref().unwrap_or(decision.code.slug());
-        parts.push(short_rule(by, call));
+        parts.push(match &decision.rule {
+            Some(rule) => short_rule(rule, call),
+            None => decision.code.slug().to_owned(),
+        });
         return parts.join(" · ");
     }
     parts.extend(decision.map(|own| own.risk.to_string()));

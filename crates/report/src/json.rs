@@ -24,6 +24,7 @@ pub fn call(call: &CallStory) -> Value {
         "facts": call.facts,
         "decision": call.decision,
         "status": match call.status() {
+            _ if call.was_asked() => json!("approval_needed"),
             Some(status) => json!(status),
             None if call.is_unknown() => json!("unknown"),
             None => Value::Null,

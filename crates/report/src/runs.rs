@@ -36,7 +36,10 @@ pub fn run_list(runs: &[RunSummary], layout: Layout) -> Vec<String> {
             let took = run
                 .ended
                 .map_or_else(String::new, |ended| show_duration(ended.saturating_sub(run.started)));
-            let calls = format!("{} calls, {} denied", run.calls, run.denied);
+            let mut calls = format!("{} calls, {} denied", run.calls, run.denied);
+            if run.asked > 0 {
+                calls.push_str(&format!(", {} without approval", run.asked));
+            }
             let line = format!(
                 "{} {} {} {} {} {}",
                 pad(&run.label, 8),
@@ -74,6 +77,7 @@ pub fn run_list_json(runs: &[RunSummary]) -> Value {
                 },
                 "calls": run.calls,
                 "denied": run.denied,
+                "approval_needed": run.asked,
                 "unknown": run.unknown,
             })
         })

@@ -9,7 +9,8 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::{
     CallFinished, CallStarted, Event, PayloadRef, RunOpened, RunSealed, StepEnded, StepEnding,
 };
-use capsule_core::outcome::{Problem, Status};
+use capsule_core::outcome::{Ending, Problem, Status};
+use capsule_core::redact::holds_mask;
 use capsule_core::tool::ToolName;
 use capsule_store::Payload;
 use serde::{Deserialize, Serialize};
@@ -19,10 +20,10 @@ use serde_json::Value;
 pub type Payloads<'p> = dyn Fn(&PayloadRef) -> Option<Vec<u8>> + 'p;
 
 /// Looks up the payloads of one event.
-pub fn kept(payloads: &[(PayloadRef, Option<Payload>)]) -> impl Fn(&PayloadRef) -> Option<Vec<u8>> {
+pub fn kept(payloads: &[(PayloadRef, Payload)]) -> impl Fn(&PayloadRef) -> Option<Vec<u8>> {
     move |wanted| {
         let (_, payload) = payloads.iter().find(|(own, _)| own == wanted)?;
-        payload.as_ref()?.bytes.clone()
+        payload.bytes.clone()
     }
 }
 
@@ -80,6 +81,8 @@ pub struct CallStory {
     pub action: Option<Action>,
     /// What was found out about it.
     pub facts: Option<Facts>,
+    /// Whether masks stand in what was recorded of the two.
+    pub masked: bool,
     /// What was decided.
     pub decision: Option<Decision>,
     /// How it was started.
@@ -126,6 +129,7 @@ impl Story {
                 tainted: proposed.tainted.clone(),
                 action: None,
                 facts: None,
+                masked: false,
                 decision: None,
                 started: None,
                 finished: None,
@@ -135,9 +139,13 @@ impl Story {
             Event::CallDecided(decided) => {
                 let words = payloads(&decided.text).unwrap_or_else(|| NO_WORDS.to_vec());
                 let decision = recorded_decision(decided, &words);
-                let considered: Option<Considered> = json(payloads, decided.action.as_ref());
+                let considered = decided.action.as_ref().and_then(payloads);
+                let masked = considered.as_deref().is_some_and(holds_mask);
+                let considered: Option<Considered> =
+                    considered.and_then(|bytes| serde_json::from_slice(&bytes).ok());
                 if let Some(call) = self.call(decided.call) {
                     call.decision = decision;
+                    call.masked = masked;
                     (call.action, call.facts) = considered
                         .map_or((None, None), |both| (Some(both.action), Some(both.facts)));
                 }
@@ -201,13 +209,16 @@ impl Story {
         let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
         let (mut hosts, mut programs) = (BTreeSet::new(), BTreeSet::new());
         for call in &self.calls {
-            let denied = call.decision.as_ref().is_some_and(|own| own.verdict != Verdict::Allow);
-            summary.denied += u64::from(denied);
+            summary.denied += u64::from(call.was_denied());
+            summary.asked += u64::from(call.was_asked());
             summary.unknown += u64::from(call.is_unknown());
             if call.started.is_none() {
                 continue;
             }
+            let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
             match &call.action {
+                // What was tried and did not happen is shown with its call, and counts for nothing.
+                Some(Action::Read { .. } | Action::Write { .. }) if !done => {}
                 Some(Action::Read { path, .. }) => drop(read.insert(path.asked.clone())),
                 Some(Action::Write { path, .. }) => drop(written.insert(path.asked.clone())),
                 Some(Action::Fetch { url, .. }) => {
@@ -238,6 +249,8 @@ impl Story {
         if self.steps.is_empty() {
             for call in &self.calls {
                 match call.status() {
+                    _ if call.was_asked() => summary.unanswered += 1,
+                    _ if call.was_cancelled() => summary.cancelled += 1,
                     Some(Status::Ok) => summary.ok += 1,
                     Some(Status::Denied) => summary.stopped += 1,
                     _ => summary.failed += 1,
@@ -250,7 +263,9 @@ impl Story {
                 StepEnding::Ok => summary.ok += 1,
                 StepEnding::FailedAsExpected => summary.ok += 1,
                 StepEnding::DeniedAsExpected => summary.expected_denials += 1,
+                StepEnding::Denied if step.was_asked() => summary.unanswered += 1,
                 StepEnding::Denied => summary.stopped += 1,
+                StepEnding::Failed if step.was_cancelled() => summary.cancelled += 1,
                 StepEnding::Failed => summary.failed += 1,
                 StepEnding::Skipped | StepEnding::NotReached => summary.skipped += 1,
             }
@@ -271,7 +286,42 @@ fn json<T: serde::de::DeserializeOwned>(
     serde_json::from_slice(&payloads(reference?)?).ok()
 }
 
+impl StepStory {
+    /// Whether it needed an approval that nobody was there to give.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        self.ended.code.is_some_and(|code| code.exit() == Exit::ApprovalNeeded)
+    }
+
+    /// Whether a person ended it.
+    #[must_use]
+    pub fn was_cancelled(&self) -> bool {
+        self.ended.code.is_some_and(|code| code.exit() == Exit::Interrupted)
+    }
+}
+
 impl CallStory {
+    /// Whether it was denied, before it began or on its way.
+    #[must_use]
+    pub fn was_denied(&self) -> bool {
+        let refused = |(_, end): &(u64, CallFinished)| end.status == Status::Denied;
+        self.finished.as_ref().is_some_and(refused)
+            || self.decision.as_ref().is_some_and(|own| own.verdict == Verdict::Deny)
+    }
+
+    /// Whether it needed an approval that nobody was there to give.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        let asks = |own: &Decision| matches!(own.verdict, Verdict::Ask | Verdict::AskEach);
+        self.decision.as_ref().is_some_and(asks)
+    }
+
+    /// Whether a person ended it.
+    #[must_use]
+    pub fn was_cancelled(&self) -> bool {
+        self.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Cancelled)
+    }
+
     /// What its caller was told first; none while it goes on, or if its end was never written.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
@@ -327,6 +377,11 @@ pub struct Summary {
     /// Those that were denied.
     #[serde(rename = "denied_unexpectedly")]
     pub stopped: u64,
+    /// Those that needed an approval that nobody was there to give.
+    #[serde(rename = "approval_needed")]
+    pub unanswered: u64,
+    /// Those that a person ended.
+    pub cancelled: u64,
     /// Those that were denied as the plan expects.
     pub expected_denials: u64,
     /// Those that were skipped.
@@ -337,6 +392,8 @@ pub struct Summary {
     pub calls: u64,
     /// All calls that were denied, whether expected or not.
     pub denied: u64,
+    /// All calls that needed an approval that nobody was there to give.
+    pub asked: u64,
     /// Calls that were started and have no end.
     pub unknown: u64,
     /// Times that a person was asked.

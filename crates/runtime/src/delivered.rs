@@ -64,6 +64,23 @@ impl Delivered {
         self.problem.as_ref().map_or(Exit::Ok, |problem| problem.code.exit())
     }
 
+    /// The status of a process that stands for this one command, in a run that ended so: the
+    /// command's own where it ran to its end, as a shell gives it.
+    #[must_use]
+    pub fn command_status(&self, exit: Exit) -> u8 {
+        let field = |name| self.value.as_ref().and_then(|value| value.get(name)?.as_u64());
+        match self.code() {
+            _ if exit == Exit::Interrupted => exit.status(),
+            Code::ExecFailed | Code::Allowed => field("exit_code")
+                .and_then(|code| u8::try_from(code).ok())
+                .unwrap_or_else(|| exit.status()),
+            Code::ExecSignal => field("signal")
+                .and_then(|signal| u8::try_from(128 + signal).ok())
+                .unwrap_or_else(|| exit.status()),
+            _ => exit.status(),
+        }
+    }
+
     /// The capabilities that the call needed.
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {

@@ -1,7 +1,9 @@
 //! Watching a run while it is written.
 
 use capsule_core::digest::Digest;
-use capsule_core::journal::{Durability, Event, Journal, PayloadClass, PayloadRef, Recorded};
+use capsule_core::journal::{
+    Durability, Event, Journal, PayloadClass, PayloadRef, Recalled, Recorded,
+};
 
 /// An event that was just written, with its payloads.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +70,10 @@ impl<J: Journal> Journal for Observed<'_, J> {
 
     fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, J::Error> {
         self.journal.seal_arguments(raw)
+    }
+
+    fn recall(&mut self) -> Option<Recalled> {
+        self.journal.recall()
     }
 
     fn written(&self) -> u64 {

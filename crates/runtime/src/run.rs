@@ -129,6 +129,7 @@ impl Opening<'_> {
             policy_name: run.policy.name.clone(),
             policy_since: self.policy_since,
             profile: run.policy.profile.name.to_owned(),
+            payloads: run.policy.audit.payloads,
             inputs,
             key: self.key,
             workspace: self.workspace,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use capsule_core::code::Code;
 use capsule_core::escape;
-use capsule_core::exit::Exit;
+use capsule_core::journal::RunKind;
 use capsule_runtime::{Commands, Delivered, Hush, Sink};
 use serde_json::{Value, json};
 
@@ -29,7 +29,16 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
     let cancel = signal::cancel();
     let through = Through::new(cancel.clone());
     let sink: Rc<dyn Sink> = if screen.json { Rc::new(Hush) } else { Rc::clone(&through) as _ };
-    let one = One { tool: "shell.run", args: call, law: &law, commands, sink, cancel, out: None };
+    let one = One {
+        origin: RunKind::Exec,
+        tool: "shell.run",
+        args: call,
+        law: &law,
+        commands,
+        sink,
+        cancel,
+        out: None,
+    };
     let (delivered, exit, label) = one.submit(around)?;
     through.finish();
     let ran = delivered.value.is_some();
@@ -43,22 +52,7 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
     } else {
         complain(&delivered, &label, screen);
     }
-    Ok(status(&delivered, exit))
-}
-
-/// The command's own status where it ran to its end, as a shell gives it.
-fn status(delivered: &Delivered, exit: Exit) -> u8 {
-    let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_u64());
-    match delivered.code() {
-        _ if exit == Exit::Interrupted => exit.status(),
-        Code::ExecFailed | Code::Allowed => field("exit_code")
-            .and_then(|code| u8::try_from(code).ok())
-            .unwrap_or_else(|| exit.status()),
-        Code::ExecSignal => field("signal")
-            .and_then(|signal| u8::try_from(128 + signal).ok())
-            .unwrap_or_else(|| exit.status()),
-        _ => exit.status(),
-    }
+    Ok(delivered.command_status(exit))
 }
 
 /// Why the command did not run, or did not run to its end. What the command says for itself is on

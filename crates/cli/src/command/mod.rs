@@ -95,9 +95,10 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
 /// Arguments that are too long for a command line.
 fn read_stdin() -> Result<String, Failure> {
     let most = u64::try_from(limits::ARGUMENT_BYTES).unwrap_or(u64::MAX);
-    let mut text = String::new();
-    std::io::stdin().take(most + 1).read_to_string(&mut text)?;
-    Ok(text)
+    let mut text = Vec::new();
+    let read = std::io::stdin().take(most + 1).read_to_end(&mut text);
+    read.map_err(|error| usage(format!("standard input cannot be read: {error}")))?;
+    String::from_utf8(text).map_err(|_| usage("the arguments on standard input are not UTF-8"))
 }
 
 /// Opens the store for reading. One that is not there yet holds no runs.

@@ -9,6 +9,7 @@ use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::diagnostic::Severity;
 use capsule_core::escape;
+use capsule_core::exit::Exit;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::{Roots, Usage, lint};
@@ -155,23 +156,43 @@ fn explain_batch(
     let mut lines = BufReader::new(input);
     let mut line = Vec::new();
     let most = u64::try_from(limits::ARGUMENT_BYTES).unwrap_or(u64::MAX);
-    let mut number = 0;
+    let (mut number, mut exit) = (0_u64, Exit::Ok);
+    let unread =
+        |error: std::io::Error| usage(format!("`{}` cannot be read: {error}", path.display()));
     loop {
         line.clear();
         number += 1;
-        let read = lines.by_ref().take(most).read_until(b'\n', &mut line)?;
+        let read = lines.by_ref().take(most).read_until(b'\n', &mut line).map_err(unread)?;
         if read == 0 {
-            return Ok(0);
+            return Ok(exit.status());
         }
-        if line.trim_ascii().is_empty() {
+        // A line that is too long is one line, and is read to its end.
+        if !line.ends_with(b"\n") && u64::try_from(read) == Ok(most) {
+            let rest = lines.skip_until(b'\n').map_err(unread)?;
+            line.truncate(if rest > 0 { 0 } else { read });
+        } else if line.trim_ascii().is_empty() {
             continue;
         }
-        let (id, decision) = match call_of(&line) {
-            Ok((id, tool, args)) => (id, decide(&law.policy, &mut hands, &tool, args)),
-            Err(message) => return Err(usage(format!("line {number}: {message}"))),
-        };
-        screen.say_json_line(&Answer { id, decision })?;
+        match call_of(&line) {
+            Ok((id, tool, args)) => {
+                let decision = decide(&law.policy, &mut hands, &tool, args);
+                screen.say_json_line(&Answer { id, decision })?;
+            }
+            // One line out for every line in, so that the two can be laid side by side.
+            Err(message) => {
+                exit = Exit::BadUsage;
+                let error = format!("line {number}: {message}");
+                screen.say_json_line(&Unanswered { id: Value::Null, error })?;
+            }
+        }
     }
+}
+
+/// A line of a batch that is no call.
+#[derive(Serialize)]
+struct Unanswered {
+    id: Value,
+    error: String,
 }
 
 /// A decision of a batch.
@@ -183,6 +204,9 @@ struct Answer {
 }
 
 fn call_of(line: &[u8]) -> Result<(Value, String, Value), String> {
+    if line.is_empty() {
+        return Err(format!("it is longer than {} bytes", limits::ARGUMENT_BYTES));
+    }
     let value = capsule_core::json::parse(line).map_err(|error| error.message)?;
     let tool = value.get("tool").and_then(Value::as_str).ok_or("it names no `tool`")?;
     let args = value.get("args").cloned().unwrap_or_else(|| json!({}));
@@ -205,14 +229,17 @@ fn explain_logged(
         .named(step)
         .ok_or_else(|| Problem::new(Code::RunUnknown, format!("`{run}` has no call `{step}`")))?;
     let decision = match (&call.action, &call.facts) {
+        // Where masks stand in the record, its own policy cannot be asked again: what it said of
+        // the secret is there.
+        (Some(_), Some(_)) if policy.is_none() && call.masked => call.decision.clone(),
         (Some(action), Some(facts)) => {
-            again(&store, (&id, &story), call, (action, facts), policy, around)?
+            Some(again(&store, (&id, &story), call, (action, facts), policy, around)?)
         }
         // It was not understood, so there is nothing to decide again.
-        _ => call.decision.clone().ok_or_else(|| {
-            Problem::new(Code::ReplayIncomplete, "the call's decision was not kept")
-        })?,
+        _ => call.decision.clone(),
     };
+    let decision = decision
+        .ok_or_else(|| Problem::new(Code::ReplayIncomplete, "the call's decision was not kept"))?;
     show(&decision, screen)?;
     Ok(0)
 }

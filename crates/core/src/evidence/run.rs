@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use serde_json::Value;
 
 use crate::code::Code;
-use crate::confinement::{Confinement, Enforcement};
+use crate::confinement::Enforcement;
 use crate::evidence::Cleared;
 use crate::journal::{
     CallFinished, CallStarted, Durability, Event, Journal, PayloadClass, Recorded,
@@ -94,7 +94,7 @@ where
     J: Journal,
     F: for<'p> FnOnce(Permit<'p>, Box<dyn Prepared>) -> Outcome,
 {
-    let Cleared { number, bounds, decision, mut prepared } = cleared;
+    let Cleared { number, bounds, confinement, decision, mut prepared } = cleared;
     let undo = match prepared.preserve() {
         Ok(None) => None,
         Ok(Some(bytes)) => Some(journal.keep(PayloadClass::Undo, &bytes)?),
@@ -104,7 +104,6 @@ where
         }
     };
     let effects = decision.capabilities.have_effect();
-    let confinement: Option<Confinement> = bounds.confinement();
     let started = CallStarted { call: number, effects, confinement, undo };
     let durability = if effects { Durability::Power } else { Durability::Process };
     let Recorded { at, .. } = journal.append(Event::CallStarted(started), durability)?;

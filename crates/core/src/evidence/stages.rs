@@ -10,6 +10,7 @@ use crate::action::{Action, Facts, Fingerprint};
 use crate::call::ToolCall;
 use crate::capability::Capabilities;
 use crate::code::Code;
+use crate::confinement::Confinement;
 use crate::decision::{Decision, Verdict};
 use crate::evidence::Prepared;
 use crate::journal::{
@@ -17,7 +18,7 @@ use crate::journal::{
 };
 use crate::json;
 use crate::outcome::Problem;
-use crate::policy::{Bounds, Case, Policy, Usage, decide};
+use crate::policy::{Bounds, Case, Judgement, Policy, Usage, decide};
 use crate::redact::Redactor;
 use crate::risk::Risk;
 
@@ -127,25 +128,57 @@ impl Preflight {
         let Understanding { action, facts, prepared } = understanding;
         let tool = &proposed.call.tool;
         let case = Case { tool, action: &action, facts: &facts, usage };
-        let judgement = decide(policy, &case);
-        let fingerprint = Fingerprint::of(tool, &action, &facts, policy.digest());
-        let considered = json::canonical(&serde_json::json!({ "action": action, "facts": facts }));
-        let mut masked = 0;
-        let considered = redactor.bytes(&considered, &mut masked);
-        let kept = journal.keep(PayloadClass::Action, &considered)?;
-        let decision = judgement.decision;
+        let Judgement { decision, bounds } = decide(policy, &case);
+        let Some(clean) = Considered { action, facts }.masked(redactor) else {
+            let problem = Problem::new(Code::ArgsInvalid, UNRECORDABLE).suggest(WITHOUT_SECRET);
+            return proposed.misunderstood(problem, redactor, journal).map(Judged::Denied);
+        };
+        let kept = journal.keep(PayloadClass::Action, &json::canonical(&clean))?;
+        // Where the record holds a mask, the policy cannot be asked again: what it said of the
+        // secret is in the record, and only a replay, whose hands touch nothing, remembers it.
+        let (decision, confinement) = match journal.recall() {
+            Some(recalled) => (recalled.decision, recalled.confinement),
+            None => (decision, bounds.confinement()),
+        };
+        let fingerprint = Fingerprint::of(tool, &clean.action, &clean.facts, policy.digest());
         write_decision(proposed.number, &decision, Some((kept, fingerprint)), redactor, journal)?;
         let cleared = Cleared {
             number: proposed.number,
-            bounds: judgement.bounds,
+            bounds,
+            confinement,
             decision: decision.clone(),
             prepared,
         };
         Ok(match decision.verdict {
-            Verdict::Allow => Judged::Allowed(Allowed { cleared }),
+            Verdict::Allow => Judged::Allowed(Allowed { cleared: Box::new(cleared) }),
             Verdict::Ask | Verdict::AskEach => Judged::Asking(Asking { decision }),
             Verdict::Deny => Judged::Denied(Denied { decision }),
         })
+    }
+}
+
+/// Why a call is denied whose meaning falls apart once its secrets are masked.
+const UNRECORDABLE: &str = "what it means cannot be recorded: a secret stands in it where no mask can, \
+                            such as in the name of a host";
+const WITHOUT_SECRET: &str = "leave the secret out of host names and paths";
+
+/// What was judged, as it is recorded.
+#[derive(Serialize, Deserialize)]
+struct Considered {
+    action: Action,
+    facts: Facts,
+}
+
+impl Considered {
+    /// The same without its secrets, in the form in which it reads back: a mask inside of a URL is
+    /// encoded like every other character there. None where it would not read back at all.
+    fn masked(self, redactor: &Redactor) -> Option<Self> {
+        let mut masked = 0;
+        let clean = redactor.value(serde_json::to_value(&self).ok()?, &mut masked);
+        if masked == 0 {
+            return Some(self);
+        }
+        serde_json::from_value(clean).ok()
     }
 }
 
@@ -165,8 +198,9 @@ fn write_decision<J: Journal>(
 ) -> Result<(), J::Error> {
     let words = Words { reason: decision.reason.clone(), suggestion: decision.suggestion.clone() };
     let mut masked = 0;
-    let words = json::canonical(&words);
-    let text = journal.keep(PayloadClass::Text, &redactor.bytes(&words, &mut masked))?;
+    // Text by text: a key that was cut off is masked to the end of its own text, not of the record.
+    let words = redactor.value(serde_json::json!(words), &mut masked);
+    let text = journal.keep(PayloadClass::Text, &json::canonical(&words))?;
     let event = CallDecided {
         call,
         decision: decision.verdict,
@@ -213,14 +247,14 @@ pub enum Judged {
 
 /// A call that the policy allows.
 pub struct Allowed {
-    cleared: Cleared,
+    cleared: Box<Cleared>,
 }
 
 impl Allowed {
     /// Nothing stands in its way.
     #[must_use]
     pub fn clear(self) -> Cleared {
-        self.cleared
+        *self.cleared
     }
 }
 
@@ -257,6 +291,7 @@ impl Denied {
 pub struct Cleared {
     pub(super) number: u64,
     pub(super) bounds: Bounds,
+    pub(super) confinement: Option<Confinement>,
     pub(super) decision: Decision,
     pub(super) prepared: Box<dyn Prepared>,
 }

@@ -16,8 +16,9 @@ use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::exit::Exit;
 use crate::id::RunId;
-use crate::journal::PayloadRef;
+use crate::journal::{PayloadClass, PayloadRef};
 use crate::outcome::{Ending, Status};
+use crate::policy::Payloads;
 use crate::risk::Risk;
 use crate::tool::ToolName;
 
@@ -67,25 +68,29 @@ impl Event {
         }
     }
 
-    /// Every payload that the event holds on to, with whether it is private to the store.
+    /// Every payload that the event holds on to, with what its field says that it holds. Who may
+    /// see a payload hangs on this, and never on what a row of a store says of itself.
     #[must_use]
-    pub fn payloads(&self) -> Vec<PayloadRef> {
-        let maybe: Vec<Option<PayloadRef>> = match self {
+    pub fn payloads(&self) -> Vec<(PayloadRef, PayloadClass)> {
+        use PayloadClass::{Action, Arguments, Document, Key, Output, Text, Undo};
+        let maybe: Vec<(Option<PayloadRef>, PayloadClass)> = match self {
             Self::RunOpened(body) => alloc::vec![
-                body.plan.as_ref().map(|document| document.text),
-                Some(body.policy.text),
-                Some(body.inputs),
-                Some(body.key),
+                (body.plan.as_ref().map(|document| document.text), Document),
+                (Some(body.policy.text), Document),
+                (Some(body.inputs), Document),
+                (Some(body.key), Key),
             ],
-            Self::CallProposed(body) => alloc::vec![Some(body.args)],
-            Self::CallDecided(body) => alloc::vec![Some(body.text), body.action],
-            Self::CallStarted(body) => alloc::vec![body.undo],
-            Self::CallFinished(body) => alloc::vec![Some(body.output), body.problem],
-            Self::StepEnded(body) => alloc::vec![body.note],
-            Self::RunSealed(body) => alloc::vec![body.outputs],
+            Self::CallProposed(body) => alloc::vec![(Some(body.args), Arguments)],
+            Self::CallDecided(body) => alloc::vec![(Some(body.text), Text), (body.action, Action)],
+            Self::CallStarted(body) => alloc::vec![(body.undo, Undo)],
+            Self::CallFinished(body) => {
+                alloc::vec![(Some(body.output), Output), (body.problem, Text)]
+            }
+            Self::StepEnded(body) => alloc::vec![(body.note, Text)],
+            Self::RunSealed(body) => alloc::vec![(body.outputs, Output)],
             Self::RunExported(_) => Vec::new(),
         };
-        maybe.into_iter().flatten().collect()
+        maybe.into_iter().filter_map(|(own, class)| Some((own?, class))).collect()
     }
 }
 
@@ -95,8 +100,10 @@ impl Event {
 pub enum RunKind {
     /// `capsule run`: a plan.
     Plan,
-    /// `capsule call` and `capsule exec`: one call.
+    /// `capsule call`: one call.
     Call,
+    /// `capsule exec`: one command, whose exit status is that of the run's process.
+    Exec,
 }
 
 /// A text that came from a file.
@@ -142,6 +149,8 @@ pub struct RunOpened {
     pub policy_since: Option<String>,
     /// The profile that decided where rules did not.
     pub profile: String,
+    /// Whether payloads are kept. Where they are, one whose bytes are gone was taken away.
+    pub payloads: Payloads,
     /// The inputs, as JSON, masked.
     pub inputs: PayloadRef,
     /// The key for the digests of raw arguments.
@@ -204,7 +213,7 @@ pub struct CallDecided {
     pub text: PayloadRef,
     /// The action and the facts; none if the call was not understood.
     pub action: Option<PayloadRef>,
-    /// What an approval would be bound to.
+    /// What an approval would be bound to, of the action as it is recorded: masked.
     pub fingerprint: Option<Fingerprint>,
 }
 

@@ -15,4 +15,4 @@ pub use event::{
     RunOpened, RunSealed, StepEnded, StepEnding, Workspace,
 };
 pub use merkle::{Frontier, leaf_hash};
-pub use port::{Durability, Journal, PayloadClass, PayloadRef, Recorded, commitment};
+pub use port::{Durability, Journal, PayloadClass, PayloadRef, Recalled, Recorded, commitment};

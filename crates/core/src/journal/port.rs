@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::confinement::Confinement;
+use crate::decision::Decision;
 use crate::digest::Digest;
 use crate::journal::Event;
 
@@ -98,6 +100,15 @@ pub struct Recorded {
     pub at: u64,
 }
 
+/// A decision that was taken in the recorded run, as far as it steers what is written next.
+#[derive(Clone, Debug)]
+pub struct Recalled {
+    /// The decision.
+    pub decision: Decision,
+    /// What the command was confined to, if it was started.
+    pub confinement: Option<Confinement>,
+}
+
 /// Where evidence writes.
 pub trait Journal {
     /// Why a write failed.
@@ -114,6 +125,12 @@ pub trait Journal {
     /// # Errors
     /// When a replay has no such digest in its recording.
     fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, Self::Error>;
+
+    /// What was decided on the call at hand, where the record holds masks in place of what was
+    /// judged. Only the journal of a replay answers: nothing acts behind it.
+    fn recall(&mut self) -> Option<Recalled> {
+        None
+    }
 
     /// How many events the run has so far.
     fn written(&self) -> u64;

@@ -328,7 +328,8 @@ pub struct AuditRule {
 }
 
 /// Whether payloads are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Payloads {
     /// They are; the run can be replayed.
     #[default]

@@ -8,7 +8,6 @@ use capsule_core::action::{Action, Facts};
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared, Understanding, recorded_decision};
-use capsule_core::exit::Exit;
 use capsule_core::journal::{CallFinished, Event};
 use capsule_core::outcome::{Outcome, Output, Problem};
 use serde::Deserialize;
@@ -64,8 +63,7 @@ impl Hands for Recorded {
     fn pause(&mut self, _: Duration) {}
 
     fn interrupted(&mut self) -> bool {
-        let sealed = self.recording.borrow_mut().ahead(1);
-        matches!(sealed, Some(Event::RunSealed(sealed)) if sealed.exit == Exit::Interrupted)
+        self.recording.borrow().was_interrupted()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::redact::holds_mask;
 use serde_json::{Map, Value};
 
 use crate::plan::{Expression, Item, Reference, Segment};
@@ -165,7 +166,7 @@ impl Scope {
                 pairs.append_pair(name, &as_text(&value, "`query` of `$url`")?);
             }
         }
-        bounded(url.into(), tainted)
+        bounded(plain_masks(url.as_str()), tainted)
     }
 
     fn template(&self, text: &Expression, vars: &[(String, Expression)]) -> Result<Made, Problem> {
@@ -240,6 +241,36 @@ pub(crate) fn is_empty(value: &Value) -> bool {
         Value::Object(map) => map.is_empty(),
         Value::Number(_) => false,
     }
+}
+
+/// A URL whose masks stand as they do everywhere else. A replay makes it of masked inputs, and must
+/// come to what a run made of the secret itself, and masked then.
+fn plain_masks(url: &str) -> String {
+    const BEGIN: &str = "%C2%AB";
+    const END: &str = "%C2%BB";
+    let mut made = String::with_capacity(url.len());
+    let mut rest = url;
+    while let Some((before, behind)) = rest.split_once(BEGIN) {
+        made.push_str(before);
+        let mask = behind.split_once(END).and_then(|(inner, after)| {
+            let inner = inner.replace("%3A", ":");
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.');
+            let mask = format!("«{inner}»");
+            (inner.chars().all(plain) && holds_mask(mask.as_bytes())).then_some((mask, after))
+        });
+        match mask {
+            Some((mask, after)) => {
+                made.push_str(&mask);
+                rest = after;
+            }
+            None => {
+                made.push_str(BEGIN);
+                rest = behind;
+            }
+        }
+    }
+    made.push_str(rest);
+    made
 }
 
 #[cfg(test)]

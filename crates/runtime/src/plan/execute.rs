@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::delivered::Delivered;
 use crate::hands::Hands;
 use crate::path::submit;
-use crate::plan::{OnError, Plan, Scope, Step, StepResult, evaluate};
+use crate::plan::{Denial, OnError, Plan, Scope, Step, StepResult, evaluate};
 use crate::run::Run;
 
 /// What a plan came to.
@@ -206,6 +206,10 @@ fn judge(step: &Step, delivered: &Delivered) -> (StepEnding, Option<Problem>) {
     let unexpected =
         |message: String| (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)));
     let problem = delivered.problem.clone();
+    // What we could not do ourselves is no answer to what was expected of the call.
+    if delivered.status == Status::RuntimeError {
+        return (StepEnding::Failed, problem);
+    }
     if let Some(denial) = &expect.denied {
         let denied = delivered.status == Status::Denied;
         return match problem {
@@ -213,14 +217,15 @@ fn judge(step: &Step, delivered: &Delivered) -> (StepEnding, Option<Problem>) {
                 if denial.is(delivered.decision.rule.as_deref(), problem.code) {
                     (StepEnding::DeniedAsExpected, Some(problem))
                 } else {
-                    let by = delivered.decision.rule.as_deref().unwrap_or("no rule");
-                    unexpected(format!("denied by {by} with `{}`", problem.code))
+                    (StepEnding::Denied, Some(other_denial(denial, delivered, problem)))
                 }
             }
             _ => unexpected("a denial was expected, and the call was allowed".into()),
         };
     }
+    // A denial is one, whatever else was expected of the call.
     if let Some(wanted) = expect.capabilities
+        && delivered.status != Status::Denied
         && wanted != delivered.capabilities()
     {
         return unexpected(format!(
@@ -230,7 +235,6 @@ fn judge(step: &Step, delivered: &Delivered) -> (StepEnding, Option<Problem>) {
     }
     match (delivered.status, problem) {
         (Status::Denied, problem) => (StepEnding::Denied, problem),
-        (Status::RuntimeError, problem) => (StepEnding::Failed, problem),
         (Status::ToolError, Some(problem)) => failed(step, delivered, problem),
         _ if expect.failed.is_some() => {
             unexpected("a failure was expected, and the call went well".into())
@@ -240,6 +244,17 @@ fn judge(step: &Step, delivered: &Delivered) -> (StepEnding, Option<Problem>) {
             None => (StepEnding::Ok, None),
         },
     }
+}
+
+/// A denial that is not the one that the plan expects stays a denial, with both codes.
+fn other_denial(expected: &Denial, delivered: &Delivered, problem: Problem) -> Problem {
+    let by = delivered.decision.rule.as_deref().unwrap_or("no rule");
+    let message = format!(
+        "denied by {by} with `{}`, and {expected} was expected ({})",
+        problem.code,
+        Code::PlanExpectation
+    );
+    Problem { message, ..problem }
 }
 
 /// A call that failed may be just what the plan expects: by its code, or by its exit status.

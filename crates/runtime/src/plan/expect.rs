@@ -1,5 +1,7 @@
 //! What a step must give: results and decisions, so that a plan is also a test of its policy.
 
+use std::fmt;
+
 use capsule_core::capability::Capabilities;
 use capsule_core::code::Code;
 use serde_json::Value;
@@ -33,6 +35,15 @@ impl Denial {
         match self {
             Self::Any => true,
             Self::By(name) => rule == Some(name) || code.slug() == name,
+        }
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("any denial"),
+            Self::By(name) => write!(f, "`{name}`"),
         }
     }
 }

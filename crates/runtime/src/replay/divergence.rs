@@ -3,7 +3,7 @@
 use std::fmt;
 
 use capsule_core::action::Parsed;
-use capsule_core::journal::{CallProposed, Event};
+use capsule_core::journal::{CallDecided, CallProposed, Event};
 use serde_json::Value;
 
 use crate::replay::Recording;
@@ -134,8 +134,20 @@ fn cause(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Cause 
         }
         (_, Event::CallProposed(_)) => by_plan(Cause::ExtraCall),
         (Some(Event::CallProposed(_)), _) => by_plan(Cause::MissingCall),
-        (Some(Event::CallDecided(_)), Event::CallDecided(_)) if same_engine(recording) => {
-            Cause::PolicyChanged
+        (Some(Event::CallDecided(then)), Event::CallDecided(call)) => {
+            let word = |own: &CallDecided| {
+                (
+                    own.decision,
+                    own.code,
+                    own.rule.clone(),
+                    own.at.clone(),
+                    own.risk,
+                    own.capabilities,
+                )
+            };
+            // What was decided is the same and its bytes are not: no policy does that.
+            let same = word(then) == word(call);
+            if same_engine(recording) && !same { Cause::PolicyChanged } else { other(recording) }
         }
         (Some(Event::StepEnded(_)), Event::StepEnded(_)) => by_plan(other(recording)),
         (Some(Event::RunSealed(_)), _) | (_, Event::RunSealed(_)) => by_plan(other(recording)),

@@ -15,6 +15,7 @@ use capsule_core::call::{Origin, ToolCall};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, RunKind, RunOpened};
 use capsule_core::policy::{Policy, Roots};
+use capsule_core::redact::holds_mask;
 use capsule_store::{Store, StoreError};
 use serde_json::Value;
 
@@ -45,8 +46,9 @@ pub enum ReplayError {
 /// What a replay came to.
 #[derive(Debug)]
 pub struct Replayed {
-    /// How the run ended, then and now.
-    pub exit: Exit,
+    /// The exit status of the run's process, then and now. For a command that stood for itself it
+    /// is the command's own.
+    pub status: u8,
     /// Calls whose results were served.
     pub calls: u64,
 }
@@ -83,14 +85,21 @@ pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replaye
     let hands = Recorded::new(Rc::clone(&recording));
     let mut run = Run::new(policy, journal, hands);
     open_again(&mut run, &recording, &opened)?;
-    let outcome = match plan {
-        Some(plan) => execute(&mut run, &plan, inputs)?,
-        None => one_call(&mut run, &recording)?,
+    let (outcome, status) = match plan {
+        Some(plan) => {
+            let mut executed = execute(&mut run, &plan, inputs)?;
+            if recording.borrow().was_interrupted() {
+                executed.exit = Exit::Interrupted;
+            }
+            let status = executed.exit.status();
+            (executed, status)
+        }
+        None => one_call(&mut run, &recording, opened.origin)?,
     };
     seal(&mut run, outcome.exit, outcome.outputs.as_ref())?;
     let calls = run.calls;
     recording.borrow().consumed()?;
-    Ok(Replayed { exit: outcome.exit, calls })
+    Ok(Replayed { status, calls })
 }
 
 type Replaying<'o> = Run<Observed<'o, Shared>, Recorded>;
@@ -121,6 +130,7 @@ fn recorded_policy(
     let text = recording.borrow_mut().payload(1, &opened.policy.text);
     let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
     let text = text.ok_or_else(|| ReplayError::Incomplete("the policy was not kept".into()))?;
+    recording.borrow_mut().masked_policy = holds_mask(text.as_bytes());
     let text = Text { name: shown_name(&opened.policy.path), text };
     let roots = Roots { workspace: opened.workspace.path.clone(), own: opened.own.clone() };
     Law::recorded(&text, opened.policy.sha256, &roots, &opened.home).map_err(|problems| {
@@ -160,15 +170,16 @@ fn recorded_inputs(
     }
 }
 
-/// A run of one call: what was proposed is proposed again.
+/// A run of one call: what was proposed is proposed again. Gives the status of its process too.
 fn one_call(
     run: &mut Replaying<'_>,
     recording: &Rc<RefCell<Recording>>,
-) -> Result<Executed, ReplayError> {
+    origin: RunKind,
+) -> Result<(Executed, u8), ReplayError> {
     let proposed = match recording.borrow_mut().ahead(1) {
         Some(Event::CallProposed(proposed)) => proposed,
         Some(Event::RunSealed(sealed)) => {
-            return Ok(Executed { exit: sealed.exit, outputs: None });
+            return Ok((Executed { exit: sealed.exit, outputs: None }, sealed.exit.status()));
         }
         _ => return Err(ReplayError::Incomplete("the call is missing".into())),
     };
@@ -186,10 +197,11 @@ fn one_call(
         tainted: Vec::new(),
     };
     let delivered = submit(run, call)?;
-    // A call that was interrupted ends its run so; which of the two came first is in the record.
-    let exit = match recording.borrow_mut().ahead(1) {
-        Some(Event::RunSealed(sealed)) if sealed.exit == Exit::Interrupted => Exit::Interrupted,
-        _ => delivered.exit(),
+    let interrupted = recording.borrow().was_interrupted();
+    let exit = if interrupted { Exit::Interrupted } else { delivered.exit() };
+    let status = match origin {
+        RunKind::Exec => delivered.command_status(exit),
+        RunKind::Plan | RunKind::Call => exit.status(),
     };
-    Ok(Executed { exit, outputs: None })
+    Ok((Executed { exit, outputs: None }, status))
 }

@@ -5,11 +5,14 @@ use std::rc::Rc;
 
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
+use capsule_core::evidence::recorded_decision;
+use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Durability, Entry, Event, Journal, PayloadClass, PayloadRef, Recorded, VERSION,
+    Durability, Entry, Event, Journal, PayloadClass, PayloadRef, Recalled, Recorded, VERSION,
 };
 use capsule_core::outcome::Problem;
+use capsule_core::redact::holds_mask;
 use capsule_store::{Payload, RunState, Store};
 
 use crate::replay::ReplayError;
@@ -22,6 +25,8 @@ pub(crate) struct Recording {
     id: RunId,
     /// Whether another plan than the recorded one is walked.
     pub(super) changed_plan: bool,
+    /// Whether masks stand in the recorded policy.
+    pub(super) masked_policy: bool,
     /// The number of the last event that the replay wrote.
     pub(super) seq: u64,
     prev: Option<Digest>,
@@ -45,6 +50,7 @@ impl Recording {
             run: run.to_owned(),
             id,
             changed_plan,
+            masked_policy: false,
             seq: 0,
             prev: None,
             missing: None,
@@ -59,7 +65,7 @@ impl Recording {
     }
 
     /// The payloads of the event so many places ahead.
-    fn payloads_ahead(&self, places: u64) -> Vec<(PayloadRef, Option<Payload>)> {
+    fn payloads_ahead(&self, places: u64) -> Vec<(PayloadRef, Payload)> {
         let stored = self.store.event(&self.run, self.seq + places).ok().flatten();
         let read = stored.map(|stored| self.store.payloads(stored.leaf, &stored.entry.event));
         read.and_then(Result::ok).unwrap_or_default()
@@ -69,7 +75,30 @@ impl Recording {
     pub(crate) fn payload(&self, places: u64, wanted: &PayloadRef) -> Option<Vec<u8>> {
         let payloads = self.payloads_ahead(places);
         let own = payloads.into_iter().find(|(reference, _)| reference == wanted);
-        own?.1?.bytes
+        own?.1.bytes
+    }
+
+    /// Whether the run ends here because it was interrupted. A signal can come after the last call
+    /// as well as in it; which it was is in the record.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        let sealed = self.ahead(1);
+        matches!(sealed, Some(Event::RunSealed(sealed)) if sealed.exit == Exit::Interrupted)
+    }
+
+    /// What was decided on the call at hand, where masks stand in the record in place of what was
+    /// judged, or in the policy that judged it: the policy cannot be asked again.
+    fn recall(&self) -> Option<Recalled> {
+        let Some(Event::CallDecided(decided)) = self.ahead(1) else { return None };
+        let considered = self.payload(1, &decided.action?)?;
+        if !self.masked_policy && !holds_mask(&considered) {
+            return None;
+        }
+        let decision = recorded_decision(&decided, &self.payload(1, &decided.text)?)?;
+        let confinement = match self.ahead(2) {
+            Some(Event::CallStarted(started)) => started.confinement,
+            _ => None,
+        };
+        Some(Recalled { decision, confinement })
     }
 
     /// Notes that something is missing, and says so to whoever asked.
@@ -95,7 +124,6 @@ impl Recording {
     /// where there is none, so that the event differs.
     fn recognise(&mut self, class: PayloadClass, payload: &[u8]) -> PayloadRef {
         let recorded = self.payloads_ahead(1).into_iter().find_map(|(reference, known)| {
-            let known = known?;
             // Private payloads are not needed to replay, and may be erased.
             let same = known.class == class
                 && (class.is_private() || known.bytes.as_deref() == Some(payload));
@@ -159,6 +187,10 @@ impl Journal for Shared {
             Some(Event::CallProposed(proposed)) => proposed.args_mac,
             _ => Digest::of(raw),
         })
+    }
+
+    fn recall(&mut self) -> Option<Recalled> {
+        self.0.borrow().recall()
     }
 
     fn written(&self) -> u64 {
