@@ -1,9 +1,11 @@
 //! The screen: what is printed, where, and how wide.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use capsule_core::escape;
 use capsule_report::Layout;
 use serde::Serialize;
 use serde_json::Value;
@@ -76,13 +78,12 @@ impl Screen {
 
     /// Prints a value to standard output, for people to read where people read it.
     pub(crate) fn say_json(&self, value: &Value) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value).unwrap_or_default();
-        self.say(&text)
+        self.say(&shown(&serde_json::to_string_pretty(value).unwrap_or_default()))
     }
 
     /// Prints a value in one line, its fields in their own order.
     pub(crate) fn say_json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
-        self.say(&serde_json::to_string(value).unwrap_or_default())
+        self.say(&shown(&serde_json::to_string(value).unwrap_or_default()))
     }
 
     /// Prints a line to standard error; nobody is told if that fails.
@@ -90,4 +91,26 @@ impl Screen {
         let mut out = AutoStream::new(io::stderr().lock(), self.choice());
         let _ = writeln!(out, "{line}");
     }
+}
+
+/// JSON that shows what it holds: characters that would do something other than show themselves are
+/// escaped, which is the same value to whoever parses it. They stand in texts only, where line feeds
+/// are escaped already.
+fn shown(json: &str) -> Cow<'_, str> {
+    let hides = |c: char| c != '\n' && escape::is_hostile(c);
+    if !json.contains(hides) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if hides(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                shown.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
 }

@@ -21,6 +21,8 @@ pub(crate) struct Surroundings {
     pub(crate) home: PathBuf,
     /// The store.
     pub(crate) store: PathBuf,
+    /// Whether the store was named, so that it is expected to be there.
+    pub(crate) store_named: bool,
     /// The folder for the user's own configuration.
     config: PathBuf,
     /// The workspace that was named.
@@ -46,9 +48,16 @@ impl Surroundings {
             cwd,
             home: base.home_dir().to_owned(),
             store,
+            store_named: globals.store.is_some(),
             config: base.config_dir().join("capsule"),
             workspace: globals.workspace.clone(),
         })
+    }
+
+    /// The folder that a command is about where it was not told by a policy: the one that was named,
+    /// else the current one.
+    pub(crate) fn beginning(&self) -> PathBuf {
+        self.workspace.as_ref().map_or_else(|| self.cwd.clone(), |named| self.cwd.join(named))
     }
 
     /// The runtime's own files, with those that SQLite keeps beside the store.

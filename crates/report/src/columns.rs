@@ -50,7 +50,8 @@ pub fn clip(text: &str, columns: usize) -> String {
 }
 
 /// A text in lines of a number of columns, broken at blanks where it has some.
-pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+#[must_use]
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(10);
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -10,7 +10,7 @@ mod json;
 mod runs;
 mod story;
 
-pub use columns::{Layout, clip, width};
+pub use columns::{Layout, clip, width, wrap};
 pub use console::{Console, steps};
 pub use detail::call_detail;
 pub use json::{call, run as run_json};

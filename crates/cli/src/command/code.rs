@@ -11,7 +11,11 @@ use crate::screen::Screen;
 pub(crate) fn run(args: &ExplainCode, screen: &Screen) -> Result<u8, Failure> {
     let Some(slug) = &args.slug else { return all(screen) };
     let code = Code::from_slug(slug).ok_or_else(|| {
-        let near = closest(slug, Code::ALL.iter().map(|code| code.slug()));
+        // A part of a name is as good as a slip of the pen.
+        let slugs = || Code::ALL.iter().map(|code| code.slug());
+        let begins = slugs().find(|known| !slug.is_empty() && known.starts_with(slug.as_str()));
+        let holds = slugs().find(|known| slug.len() > 2 && known.contains(slug.as_str()));
+        let near = closest(slug, slugs()).or(begins).or(holds);
         let hint = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
         usage(format!("there is no code `{slug}`{hint}"))
     })?;

@@ -1,6 +1,8 @@
 //! `capsule doctor`: what this machine can hold, layer by layer, each tried out.
 
-use capsule_core::confinement::{Hold, Walls};
+use std::path::Path;
+
+use capsule_core::confinement::{Bound, Hold, Walls};
 use capsule_core::escape;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{Finding, self_test};
@@ -27,6 +29,7 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
             checks.push(Check { name: format!("try: {name}"), hold, detail });
         }
     }
+    checks.insert(0, kernel());
     checks.push(store(around));
     if screen.json {
         let list: Vec<Value> = checks
@@ -64,7 +67,7 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
             }
             for own in &walls.bounds {
-                let name = format!("limit: {:?}", own.bound).to_lowercase();
+                let name = format!("limit: {}", bound_name(own.bound));
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
             }
             true
@@ -77,12 +80,48 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
     }
 }
 
+const fn bound_name(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Time => "time",
+        Bound::Cpu => "processor time",
+        Bound::Memory => "memory",
+        Bound::Processes => "processes",
+        Bound::FileSize => "file size",
+        Bound::OpenFiles => "open files",
+        Bound::Output => "output",
+        Bound::Tmp => "private /tmp",
+    }
+}
+
+/// The kernel that everything else rests on. It is told, not judged: the layers below are.
+fn kernel() -> Check {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = match release.trim() {
+        "" => "unknown",
+        release => release,
+    };
+    let cgroup = match Path::new("/sys/fs/cgroup/cgroup.controllers").exists() {
+        true => "cgroup v2",
+        false => "cgroup v1 or none",
+    };
+    let detail = format!("{} {release} · {cgroup}", std::env::consts::OS);
+    Check { name: "kernel".into(), hold: Hold::Held, detail }
+}
+
 fn store(around: &Surroundings) -> Check {
     let place = around.store.display();
     let name = String::from("store");
-    if !around.store.exists() {
-        let detail = format!("{place} is made by the first run");
-        return Check { name, hold: Hold::Held, detail };
+    // What this user cannot see is not the same as what is not there.
+    match around.store.try_exists() {
+        Ok(true) => {}
+        Ok(false) => {
+            let detail = format!("{place} is made by the first run");
+            return Check { name, hold: Hold::Held, detail };
+        }
+        Err(error) => {
+            let detail = format!("{place} cannot be reached: {error}");
+            return Check { name, hold: Hold::Missing, detail };
+        }
     }
     let verified = Store::open_read_only(&around.store).and_then(|store| store.verify(None));
     match verified {

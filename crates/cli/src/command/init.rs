@@ -5,9 +5,11 @@ use std::io::Write as _;
 use std::path::Path;
 
 use capsule_core::code::Code;
+use capsule_core::escape;
 use capsule_core::outcome::Problem;
 use capsule_runtime::CATALOGUE;
 use capsule_runtime::plan::schema;
+use serde_json::json;
 
 use crate::failure::Failure;
 use crate::screen::{GOOD, HINT, Screen};
@@ -17,7 +19,7 @@ use crate::surroundings::Surroundings;
 const STARTER: &str = include_str!("../../../../policies/starter.yaml");
 
 pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let folder = around.cwd.join(".capsule");
+    let folder = around.beginning().join(".capsule");
     let wrong = |error: std::io::Error, path: &Path| {
         Problem::new(Code::FileSystem, format!("`{}`: {error}", path.display()))
     };
@@ -27,22 +29,44 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
     text.push('\n');
     let plan_schema = schemas.join("plan.v1.json");
     fs::write(&plan_schema, text).map_err(|error| wrong(error, &plan_schema))?;
-    screen.say(&format!("{GOOD}✔ wrote{GOOD:#} .capsule/schema/plan.v1.json"))?;
     let policy = folder.join("policy.yaml");
     // A policy that is there is somebody's work.
-    match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
+    let is_new = match fs::OpenOptions::new().write(true).create_new(true).open(&policy) {
         Ok(mut file) => {
             file.write_all(STARTER.as_bytes()).map_err(|error| wrong(error, &policy))?;
-            screen.say(&format!("{GOOD}✔ wrote{GOOD:#} .capsule/policy.yaml"))?;
+            true
         }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            screen.say("· kept  .capsule/policy.yaml, which was there already")?;
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(wrong(error, &policy).into()),
+    };
+    tell(&policy, &plan_schema, is_new, around, screen)
+}
+
+/// Says what was written, and what to do with it.
+fn tell(
+    policy: &Path,
+    schema: &Path,
+    is_new: bool,
+    around: &Surroundings,
+    screen: &Screen,
+) -> Result<u8, Failure> {
+    if screen.json {
+        let both = [schema, policy];
+        let (wrote, kept) = both.split_at(if is_new { 2 } else { 1 });
+        screen.say_json(&json!({ "wrote": wrote, "kept": kept }))?;
+        return Ok(0);
     }
-    screen.complain(&format!(
-        "{HINT}next{HINT:#}: capsule policy check --policy .capsule/policy.yaml"
-    ));
-    screen.complain("      capsule exec --policy .capsule/policy.yaml -- ls");
+    let shown = |path: &Path| {
+        let path = path.strip_prefix(&around.cwd).unwrap_or(path).display().to_string();
+        escape::line(&path).into_owned()
+    };
+    screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {}", shown(schema)))?;
+    let policy = shown(policy);
+    screen.say(&match is_new {
+        true => format!("{GOOD}✔ wrote{GOOD:#} {policy}"),
+        false => format!("· kept  {policy}, which was there already"),
+    })?;
+    screen.complain(&format!("{HINT}next{HINT:#}: capsule policy check --policy {policy}"));
+    screen.complain(&format!("      capsule exec --policy {policy} -- ls"));
     Ok(0)
 }

@@ -24,8 +24,9 @@ pub(crate) fn run(args: &ListRuns, around: &Surroundings, screen: &Screen) -> Re
         capsule_runtime::CATALOGUE.find(name).map_or_else(|| name.clone(), |own| own.id.to_owned())
     });
     let filter = Filter { since, denied: args.denied, tool, touched: args.touched.clone() };
-    // A store that is not there yet holds no runs; looking does not make one.
-    let runs = match around.store.exists() {
+    // A store that is not there yet holds no runs; looking does not make one. One that was named is
+    // expected to be there.
+    let runs = match around.store_named || around.store.exists() {
         true => Store::open_read_only(&around.store)?.list(&filter)?,
         false => Vec::new(),
     };

@@ -114,27 +114,57 @@ fn show(decision: &Decision, screen: &Screen) -> Result<(), Failure> {
         Verdict::Ask | Verdict::AskEach => CARE,
         Verdict::Deny => BAD,
     };
-    let reason = escape::line(&decision.reason).into_owned();
-    screen.say(&format!("{style}{}{style:#}  {reason}", decision.verdict))?;
+    let word = decision.verdict.to_string();
+    let mut sheet = Sheet { screen, width: screen.layout().width };
+    sheet.put(&format!("{style}{word}{style:#}  "), word.len() + 2, &decision.reason)?;
     let rule = decision.rule.as_deref().unwrap_or("(no rule matches)");
     let at = decision.at.as_deref().unwrap_or("");
-    screen.say(&format!("  rule    {} {}", escape::line(rule), escape::line(at)))?;
-    screen.say(&format!("  code    {}", decision.code))?;
-    screen.say(&format!("  risk    {}", decision.risk))?;
+    sheet.line("rule", format!("{rule} {at}").trim_end())?;
+    sheet.line("code", decision.code.slug())?;
+    sheet.line("risk", decision.risk.name())?;
     let needs: Vec<&str> =
         decision.capabilities.iter().map(capsule_core::capability::Capability::name).collect();
-    screen.say(&format!("  needs   {}", needs.join(" ")))?;
+    sheet.line("needs", &needs.join(" "))?;
     if let Some(suggestion) = &decision.suggestion {
-        screen.say(&format!("  {HINT}instead{HINT:#} {}", escape::line(suggestion)))?;
+        sheet.put(&format!("  {HINT}instead{HINT:#} "), NAMES, suggestion)?;
     }
     if decision.verdict != Verdict::Allow {
         let lift = match decision.liftable {
             true => "an approval, or another policy of yours, could allow it",
             false => "nothing lifts it",
         };
-        screen.say(&format!("  lift    {lift}"))?;
+        sheet.line("lift", lift)?;
     }
     Ok(())
+}
+
+/// How wide the names in front of the parts of a decision are.
+const NAMES: usize = 10;
+
+/// The parts of a decision, as wide as the screen.
+struct Sheet<'s> {
+    screen: &'s Screen,
+    width: usize,
+}
+
+impl Sheet<'_> {
+    fn line(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        self.put(&format!("  {name:<8}"), NAMES, value)
+    }
+
+    /// A value behind a name that takes up so many columns; it goes on below itself.
+    fn put(&mut self, name: &str, columns: usize, value: &str) -> Result<(), Failure> {
+        let value = escape::line(value);
+        let lines = capsule_report::wrap(&value, self.width.saturating_sub(columns));
+        for (index, line) in lines.iter().enumerate() {
+            let line = match index {
+                0 => format!("{name}{line}"),
+                _ => format!("{:columns$}{line}", ""),
+            };
+            self.screen.say(line.trim_end())?;
+        }
+        Ok(())
+    }
 }
 
 /// One `{"id", "tool", "args"}` a line; one decision a line, in the same order.

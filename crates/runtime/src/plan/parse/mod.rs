@@ -383,7 +383,11 @@ impl Input {
     pub fn read(&self, text: &str) -> Result<Value, String> {
         let name = &self.name;
         if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            return Err(format!("`{name}` does not match `{pattern}`"));
+            // The pattern as it was written, without what holds it at both ends.
+            let whole = pattern.as_str();
+            let own = whole.strip_prefix("^(?:").and_then(|own| own.strip_suffix(")$"));
+            let own = own.unwrap_or(whole);
+            return Err(format!("`{name}` does not match `{own}`, which must match all of it"));
         }
         match self.kind {
             InputKind::String => Ok(text.into()),
