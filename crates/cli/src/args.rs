@@ -157,6 +157,9 @@ pub(crate) struct Replay {
     /// Compare with this plan in place of the recorded one
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
+    /// Go on behind a difference, as long as the two runs can be laid side by side
+    #[arg(long)]
+    pub(crate) keep_going: bool,
 }
 
 /// How a report is written.

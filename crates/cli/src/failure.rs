@@ -18,8 +18,8 @@ pub(crate) enum Failure {
     Problem(Problem),
     /// A text is wrong at these places.
     Texts(Text, Diagnostics),
-    /// A replay met something that is not in its recording.
-    Diverged { label: String, divergence: Box<Divergence> },
+    /// A replay met what is not in its recording.
+    Diverged { label: String, divergences: Vec<Divergence> },
     /// Everything was said already, or nobody listens any more.
     Quiet(u8),
 }
@@ -39,8 +39,8 @@ impl From<StoreError> for Failure {
 impl From<ReplayError> for Failure {
     fn from(error: ReplayError) -> Self {
         match error {
-            ReplayError::Diverged(divergence) => {
-                Self::Diverged { label: String::new(), divergence }
+            ReplayError::Diverged(divergences) => {
+                Self::Diverged { label: String::new(), divergences }
             }
             ReplayError::Incomplete(_) => {
                 Self::Problem(Problem::new(Code::ReplayIncomplete, error.to_string()))
@@ -89,7 +89,12 @@ impl Failure {
             Self::Texts(text, problems) => {
                 screen.complain(&diagnostic::render(text, problems, screen));
             }
-            Self::Diverged { label, divergence } => show_divergence(screen, label, divergence),
+            Self::Diverged { label, divergences } => {
+                for divergence in divergences {
+                    show_divergence(screen, label, divergence);
+                }
+                screen.complain("then    run the changed plan anew with `capsule run`");
+            }
             Self::Quiet(_) => {}
         }
     }
@@ -121,11 +126,11 @@ fn show_divergence(screen: &Screen, label: &str, divergence: &Divergence) {
         screen.complain(&format!("    recorded  {}", value(&difference.recorded)));
         screen.complain(&format!("    now       {}", value(&difference.now)));
     }
-    screen.complain(&format!("cause   {}", divergence.cause.words()));
+    let place = divergence.place.as_ref().map(|place| format!(": {}", escape::line(place)));
+    screen.complain(&format!("cause   {}{}", divergence.cause.words(), place.unwrap_or_default()));
     if let Some(nearest) = divergence.nearest {
         screen.complain(&format!(
             "effect  no recorded answer fits; the nearest is {label}:{nearest}"
         ));
     }
-    screen.complain("then    run the changed plan anew with `capsule run`");
 }

@@ -327,7 +327,10 @@ fn interrupting_seals_the_run() {
     wait_until("everything ends", || processes(&word).is_empty());
     let transcript = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        transcript.contains("exec.cancelled") && transcript.contains("interrupted"),
+        transcript.contains("exec.cancelled")
+            && transcript.contains("interrupted")
+            && transcript.contains("CANCELLED")
+            && transcript.contains("0 failed · 0 denied · 1 cancelled"),
         "{transcript}"
     );
     assert_eq!(capsule.run(&["replay", "latest"]).exits(130).stdout, transcript);
@@ -544,6 +547,73 @@ fn arguments_that_are_no_text_are_refused() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("not UTF-8") && stderr.contains("[usage]"), "{stderr}");
+}
+
+/// NFR-6: JSON for programs shows what it holds: nothing in it hides or turns around.
+#[test]
+fn json_hides_nothing() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let text = "a\u{202e}b\u{2066}c\u{200b}d\u{85}e\u{e0041}f\u{1b}g\u{e000}日本";
+    capsule.file("a.txt", text);
+    let args = json!({ "path": "a.txt" }).to_string();
+    let ran = capsule.run(&["call", "fs.read", "--policy", &policy, "--args", &args]).exits(0);
+    let shown = capsule.run(&["report", "latest", "--json"]).exits(0);
+    for printed in [&ran, &shown] {
+        let bad =
+            printed.stdout.chars().find(|c| *c != '\n' && capsule_core::escape::is_hostile(*c));
+        assert_eq!(bad, None, "{}", printed.stdout);
+        assert!(printed.stdout.contains("日本"), "{}", printed.stdout);
+    }
+    assert_eq!(ran.json()["result"]["text"], text);
+    assert_eq!(shown.json()["calls"][0]["result"]["text"], text);
+}
+
+/// CAP-12: files that were not read are not counted, and what nobody's rule decided names no rule.
+#[test]
+fn reports_count_what_happened() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(
+        "- { tool: fs.read, args: { path: nothing }, on_error: continue }
+- { tool: fs.read, args: { path: /etc/passwd } }
+",
+    );
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(3);
+    assert!(ran.stdout.contains("files 0 read"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("rule path.outside-workspace"), "{}", ran.stdout);
+}
+
+/// CAP-1: small commands keep what their help says.
+#[test]
+fn small_commands_are_exact() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    fs::create_dir(capsule.around().join("other")).unwrap();
+    let other = capsule.around().join("other").to_string_lossy().into_owned();
+    let made = capsule.run(&["init", "--workspace", &other, "--json"]).exits(0).json();
+    assert_eq!(made["wrote"].as_array().unwrap().len(), 2);
+    assert!(capsule.around().join("other/.capsule/policy.yaml").is_file());
+    assert!(!capsule.workspace().join(".capsule").exists());
+    let again = capsule.run(&["init", "--workspace", &other, "--json"]).exits(0).json();
+    assert_eq!(again["kept"].as_array().unwrap().len(), 1);
+    let long = format!("docs/{}", "long-name-".repeat(20));
+    let args = json!({ "path": format!("/{long}") }).to_string();
+    let line = ["policy", "explain", "--policy", &policy, "--tool", "fs.read", "--args", &args];
+    let explained = capsule.run(&line).exits(0).stdout;
+    assert!(explained.lines().all(|line| line.chars().count() <= 80), "{explained}");
+    let lines = "{\"id\":1,\"tool\":\"fs.read\",\"args\":{\"path\":\"a\"}}\nnonsense\n\
+                 {\"id\":3,\"tool\":\"fs.read\",\"args\":{\"path\":\"b\"}}\n";
+    let batch = ["policy", "explain", "--policy", &policy, "--batch", "-"];
+    let batch = capsule.run_with(&batch, lines).exits(2).stdout;
+    let ids: Vec<Value> = batch
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| json!([line["id"], line["error"].is_string()]))
+        .collect();
+    assert_eq!(json!(ids), json!([[1, false], [null, true], [3, false]]));
+    let code = capsule.run(&["explain-code", "path.outside"]).exits(2);
+    assert!(code.stderr.contains("did you mean `path.outside-workspace`"), "{}", code.stderr);
 }
 
 /// NFR-6: output that passes through is masked too, wherever its pieces are cut.

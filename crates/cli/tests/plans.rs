@@ -174,6 +174,45 @@ fn what_is_not_expected_ends_the_run() {
     }
 }
 
+/// CAP-2: arguments that a command or a server gets to count are pointed at.
+#[test]
+fn spread_output_is_pointed_at() {
+    let capsule = capsule();
+    let plan = capsule.plan(
+        "version: 1
+inputs: { names: { default: a } }
+steps:
+  - { id: list, tool: shell.run, args: { argv: [ls] } }
+  - { id: bad, tool: shell.run, args: { argv: [cat, { $spread: { $lines: { $ref: steps.list.stdout } } }] } }
+  - { id: good, tool: shell.run, args: { argv: [cat, { $spread: { $lines: { $ref: inputs.names } } }] } }
+",
+    );
+    let checked = capsule.run(&["plan", "check", &plan]).exits(0);
+    assert_eq!(checked.stderr.matches("spreads what `list` gave").count(), 1, "{}", checked.stderr);
+    let json = capsule.run(&["plan", "check", &plan, "--json"]).exits(0).json();
+    assert_eq!(json["problems"][0]["line"], 5);
+    assert_eq!(json["problems"].as_array().unwrap().len(), 1);
+}
+
+/// CAP-12, G25: what needs an approval is counted as that, and not as denied.
+#[test]
+fn asked_is_not_denied() {
+    let capsule = capsule();
+    let policy = capsule.policy("version: 1\ntools: { fs.read: ask }\n");
+    let plan = capsule.plan("- tool: fs.read\n  args: { path: a.txt }\n");
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(4);
+    assert!(ran.stdout.contains("0 denied · 1 without approval"), "{}", ran.stdout);
+    let list = capsule.run(&["list-runs", "--json"]).exits(0).json();
+    assert_eq!((&list[0]["denied"], &list[0]["approval_needed"]), (&0.into(), &1.into()));
+    let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
+    assert_eq!((&report["summary"]["denied"], &report["summary"]["asked"]), (&0.into(), &1.into()));
+    let sql = rusqlite::Connection::open(capsule.store()).unwrap();
+    let status: String =
+        sql.query_row("SELECT status FROM tool_results", [], |row| row.get(0)).unwrap();
+    assert_eq!(status, "approval_needed");
+    assert_eq!(report["calls"][0]["status"], "approval_needed");
+}
+
 /// CAP-2: a step is tried again as often as it says, and a denial is not.
 #[test]
 fn retries_are_counted() {
@@ -291,7 +330,7 @@ steps: [{ tool: fs.list, args: { path: ., limit: { $ref: inputs.n } } }]\n",
         (&["n=x"], "`n` is a whole number"),
         (&["n=1", "n=2"], "given twice"),
         (&["n=1", "m=2"], "the plan has no input `m`"),
-        (&["n=1", "s=d"], "`s` does not match"),
+        (&["n=1", "s=d"], "which must match all of it"),
         (&["n"], "not `name=value`"),
     ] {
         let mut line = vec!["run", &plan, "--policy", &policy];

@@ -168,6 +168,80 @@ fn a_changed_plan_diverges() {
     assert!(noted.stderr.contains("has changed since"), "{}", noted.stderr);
 }
 
+/// CAP-10: a divergence names the places in both plans, and `--keep-going` lists all that differs.
+#[test]
+fn every_difference_is_listed() {
+    let Recorded { capsule, .. } = recorded();
+    let edited = PLAN
+        .replace("args: { path: nothing }", "args: { path: nowhere }")
+        .replace("text: other", "text: another")
+        .replacen("path: a.txt }", "path: b.txt }", 1);
+    let edited = capsule.plan(&format!("# one line more\n{edited}"));
+    let line = ["replay", "latest", "--plan", &edited];
+    let first = capsule.run(&line).exits(5).stderr;
+    assert_eq!(first.matches("replay.diverged").count(), 1, "{first}");
+    let place = "cause   the plan changed: plan.yaml:6 (args.path), was plan.yaml:5";
+    assert!(first.contains(place), "{first}");
+    let all = capsule.run(&[&line[..], &["--keep-going"]].concat()).exits(5).stderr;
+    for (step, says) in [
+        ("`read`", "now       b.txt"),
+        ("`broken`", "now       nowhere"),
+        ("`wrong`", "not \"another\""),
+    ] {
+        let at = all.find(&format!("replay.diverged at step {step}"));
+        assert!(at.is_some_and(|at| all[at..].contains(says)), "{step}: {all}");
+    }
+    assert_eq!(all.matches("replay.diverged").count(), 3, "{all}");
+    let outputs = capsule.plan(&PLAN.replace("outputs: { file:", "outputs: { other:"));
+    let _ = capsule.run(&["replay", "latest", "--plan", &outputs, "--keep-going"]).exits(1);
+    let extra = capsule.plan(&PLAN.replace(
+        "  - { id: denied",
+        "  - { id: new, tool: fs.list, args: { path: . } }\n  - { id: denied",
+    ));
+    let stderr =
+        capsule.run(&["replay", "latest", "--plan", &extra, "--keep-going"]).exits(5).stderr;
+    assert!(stderr.contains("step `new`") && stderr.contains("which is new"), "{stderr}");
+}
+
+/// CAP-10: outputs that differ are shown by name.
+#[test]
+fn other_outputs_diverge() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.file("a.txt", "hello");
+    let policy = capsule.policy(POLICY);
+    let text = "version: 1
+steps:
+  - { id: read, tool: fs.read, args: { path: a.txt } }
+outputs: { said: { $ref: steps.read.text } }
+";
+    let plan = capsule.plan(text);
+    let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
+    let other = capsule.plan(&text.replace("steps.read.text", "steps.read.bytes_total"));
+    let stderr = capsule.run(&["replay", "latest", "--plan", &other]).exits(5).stderr;
+    assert!(stderr.contains("outputs.said") && stderr.contains("now       5"), "{stderr}");
+}
+
+/// CAP-1: a store that was named is expected to be there; one whose events are no JSON is not what
+/// was written.
+#[test]
+fn a_named_store_must_be_there() {
+    let Recorded { capsule, .. } = recorded();
+    let missing = capsule.around().join("missing.db").to_string_lossy().into_owned();
+    let _ = capsule.run(&["list-runs", "--store", &missing]).exits(10);
+    let fresh = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let _ = fresh.run(&["list-runs"]).exits(0);
+    let copy = capsule.around().join("copy.db").to_string_lossy().into_owned();
+    Connection::open(capsule.store()).unwrap().execute("VACUUM INTO ?1", [&copy]).unwrap();
+    let store = Connection::open(&copy).unwrap();
+    let trigger: String = store
+        .query_row("SELECT sql FROM sqlite_schema WHERE name = 'events_stay'", [], |row| row.get(0))
+        .unwrap();
+    let damage = "UPDATE events SET bytes = CAST('{' AS BLOB) WHERE kind = 'call.decided'";
+    store.execute_batch(&format!("DROP TRIGGER events_stay; {damage}; {trigger}")).unwrap();
+    let ran = capsule.run(&["list-runs", "--store", &copy]).exits(6);
+    assert!(ran.stderr.contains("store.integrity"), "{}", ran.stderr);
+}
+
 /// G19: a record that was tampered with is refused before the first step.
 #[test]
 fn a_tampered_record_is_not_replayed() {

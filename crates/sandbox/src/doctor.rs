@@ -149,7 +149,8 @@ impl Trial {
         let exit = self.execute(Path::new("/bin/sleep"), &["sleep", "60"], BRIEFLY);
         let (passed, detail) = match exit {
             Ok(exit) => {
-                (exit.how == How::TimedOut, format!("{:?} after {} us", exit.how, exit.micros))
+                let how = if exit.how == How::TimedOut { "ended" } else { "it ended by itself" };
+                (exit.how == How::TimedOut, format!("{how} after {} ms", exit.micros / 1000))
             }
             Err(error) => (false, error),
         };

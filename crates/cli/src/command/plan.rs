@@ -2,7 +2,7 @@
 
 use capsule_core::escape;
 use capsule_runtime::CATALOGUE;
-use capsule_runtime::plan::schema as plan_schema;
+use capsule_runtime::plan::{lint, schema as plan_schema};
 use serde_json::json;
 
 use crate::args::PlanCheck;
@@ -19,11 +19,21 @@ pub(crate) fn check(args: &PlanCheck, screen: &Screen) -> Result<u8, Failure> {
             screen.say_json(&json!({ "ok": false, "problems": problems }))?;
             return Ok(2);
         }
-        other => other?.1,
+        other => other?,
     };
+    let (text, plan) = plan;
+    let notes = lint(&plan);
     if screen.json {
-        screen.say_json(&json!({ "ok": true, "name": plan.name, "steps": plan.steps.len() }))?;
+        screen.say_json(&json!({
+            "ok": true,
+            "name": plan.name,
+            "steps": plan.steps.len(),
+            "problems": diagnostic::to_json(&text, &notes),
+        }))?;
     } else {
+        if !notes.is_empty() {
+            screen.complain(&diagnostic::render(&text, &notes, screen));
+        }
         let steps = plan.steps.len();
         let plural = if steps == 1 { "step" } else { "steps" };
         screen.say(&format!(

@@ -30,17 +30,17 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
             .into());
     }
     let plan = match &args.plan {
-        Some(path) => Some(read_plan(path)?.1),
+        Some(path) => Some(read_plan(path)?),
         None => {
             warn_of_changed_plan(&store, &id, screen);
             None
         }
     };
     let mut timeline = Timeline::new(*screen, screen.json);
-    let source = Source { store, run: &id, plan };
+    let source = Source { store, run: &id, plan, keep_going: args.keep_going };
     let replayed = replay(source, &mut timeline).map_err(|error| match error.into() {
-        Failure::Diverged { divergence, .. } => {
-            Failure::Diverged { label: label.clone(), divergence }
+        Failure::Diverged { divergences, .. } => {
+            Failure::Diverged { label: label.clone(), divergences }
         }
         other => other,
     })?;

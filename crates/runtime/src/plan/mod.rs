@@ -8,6 +8,7 @@ mod evaluate;
 mod execute;
 mod expect;
 mod expression;
+mod lint;
 mod parse;
 mod schema;
 
@@ -15,6 +16,7 @@ pub use evaluate::{Made, Scope, StepResult};
 pub use execute::{Executed, execute};
 pub use expect::{Denial, Expect, Matcher};
 pub use expression::{Expression, Item, Reference, Segment};
+pub use lint::lint;
 pub use schema::schema;
 
 use std::ops::Range;

@@ -68,6 +68,8 @@ pub struct Divergence {
     pub cause: Cause,
     /// The step that it happened in.
     pub step: Option<String>,
+    /// Where that step stands, now and then, where another plan was given.
+    pub place: Option<String>,
     /// How many calls were served before.
     pub served: u64,
     /// How many calls the recording has.
@@ -97,8 +99,13 @@ impl Divergence {
             divergence.step.clone_from(&call.step);
             divergence.nearest = nearest(recording, call);
         }
-        if let (None, Some(Event::CallProposed(call))) = (&divergence.step, recorded) {
-            divergence.step.clone_from(&call.step);
+        if divergence.step.is_none() {
+            divergence.step = match (now, recorded) {
+                (Event::StepEnded(ended), _) => Some(ended.step.clone()),
+                (_, Some(Event::CallProposed(call))) => call.step.clone(),
+                (_, Some(Event::StepEnded(ended))) => Some(ended.step.clone()),
+                _ => None,
+            };
         }
         divergence
     }
@@ -121,7 +128,15 @@ impl Divergence {
         // A call that was proposed and then differed was not served.
         let mid_call = matches!(recording.ahead(0), Some(Event::CallProposed(_)));
         let served = served - u64::from(mid_call && served > 0);
-        Self { cause, step: None, served, calls, differences: Vec::new(), nearest: None }
+        Self {
+            cause,
+            step: None,
+            place: None,
+            served,
+            calls,
+            differences: Vec::new(),
+            nearest: None,
+        }
     }
 }
 
@@ -184,7 +199,7 @@ fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> 
             compare("step", name(&then.step), name(&call.step));
             if then.args != call.args {
                 let recorded = recording.payload(1, &then.args).unwrap_or_default();
-                found.extend(argument_differences(&recorded, recording.strange()));
+                found.extend(parts("args", &recorded, recording.strange()));
             }
         }
         (recorded, now) => {
@@ -195,6 +210,25 @@ fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> 
                 compare("code", then.code.to_string(), call.code.to_string());
                 let rule = |rule: &Option<String>| rule.clone().unwrap_or_else(nothing);
                 compare("rule", rule(&then.rule), rule(&call.rule));
+            }
+            if let (Some(Event::StepEnded(then)), Event::StepEnded(ended)) = (recorded, now) {
+                compare("step", then.step.clone(), ended.step.clone());
+                compare("ending", word(&then.ending), word(&ended.ending));
+                compare("goes on", then.goes_on.to_string(), ended.goes_on.to_string());
+                if then.note != ended.note {
+                    let recorded = then.note.and_then(|note| recording.payload(1, &note));
+                    let now = if ended.note.is_some() { recording.strange() } else { &[] };
+                    compare("note", message(&recorded.unwrap_or_default()), message(now));
+                }
+            }
+            if let (Some(Event::RunSealed(then)), Event::RunSealed(sealed)) = (recorded, now) {
+                compare("exit", then.exit.status().to_string(), sealed.exit.status().to_string());
+                compare("calls", then.calls.to_string(), sealed.calls.to_string());
+                if then.outputs != sealed.outputs {
+                    let recorded = then.outputs.and_then(|own| recording.payload(1, &own));
+                    let now = if sealed.outputs.is_some() { recording.strange() } else { &[] };
+                    found.extend(parts("outputs", &recorded.unwrap_or_default(), now));
+                }
             }
         }
     }
@@ -216,8 +250,21 @@ fn nearest(recording: &Recording, call: &CallProposed) -> Option<u64> {
     visited.ok().and(found)
 }
 
-/// The parts of arguments that differ, one by one; of URLs the query by itself.
-fn argument_differences(recorded: &[u8], now: &[u8]) -> Vec<Difference> {
+/// A word of a closed list, as it is recorded.
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What a recorded problem says.
+fn message(bytes: &[u8]) -> String {
+    let problem: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let message = problem.get("message").and_then(Value::as_str);
+    message.map_or_else(|| "(nothing)".to_owned(), str::to_owned)
+}
+
+/// The parts of arguments or outputs that differ, one by one; of URLs the query by itself.
+fn parts(of: &str, recorded: &[u8], now: &[u8]) -> Vec<Difference> {
     let read = |bytes| serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let (recorded, now): (Value, Value) = (read(recorded), read(now));
     let empty = serde_json::Map::new();
@@ -237,7 +284,7 @@ fn argument_differences(recorded: &[u8], now: &[u8]) -> Vec<Difference> {
                 (Some((base, one)), Some((other_base, other))) if base == other_base => {
                     Difference { what: format!("{name}.query"), recorded: one, now: other }
                 }
-                _ => Difference { what: format!("args.{name}"), recorded: one, now: other },
+                _ => Difference { what: format!("{of}.{name}"), recorded: one, now: other },
             }
         })
         .collect()

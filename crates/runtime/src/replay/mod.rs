@@ -5,6 +5,7 @@
 //! and never falls through to the world.
 
 mod divergence;
+mod places;
 mod recording;
 
 use std::cell::RefCell;
@@ -26,15 +27,16 @@ use crate::path::submit;
 use crate::plan::{Executed, Plan, execute};
 use crate::run::{Run, seal};
 pub use divergence::{Cause, Difference, Divergence};
+use places::Places;
 pub(crate) use recording::Recording;
 use recording::Shared;
 
 /// Why a replay ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// It met something that is not in its recording.
-    #[error("{0}")]
-    Diverged(Box<Divergence>),
+    /// It met something that is not in its recording; more than one thing if it was to go on.
+    #[error("the replay differs from its recording")]
+    Diverged(Vec<Divergence>),
     /// The recording does not hold everything that is needed.
     #[error("the recording is not complete: {0}")]
     Incomplete(String),
@@ -60,31 +62,61 @@ pub struct Source<'s> {
     /// The run's full id.
     pub run: &'s str,
     /// The plan to compare with; the recorded one if none is given.
-    pub plan: Option<Plan>,
+    pub plan: Option<(Text, Plan)>,
+    /// Whether to go on behind a difference, with the recorded event as what happened, as long as
+    /// the two can be laid side by side.
+    pub keep_going: bool,
 }
 
 /// Replays a run and shows it to an observer as if it happened now.
 ///
 /// # Errors
-/// [`ReplayError::Diverged`] at the first difference; nothing is executed in any case.
+/// [`ReplayError::Diverged`] at the first difference, or with all that were met; nothing is executed
+/// in any case.
 pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replayed, ReplayError> {
-    let Source { store, run: id, plan } = source;
-    let changed_plan = plan.is_some();
-    let recording = Rc::new(RefCell::new(Recording::of(store, id, changed_plan)?));
+    let Source { store, run: id, plan, keep_going } = source;
+    let (text, plan) = plan.map_or((None, None), |(text, plan)| (Some(text), Some(plan)));
+    let mut recording = Recording::of(store, id, plan.is_some())?;
+    recording.keep_going = keep_going;
+    let places = match (&text, &plan) {
+        (Some(text), Some(plan)) => Places::of(&recording, text, plan),
+        _ => Places::default(),
+    };
+    let recording = Rc::new(RefCell::new(recording));
+    let replayed = walk(&recording, plan, observer);
+    let mut met = std::mem::take(&mut recording.borrow_mut().met);
+    match replayed {
+        Ok(replayed) if met.is_empty() => return Ok(replayed),
+        Ok(_) => {}
+        Err(ReplayError::Diverged(last)) => met.extend(last),
+        Err(error) if met.is_empty() => return Err(error),
+        // What cannot be served behind a difference says nothing that the difference did not.
+        Err(_) => {}
+    }
+    met.iter_mut().for_each(|divergence| places.tell(divergence));
+    Err(ReplayError::Diverged(met))
+}
+
+/// Takes the recorded run again, with recorded hands.
+fn walk(
+    recording: &Rc<RefCell<Recording>>,
+    plan: Option<Plan>,
+    observer: &mut dyn Observer,
+) -> Result<Replayed, ReplayError> {
     let opened = match recording.borrow_mut().ahead(1) {
         Some(Event::RunOpened(opened)) => opened,
         _ => return Err(ReplayError::Incomplete("the run's beginning is missing".into())),
     };
-    let policy = recorded_policy(&recording, &opened)?;
-    let inputs = recorded_inputs(&recording, &opened)?;
+    let policy = recorded_policy(recording, &opened)?;
+    let inputs = recorded_inputs(recording, &opened)?;
     let plan = match (opened.origin, plan) {
-        (RunKind::Plan, None) => Some(recorded_plan(&recording, &opened)?),
+        (RunKind::Plan, None) => Some(recorded_plan(recording, &opened)?),
         (_, given) => given,
     };
-    let journal = Observed::new(Shared::new(Rc::clone(&recording)), observer);
-    let hands = Recorded::new(Rc::clone(&recording));
+    let journal = Observed::new(Shared::new(Rc::clone(recording)), observer);
+    let hands = Recorded::new(Rc::clone(recording));
     let mut run = Run::new(policy, journal, hands);
-    open_again(&mut run, &recording, &opened)?;
+    open_again(&mut run, recording, &opened)?;
     let (outcome, status) = match plan {
         Some(plan) => {
             let mut executed = execute(&mut run, &plan, inputs)?;
@@ -94,7 +126,7 @@ pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replaye
             let status = executed.exit.status();
             (executed, status)
         }
-        None => one_call(&mut run, &recording, opened.origin)?,
+        None => one_call(&mut run, recording, opened.origin)?,
     };
     seal(&mut run, outcome.exit, outcome.outputs.as_ref())?;
     let calls = run.calls;

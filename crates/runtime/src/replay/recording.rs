@@ -30,6 +30,10 @@ pub(crate) struct Recording {
     /// The number of the last event that the replay wrote.
     pub(super) seq: u64,
     prev: Option<Digest>,
+    /// Whether to go on behind a difference.
+    pub(super) keep_going: bool,
+    /// The differences that were met so far.
+    pub(super) met: Vec<Divergence>,
     /// What was found missing; it ends the replay at the next event.
     missing: Option<String>,
     /// The last payload that was not the recorded one.
@@ -51,6 +55,8 @@ impl Recording {
             id,
             changed_plan,
             masked_policy: false,
+            keep_going: false,
+            met: Vec::new(),
             seq: 0,
             prev: None,
             missing: None,
@@ -111,7 +117,7 @@ impl Recording {
     pub(super) fn consumed(&self) -> Result<(), ReplayError> {
         match self.ahead(1) {
             None => Ok(()),
-            Some(_) => Err(ReplayError::Diverged(Box::new(Divergence::unconsumed(self)))),
+            Some(_) => Err(ReplayError::Diverged(vec![Divergence::unconsumed(self)])),
         }
     }
 
@@ -139,7 +145,7 @@ impl Recording {
     fn append(&mut self, event: Event) -> Result<Recorded, ReplayError> {
         let recorded = self.store.event(&self.run, self.seq + 1)?;
         let Some(recorded) = recorded else {
-            return Err(ReplayError::Diverged(Box::new(Divergence::at(self, None, &event))));
+            return Err(ReplayError::Diverged(vec![Divergence::at(self, None, &event)]));
         };
         let entry = Entry {
             v: VERSION,
@@ -156,11 +162,27 @@ impl Recording {
         if bytes != recorded.bytes {
             let known = Some(&recorded.entry.event);
             let divergence = Divergence::at(self, known, &entry.event);
-            return Err(ReplayError::Diverged(Box::new(divergence)));
+            if !self.keep_going || !side_by_side(&recorded.entry.event, &entry.event) {
+                return Err(ReplayError::Diverged(vec![divergence]));
+            }
+            self.met.push(divergence);
         }
         self.seq += 1;
-        self.prev = Some(Digest::of(&bytes));
+        self.prev = Some(Digest::of(&recorded.bytes));
         Ok(Recorded { seq: self.seq, at: entry.at })
+    }
+}
+
+/// Whether the recorded event can be taken as what happened: it is about the same call or step. Where
+/// calls come in another order, are missing or are new, nothing behind can be compared.
+fn side_by_side(recorded: &Event, now: &Event) -> bool {
+    match (recorded, now) {
+        (Event::CallProposed(then), Event::CallProposed(call)) => {
+            (&then.tool, &then.step, then.attempt) == (&call.tool, &call.step, call.attempt)
+        }
+        (Event::StepEnded(then), Event::StepEnded(ended)) => then.step == ended.step,
+        (Event::RunSealed(_), Event::RunSealed(_)) => true,
+        _ => false,
     }
 }
 

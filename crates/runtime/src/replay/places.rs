@@ -1,0 +1,59 @@
+//! Where the steps of a plan stand, in the text that was recorded and in the one that is compared.
+
+use std::collections::BTreeMap;
+
+use capsule_core::diagnostic::Position;
+use capsule_core::journal::Event;
+use capsule_tools::CATALOGUE;
+
+use crate::law::{Text, shown_name};
+use crate::plan::Plan;
+use crate::replay::{Cause, Divergence, Recording};
+
+/// The places of steps by their id: in the other plan, and in the recorded one.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    now: BTreeMap<String, String>,
+    then: BTreeMap<String, String>,
+}
+
+impl Places {
+    /// The places in both plans. A recorded plan that this build does not read has none.
+    pub(super) fn of(recording: &Recording, text: &Text, plan: &Plan) -> Self {
+        let then = recorded(recording).and_then(|text| {
+            let plan = Plan::parse(&text.text, "", CATALOGUE).ok()?;
+            Some(places(&text, &plan))
+        });
+        Self { now: places(text, plan), then: then.unwrap_or_default() }
+    }
+
+    /// Says where the step of a divergence stands.
+    pub(super) fn tell(&self, divergence: &mut Divergence) {
+        let Some(step) =
+            divergence.step.as_ref().filter(|_| divergence.cause == Cause::PlanChanged)
+        else {
+            return;
+        };
+        let differs = divergence.differences.first().map(|own| format!(" ({})", own.what));
+        let differs = differs.unwrap_or_default();
+        divergence.place = match (self.now.get(step), self.then.get(step)) {
+            (Some(now), Some(then)) => Some(format!("{now}{differs}, was {then}")),
+            (Some(now), None) => Some(format!("{now}, which is new")),
+            (None, Some(then)) => Some(format!("it was {then}")),
+            (None, None) => None,
+        };
+    }
+}
+
+fn recorded(recording: &Recording) -> Option<Text> {
+    let Some(Event::RunOpened(opened)) = recording.ahead(1) else { return None };
+    let plan = opened.plan?;
+    let text = String::from_utf8(recording.payload(1, &plan.text)?).ok()?;
+    Some(Text { name: shown_name(&plan.path), text })
+}
+
+fn places(text: &Text, plan: &Plan) -> BTreeMap<String, String> {
+    let steps = plan.steps.iter();
+    let place = |start| format!("{}:{}", text.name, Position::of(&text.text, start).line);
+    steps.map(|step| (step.id.clone(), place(step.span.start))).collect()
+}
