@@ -330,7 +330,7 @@ steps: [{ tool: fs.list, args: { path: ., limit: { $ref: inputs.n } } }]\n",
         (&["n=x"], "`n` is a whole number"),
         (&["n=1", "n=2"], "given twice"),
         (&["n=1", "m=2"], "the plan has no input `m`"),
-        (&["n=1", "s=d"], "which must match all of it"),
+        (&["n=1", "s=d"], "`s` does not match `[a-c]`, which must match all of it"),
         (&["n"], "not `name=value`"),
     ] {
         let mut line = vec!["run", &plan, "--policy", &policy];

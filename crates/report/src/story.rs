@@ -7,7 +7,8 @@ use capsule_core::decision::{Decision, Verdict};
 use capsule_core::evidence::recorded_decision;
 use capsule_core::exit::Exit;
 use capsule_core::journal::{
-    CallFinished, CallStarted, Event, PayloadRef, RunOpened, RunSealed, StepEnded, StepEnding,
+    CallFinished, CallProposed, CallStarted, Event, PayloadRef, RunOpened, RunSealed, StepEnded,
+    StepEnding,
 };
 use capsule_core::outcome::{Ending, Problem, Status};
 use capsule_core::redact::holds_mask;
@@ -119,23 +120,10 @@ impl Story {
             Event::RunOpened(opened) => {
                 self.header = Some(Header { at, opened: (**opened).clone() });
             }
-            Event::CallProposed(proposed) => self.calls.push(CallStory {
-                call: proposed.call,
-                step: proposed.step.clone(),
-                attempt: proposed.attempt,
-                tool: proposed.tool.clone(),
-                proposed_at: at,
-                args: json(payloads, Some(&proposed.args)),
-                tainted: proposed.tainted.clone(),
-                action: None,
-                facts: None,
-                masked: false,
-                decision: None,
-                started: None,
-                finished: None,
-                output: None,
-                problem: None,
-            }),
+            Event::CallProposed(proposed) => {
+                let args = json(payloads, Some(&proposed.args));
+                self.calls.push(CallStory::proposed(at, proposed, args));
+            }
             Event::CallDecided(decided) => {
                 let words = payloads(&decided.text).unwrap_or_else(|| NO_WORDS.to_vec());
                 let decision = recorded_decision(decided, &words);
@@ -301,6 +289,26 @@ impl StepStory {
 }
 
 impl CallStory {
+    fn proposed(at: u64, proposed: &CallProposed, args: Option<Value>) -> Self {
+        Self {
+            call: proposed.call,
+            step: proposed.step.clone(),
+            attempt: proposed.attempt,
+            tool: proposed.tool.clone(),
+            proposed_at: at,
+            args,
+            tainted: proposed.tainted.clone(),
+            action: None,
+            facts: None,
+            masked: false,
+            decision: None,
+            started: None,
+            finished: None,
+            output: None,
+            problem: None,
+        }
+    }
+
     /// Whether it was denied, before it began or on its way.
     #[must_use]
     pub fn was_denied(&self) -> bool {
