@@ -331,7 +331,7 @@ fn tampering_is_found_and_named() {
     assert!(erased.exits(0).stdout.contains("1 erased, withheld or never kept"));
 }
 
-/// G1, G18: tables, views and triggers are those of the format, and what a payload is comes from
+/// G1: tables, views and triggers are those of the format, and what a payload is comes from
 /// its event, so that nothing private can be made to leave.
 #[test]
 fn another_schema_is_found() {
