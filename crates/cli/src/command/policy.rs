@@ -212,6 +212,7 @@ fn explain_batch(
             Err(message) => {
                 exit = Exit::BadUsage;
                 let error = format!("line {number}: {message}");
+                screen.complain(&format!("{BAD}error{BAD:#}: {}", escape::line(&error)));
                 screen.say_json_line(&Unanswered { id: Value::Null, error })?;
             }
         }
