@@ -1,5 +1,6 @@
 //! What a call means exactly: typed, plain, and the same for whoever reads it.
 
+use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -13,7 +14,7 @@ use crate::digest::Digest;
 use crate::json;
 use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
-use crate::programs::{self, Reading};
+use crate::programs::{CommandLine, PathUse, Start};
 use crate::tool::ToolName;
 use crate::url::Address;
 
@@ -206,38 +207,45 @@ impl Action {
         }
     }
 
-    /// A path argument of a command, seen from the workspace: relative ones start in the command's
-    /// folder.
+    /// The places in the workspace that a path among a command's arguments may mean, as the program
+    /// will follow it: from the real place of the command's folder, not from a link to it.
     ///
     /// # Errors
     /// Says why it is not a path inside the workspace.
-    pub fn argument(&self, word: &str) -> Result<WorkspacePath, PathProblem> {
+    pub fn argument(
+        &self,
+        used: &PathUse,
+        facts: &Facts,
+    ) -> Result<Vec<WorkspacePath>, PathProblem> {
         let cwd = match self {
-            Self::Run { cwd, .. } => cwd.inside(),
-            _ => None,
+            Self::Run { cwd, .. } => cwd.inside().cloned().unwrap_or_default(),
+            _ => WorkspacePath::root(),
         };
-        match cwd {
-            Some(cwd) if !cwd.is_root() && !word.starts_with(['/', '~', '$']) => {
-                WorkspacePath::parse(&alloc::format!("{cwd}/{word}"))
-            }
-            _ => WorkspacePath::parse(word),
+        let folder = match facts.at(&cwd).map(|fact| &fact.real) {
+            Some(Place::Inside(real)) => real.clone(),
+            _ => cwd,
+        };
+        match used.start {
+            Start::Folder => Ok(alloc::vec![folder.follow(&used.path)?]),
+            Start::Above => folder.upwards().map(|above| above.follow(&used.path)).collect(),
         }
     }
 
-    /// Every path inside the workspace that the action names: what preflight looks up.
+    /// The paths inside the workspace that a command's arguments name: what preflight looks up once
+    /// the command's folder and its program were found. One more than are looked up at most tells
+    /// that there were too many.
     #[must_use]
-    pub fn named_paths(&self) -> Vec<WorkspacePath> {
-        let own = self.path().and_then(PathTarget::inside).cloned();
-        let mut paths: Vec<WorkspacePath> = own.into_iter().collect();
-        if let Self::Run { argv, .. } = self {
-            let name = argv.first().map_or("", |word| programs::base_name(word));
-            let knowledge = programs::known(name);
-            let reading = Reading::of(argv, knowledge.as_ref(), false);
-            let named = reading.paths.iter().filter_map(|used| self.argument(&used.path).ok());
-            paths.extend(named.take(limits::COMMAND_PATHS));
+    pub fn argument_paths(&self, facts: &Facts) -> Vec<WorkspacePath> {
+        let Self::Run { argv, .. } = self else { return Vec::new() };
+        let line = CommandLine::of(argv, facts.program.as_ref(), false);
+        let mut paths = BTreeSet::new();
+        for used in line.readings().flat_map(|reading| &reading.paths) {
+            paths.extend(self.argument(used, facts).unwrap_or_default());
+            if paths.len() > limits::COMMAND_PATHS {
+                break;
+            }
         }
-        paths.dedup();
-        paths
+        paths.into_iter().filter(|path| facts.at(path).is_none()).collect()
     }
 
     /// The action in one line, for a screen or a log; not escaped.

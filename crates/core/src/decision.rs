@@ -75,6 +75,6 @@ pub struct Decision {
     pub reason: String,
     /// What to do instead.
     pub suggestion: Option<String>,
-    /// Whether an approval, a grant or another policy of the user could change it.
+    /// Whether an approval or a grant could allow it. Neither ever changes a denial.
     pub liftable: bool,
 }

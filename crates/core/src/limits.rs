@@ -132,8 +132,8 @@ pub const OPEN_FILES: u64 = 1_024;
 pub const FILE_BYTES: u64 = 256_000_000;
 /// The size of the private `/tmp`.
 pub const TMP_BYTES: u64 = 256_000_000;
-/// How many path arguments of a command are looked up; the sandbox hides what it must anyway.
-pub const COMMAND_PATHS: usize = 256;
+/// The most paths that a command's arguments may name; each is looked up before it is judged.
+pub const COMMAND_PATHS: usize = 1_024;
 /// The most words of a command line.
 pub const ARGV_WORDS: usize = 4_096;
 /// The most bytes of a command line; Linux gives a word 128 KiB and all of them a few MiB.

@@ -29,6 +29,8 @@ pub enum PathProblem {
     Absolute,
     /// It climbs above the root by `..`.
     Climbs,
+    /// It climbs by `..` out of a folder that it names, which leads elsewhere if that is a link.
+    Winds,
     /// It begins with `~`, which a shell would make a home folder.
     Home,
     /// It begins with a variable, which a shell would replace.
@@ -50,6 +52,7 @@ impl PathProblem {
         match self {
             Self::Absolute => "is absolute",
             Self::Climbs => "climbs above the workspace",
+            Self::Winds => "climbs by `..` out of a folder that may be a link",
             Self::Home => "begins with `~`, which leads out of the workspace",
             Self::Variable => "begins with a variable, which is not expanded",
             Self::Invalid => "is empty or holds a control character",
@@ -97,6 +100,28 @@ impl WorkspacePath {
             }
         }
         Ok(Self(components.join("/")))
+    }
+
+    /// Reads a path that a program will follow from this folder, which must be a real one. The
+    /// kernel follows a link before it climbs out of it, so a `..` behind a name says nothing that
+    /// could be told from the text.
+    ///
+    /// # Errors
+    /// Says why the text is not a path inside the workspace, or not surely.
+    pub fn follow(&self, word: &str) -> Result<Self, PathProblem> {
+        let relative = !word.is_empty() && !word.starts_with(['/', '~', '$']) && !self.is_root();
+        let path = match relative {
+            true => Self::parse(&alloc::format!("{self}/{word}"))?,
+            false => Self::parse(word)?,
+        };
+        let names = word.strip_prefix(WORKSPACE_MOUNT).unwrap_or(word).split('/');
+        let mut behind = names.skip_while(|name| matches!(*name, "" | "." | ".."));
+        if behind.any(|name| name == "..") { Err(PathProblem::Winds) } else { Ok(path) }
+    }
+
+    /// This folder and every one above it, up to the root.
+    pub fn upwards(&self) -> impl Iterator<Item = Self> + use<> {
+        core::iter::successors(Some(self.clone()), Self::parent)
     }
 
     /// The text; empty for the root.
@@ -232,6 +257,31 @@ mod tests {
             (longer.as_str(), TooLong),
         ] {
             check(asked, Err(problem));
+        }
+    }
+
+    #[test]
+    fn what_a_program_follows_is_told_only_where_the_text_tells_it() {
+        use PathProblem::{Absolute, Climbs, Invalid, Winds};
+        for (folder, word, expected) in [
+            ("docs", "a.md", Ok("docs/a.md")),
+            ("docs", "../a.md", Ok("a.md")),
+            ("docs/x", "./../../a", Ok("a")),
+            ("docs", "../../a", Err(Climbs)),
+            ("docs", "", Err(Invalid)),
+            ("docs", "/workspace/a", Ok("a")),
+            ("docs", "/etc/passwd", Err(Absolute)),
+            ("", "link/../key", Err(Winds)),
+            ("", "link/..", Err(Winds)),
+            ("", "link/./../key", Err(Winds)),
+            ("", "/workspace/link/../key", Err(Winds)),
+            ("docs", "../link/../key", Err(Winds)),
+            ("", "a..b/..c", Ok("a..b/..c")),
+        ] {
+            let folder = WorkspacePath(folder.into());
+            let got = folder.follow(word);
+            let got = got.as_ref().map(WorkspacePath::as_str).map_err(|problem| *problem);
+            assert_eq!(got, expected, "{folder:?} {word}");
         }
     }
 

@@ -158,10 +158,9 @@ impl Console {
         }
         let label = self.story.header.as_ref().map_or("latest", |own| own.opened.label.as_str());
         let name = call.step.clone().unwrap_or_else(|| call.call.to_string());
-        let lift = match (decision.verdict, decision.liftable) {
-            (Verdict::Ask | Verdict::AskEach, _) => "needs an approval, and nobody was asked",
-            (_, true) => "another policy could allow it",
-            (_, false) => "not liftable by approval or grant",
+        let lift = match decision.verdict {
+            Verdict::Ask | Verdict::AskEach => "needs an approval, and nobody was asked",
+            Verdict::Allow | Verdict::Deny => "not liftable by approval or grant",
         };
         let last = format!("{lift} · capsule policy explain {label}:{}", escape::line(&name));
         let corner = if self.layout.plain { "   " } else { "   └ " };

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capsule_core::action::{Action, Facts, PathTarget};
+use capsule_core::action::{Action, Facts, PathTarget, ProgramFact};
 use capsule_core::code::Code;
 use capsule_core::confinement::Walls;
 use capsule_core::digest::Digest;
@@ -206,10 +206,25 @@ impl Commands {
     }
 }
 
-/// What was found at every path that an action names.
+/// What was found at the path that an action is about.
 pub(crate) fn path_facts(action: &Action, context: &Context<'_>) -> Facts {
-    let look = |path: WorkspacePath| context.workspace.look(&path, &context.veil.borrow()).0;
-    Facts { paths: action.named_paths().into_iter().map(look).collect(), ..Facts::default() }
+    let look = |path: &WorkspacePath| context.workspace.look(path, &context.veil.borrow()).0;
+    let path = action.path().and_then(PathTarget::inside);
+    Facts { paths: path.map(look).into_iter().collect(), ..Facts::default() }
+}
+
+/// What was found for a command: its program, its folder, and then every path that its arguments
+/// name, which depend on both.
+pub(crate) fn command_facts(
+    action: &Action,
+    program: Option<ProgramFact>,
+    context: &Context<'_>,
+) -> Facts {
+    let mut facts = Facts { program, ..path_facts(action, context) };
+    let named = action.argument_paths(&facts);
+    let veil = context.veil.borrow();
+    facts.paths.extend(named.iter().map(|path| context.workspace.look(path, &veil).0));
+    facts
 }
 
 /// The preflight of an action on one path. The facts that are judged and what the hands hold come

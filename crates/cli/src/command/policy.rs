@@ -129,9 +129,10 @@ fn show(decision: &Decision, screen: &Screen) -> Result<(), Failure> {
         sheet.put(&format!("  {HINT}instead{HINT:#} "), NAMES, suggestion)?;
     }
     if decision.verdict != Verdict::Allow {
-        let lift = match decision.liftable {
-            true => "an approval, or another policy of yours, could allow it",
-            false => "nothing lifts it",
+        let lift = match (decision.liftable, decision.code) {
+            (true, _) => "an approval could allow it",
+            (false, Code::Never) => "nothing lifts it",
+            (false, _) => "no approval lifts it, only a change of the rule",
         };
         sheet.line("lift", lift)?;
     }

@@ -129,6 +129,6 @@ fn own_files(own: &[String]) -> Never {
         tool: None,
         argv: Vec::new(),
         because: Some("A run must not read or change its own rules, record or keys".to_string()),
-        suggest: None,
+        suggest: Some("Tell the user what you need from there, and why".to_string()),
     }
 }

@@ -12,7 +12,7 @@ use crate::policy::model::{
     CommandRule, Constraint, FileRule, PathRule, Policy, ProgramRule, Source,
 };
 use crate::policy::patterns::PathPattern;
-use crate::programs;
+use crate::programs::{self, CommandLine};
 
 /// Programs that run whatever they are given.
 const INTERPRETERS: &[&str] = &[
@@ -147,11 +147,13 @@ fn overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
 fn program_rule(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
     let name = program.name.as_str();
     let argv = alloc::vec![String::from(name)];
+    let mut line = CommandLine::of(&argv, None, false);
+    line.names.extend(program.path.as_deref().map(|path| programs::base_name(path).into()));
     let forbidden = policy
         .never
         .iter()
         .chain(&policy.base_denials)
-        .find(|never| never.argv.iter().any(|pattern| pattern.matches(&[name], &argv, None)));
+        .find(|never| never.argv.iter().any(|pattern| pattern.matches(&line)));
     if let Some(never) = forbidden {
         let message = format!("`{name}` is never reached: the rule `{}` denies it", never.id);
         notes.push(note(&program.source, message));

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::glob::{self, Glob, GlobError};
 use crate::path::WorkspacePath;
 use crate::policy::model::{Source, Token};
-use crate::programs::{Command, Reading};
+use crate::programs::{Command, CommandLine};
 
 /// A pattern for paths, as written and as seen from the workspace.
 #[derive(Clone, Debug)]
@@ -101,20 +101,20 @@ impl WordPattern {
 }
 
 impl ArgvPattern {
-    /// Whether a command line is one of those meant. The program goes by any of `names`: what was
-    /// typed and what that leads to. Where it is not known whether an option takes the next word,
-    /// both readings count.
+    /// Whether a command line is one of those meant. Its program goes by any of its names, and each
+    /// reading counts. Where it is not known whether an option takes the next word, both do.
     #[must_use]
-    pub fn matches(&self, names: &[&str], argv: &[String], knowledge: Option<&Command>) -> bool {
+    pub fn matches(&self, line: &CommandLine<'_>) -> bool {
         let Some((program, words)) = self.words.split_first() else { return false };
-        if !names.iter().any(|name| program.is(name)) {
+        if !line.names.iter().any(|name| program.is(name)) {
             return false;
         }
-        let arguments = argv.get(1..).unwrap_or_default();
-        let reading = Reading::of(argv, knowledge, false);
-        let flags = || reading.levels.iter().flat_map(|level| &level.flags);
-        self.flags.iter().all(|wanted| flags().any(|flag| flag.could_be(wanted)))
-            && words_match(words, arguments, knowledge)
+        let arguments = line.argv.get(1..).unwrap_or_default();
+        line.readings.iter().any(|(knowledge, reading)| {
+            let flags = || reading.levels.iter().flat_map(|level| &level.flags);
+            self.flags.iter().all(|wanted| flags().any(|flag| flag.could_be(wanted)))
+                && words_match(words, arguments, knowledge.as_ref())
+        })
     }
 }
 
@@ -172,7 +172,6 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
-    use crate::programs::known;
 
     fn pattern(text: &str) -> ArgvPattern {
         let (flags, words): (Vec<&str>, Vec<&str>) =
@@ -190,8 +189,7 @@ mod tests {
 
     fn check(text: &str, line: &str, expected: bool) {
         let argv: Vec<String> = line.split(' ').map(String::from).collect();
-        let knowledge = known(&argv[0]);
-        let got = pattern(text).matches(&[&argv[0]], &argv, knowledge.as_ref());
+        let got = pattern(text).matches(&CommandLine::of(&argv, None, false));
         assert_eq!(got, expected, "{text} on {line}");
     }
 

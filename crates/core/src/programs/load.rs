@@ -32,10 +32,11 @@ const PROGRAM: &[Key] = &[
     key("uses"),
     key("subcommands"),
     key("abbreviates"),
+    key("negates"),
 ];
 const OPTION: &[Key] = &[key("value"), key("attached"), key("effect"), key("why")];
-const EFFECTS: &[&str] = &["reads", "writes", "runs", "network"];
-const WORDS: &[&str] = &["text", "path", "written", "maybe-path"];
+const EFFECTS: &[&str] = &["reads", "opens", "writes", "runs", "network"];
+const WORDS: &[&str] = &["text", "path", "written", "maybe-path", "folder", "range"];
 
 /// Reads the file of the program `name`.
 ///
@@ -52,7 +53,7 @@ pub fn load(name: &str, text: &str) -> Result<Command, Diagnostics> {
             reader.problem(Diagnostic::error(Code::PolicyValue, own.span.clone(), message));
         }
         let groups = section.get("groups").map(|node| groups(&mut reader, node));
-        Some(command(&mut reader, &section, &groups.unwrap_or_default()))
+        Some(command(&mut reader, &section, &groups.unwrap_or_default(), false))
     });
     match command {
         Some(command) if reader.problems.is_empty() => Ok(command),
@@ -68,7 +69,14 @@ fn groups<'n>(reader: &mut Reader, node: &'n Node) -> Groups<'n> {
     map.entries().map(|(name, _, node)| (name, options(reader, node))).collect()
 }
 
-fn command(reader: &mut Reader, section: &Section<'_>, groups: &Groups<'_>) -> Command {
+/// Reads a command; what negates its options holds for its subcommands as well.
+fn command(
+    reader: &mut Reader,
+    section: &Section<'_>,
+    groups: &Groups<'_>,
+    negates: bool,
+) -> Command {
+    let negates = section.get("negates").and_then(|node| reader.truth(node)).unwrap_or(negates);
     let effect = reader
         .need(section, "effect", "a command")
         .and_then(|node| effect(reader, node))
@@ -84,19 +92,24 @@ fn command(reader: &mut Reader, section: &Section<'_>, groups: &Groups<'_>) -> C
     }
     let subcommands = section
         .get("subcommands")
-        .map(|node| subcommands(reader, node, groups))
+        .map(|node| subcommands(reader, node, groups, negates))
         .unwrap_or_default();
     let abbreviates =
         section.get("abbreviates").and_then(|node| reader.truth(node)).unwrap_or(true);
-    Command { effect, operands, options, subcommands, abbreviates }
+    Command { effect, operands, options, subcommands, abbreviates, negates }
 }
 
-fn subcommands(reader: &mut Reader, node: &Node, groups: &Groups<'_>) -> Vec<(String, Command)> {
+fn subcommands(
+    reader: &mut Reader,
+    node: &Node,
+    groups: &Groups<'_>,
+    negates: bool,
+) -> Vec<(String, Command)> {
     let Some(map) = reader.map(node, "the subcommands") else { return Vec::new() };
     map.entries()
         .filter_map(|(name, _, node)| {
             let section = reader.section(node, "a subcommand", PROGRAM)?;
-            Some((name.into(), command(reader, &section, groups)))
+            Some((name.into(), command(reader, &section, groups, negates)))
         })
         .collect()
 }
@@ -104,6 +117,7 @@ fn subcommands(reader: &mut Reader, node: &Node, groups: &Groups<'_>) -> Vec<(St
 fn effect(reader: &mut Reader, node: &Node) -> Option<Effect> {
     Some(match reader.word(node, EFFECTS)? {
         "reads" => Effect::Reads,
+        "opens" => Effect::Opens,
         "writes" => Effect::Writes,
         "runs" => Effect::Runs,
         _ => Effect::Network,
@@ -115,6 +129,8 @@ fn word(reader: &mut Reader, node: &Node) -> Option<Word> {
         "path" => Word::Path,
         "written" => Word::Written,
         "maybe-path" => Word::MaybePath,
+        "folder" => Word::Folder,
+        "range" => Word::Range,
         _ => Word::Text,
     })
 }

@@ -6,20 +6,26 @@
 //! that is not known is judged by its words alone, and what a program does when it runs is held by
 //! the walls around it.
 
+mod line;
 mod load;
 mod reading;
+mod word;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
+pub use line::{CommandLine, base_name};
 pub use load::load;
-pub use reading::{Flag, Level, PathUse, Reading};
+pub use reading::{Flag, Level, Reading};
+pub use word::{PathUse, Start, Use};
 
 /// What a command does by its nature, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
     /// It reads and prints.
     Reads,
+    /// It reads files that its words do not name, so that no rule about words can judge them.
+    Opens,
     /// It may change files.
     Writes,
     /// It may start other programs, or take orders from files in the workspace.
@@ -37,8 +43,12 @@ pub enum Word {
     Path,
     /// A path that is written.
     Written,
-    /// A path or something else, such as a revision.
+    /// A path or something else, such as a revision; or both, such as `HEAD:docs/a.md`.
     MaybePath,
+    /// A folder from which the paths behind it are seen.
+    Folder,
+    /// A range of lines and a file, such as `1,20:docs/a.md`.
+    Range,
 }
 
 /// One option of a command.
@@ -69,9 +79,34 @@ pub struct Command {
     pub subcommands: Vec<(String, Command)>,
     /// Whether the beginning of a long option stands for it, where it is unique.
     pub abbreviates: bool,
+    /// Whether `--no-x` takes back what `--x` says.
+    pub negates: bool,
 }
 
 impl Command {
+    /// What is known of a command that is not: any word may be a path, any option anything.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self {
+            effect: Effect::Network,
+            operands: alloc::vec![Word::MaybePath],
+            options: Vec::new(),
+            subcommands: Vec::new(),
+            abbreviates: false,
+            negates: false,
+        }
+    }
+
+    /// Whether this takes back an option that is known. It does no more than leaving that out.
+    #[must_use]
+    pub fn takes_back(&self, name: &str) -> bool {
+        let plain = name.strip_prefix("--no-").filter(|_| self.negates);
+        plain.is_some_and(|plain| {
+            let positive = alloc::format!("--{plain}");
+            self.option(&positive).or_else(|| self.abbreviated(&positive)).is_some()
+        })
+    }
+
     /// The option with exactly this name.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&Opt> {
@@ -106,12 +141,6 @@ const FILES: &[(&str, &str)] = &[
     ("head", include_str!("../../programs/head.yaml")),
     ("ls", include_str!("../../programs/ls.yaml")),
 ];
-
-/// The last component of a program's path.
-#[must_use]
-pub fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
 
 /// The names of all programs that are known.
 pub fn names() -> impl Iterator<Item = &'static str> {

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::programs::{Command, Effect, Word};
+use crate::programs::{Command, Effect, PathUse, Word, word};
 
 /// A command line, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,10 @@ pub struct Reading {
     pub ambiguous: bool,
     /// The words that stand for paths.
     pub paths: Vec<PathUse>,
+    /// A word that names files in a way that cannot be judged.
+    pub unclear: Option<String>,
+    /// The folder that an option made the paths behind it start from.
+    folder: Option<String>,
     /// The strongest effect of the command and its options; none if the program is not known.
     pub effect: Option<Effect>,
 }
@@ -42,15 +46,6 @@ pub struct Flag {
     pub value: Option<String>,
     /// What it adds, and why, where that is known.
     pub effect: Option<(Effect, String)>,
-}
-
-/// A word that stands for a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathUse {
-    /// The word.
-    pub path: String,
-    /// Whether it would be written.
-    pub written: bool,
 }
 
 impl Flag {
@@ -105,10 +100,20 @@ impl Reading {
             levels: Vec::new(),
             ambiguous: false,
             paths: Vec::new(),
+            unclear: None,
+            folder: None,
             effect: knowledge.map(|command| command.effect),
         };
-        reading.level(name, rest, knowledge, expect_subcommands);
+        let known = knowledge.is_some();
+        let level = Level { name, known, flags: Vec::new(), operands: Vec::new() };
+        reading.level(level, rest, knowledge, expect_subcommands);
         reading
+    }
+
+    /// Whether the program is known.
+    #[must_use]
+    pub fn known(&self) -> bool {
+        self.levels.first().is_some_and(|level| level.known)
     }
 
     /// The last level: the subcommand if there is one, else the program.
@@ -119,13 +124,11 @@ impl Reading {
 
     fn level(
         &mut self,
-        name: String,
+        mut level: Level,
         words: &[String],
         knowledge: Option<&Command>,
         mut subcommand_next: bool,
     ) {
-        let mut level =
-            Level { name, known: knowledge.is_some(), flags: Vec::new(), operands: Vec::new() };
         if let Some(command) = knowledge {
             subcommand_next = !command.subcommands.is_empty();
             self.effect = self.effect.map(|effect| match subcommand_next {
@@ -148,18 +151,24 @@ impl Reading {
             }
             if subcommand_next && !options_end {
                 self.ambiguous |= uncertain;
-                let inner = knowledge.and_then(|command| command.subcommand(word));
-                if knowledge.is_some() {
-                    // An unknown subcommand of a known program could do anything.
-                    let effect = inner.map_or(Effect::Network, |command| command.effect);
-                    self.effect = self.effect.map(|own| own.max(effect));
-                }
                 self.levels.push(level);
-                return self.level(word.clone(), words.as_slice(), inner, false);
+                return self.subcommand(word, words.as_slice(), knowledge);
             }
             self.operand(&mut level, word, knowledge, options_end);
         }
         self.levels.push(level);
+    }
+
+    fn subcommand(&mut self, name: &str, words: &[String], knowledge: Option<&Command>) {
+        let inner = knowledge.and_then(|command| command.subcommand(name));
+        let known = inner.is_some();
+        let level =
+            Level { name: name.to_string(), known, flags: Vec::new(), operands: Vec::new() };
+        match (knowledge, inner) {
+            // An unknown subcommand of a known program could do anything.
+            (Some(_), None) => self.level(level, words, Some(&Command::unknown()), false),
+            _ => self.level(level, words, inner, false),
+        }
     }
 
     /// Reads one option; says whether its arity is unknown.
@@ -183,6 +192,10 @@ impl Reading {
             return self.cluster(level, word, words, command);
         }
         let Some(option) = exact else {
+            if attached.is_none() && knowledge.is_some_and(|command| command.takes_back(spelled)) {
+                level.flags.push(taken_back(spelled));
+                return false;
+            }
             level.flags.push(unknown(spelled, attached));
             self.unknown_effect(knowledge);
             return attached.is_none();
@@ -192,7 +205,7 @@ impl Reading {
             (None, Some(_)) if !option.attached => words.next().cloned(),
             _ => None,
         };
-        self.known(level, option, spelled, value);
+        self.understood(level, option, spelled, value);
         false
     }
 
@@ -220,7 +233,7 @@ impl Reading {
                 Some(_) => words.next().cloned(),
             };
             let takes_rest = option.value.is_some();
-            self.known(level, option, &name, value);
+            self.understood(level, option, &name, value);
             if takes_rest {
                 break;
             }
@@ -228,7 +241,7 @@ impl Reading {
         false
     }
 
-    fn known(
+    fn understood(
         &mut self,
         level: &mut Level,
         option: &crate::programs::Opt,
@@ -265,29 +278,38 @@ impl Reading {
         options_end: bool,
     ) {
         let kinds = knowledge.map(|command| command.operands.as_slice()).unwrap_or_default();
-        let kind = kinds.get(level.operands.len()).or(kinds.last());
-        match kind {
-            Some(Word::MaybePath) if options_end => self.path(Word::Path, word),
-            Some(kind) => self.path(*kind, word),
-            None => {}
+        if let Some(kind) = kinds.get(level.operands.len()).or(kinds.last()) {
+            self.paths_of(word::Place::of(options_end), *kind, word);
         }
         level.operands.push(word.to_string());
     }
 
-    fn path(&mut self, word: Word, text: &str) {
-        let leads_away =
-            || text.starts_with(['/', '~']) || text.split('/').any(|component| component == "..");
-        let is_path = match word {
-            Word::Text => false,
-            // `-` is standard input or output to the programs that are known.
-            Word::Path | Word::Written => text != "-",
-            // A revision range such as `v1..v2` is no path.
-            Word::MaybePath => leads_away(),
-        };
-        if is_path && text != "/dev/null" {
-            let written = word == Word::Written;
-            self.paths.push(PathUse { path: text.to_string(), written });
+    fn path(&mut self, kind: Word, text: &str) {
+        self.paths_of(word::Place::Option, kind, text);
+    }
+
+    fn paths_of(&mut self, place: word::Place, kind: Word, text: &str) {
+        match word::paths(place, kind, text) {
+            Some(paths) => {
+                let folder = self.folder.clone();
+                self.paths.extend(paths.into_iter().map(|used| used.within(folder.as_deref())));
+            }
+            None => self.unclear = Some(text.to_string()),
         }
+        if kind == Word::Folder {
+            let outer = self.folder.take();
+            self.folder = Some(word::joined(outer.as_deref(), text));
+        }
+    }
+}
+
+/// `--no-x`: known to do nothing of its own.
+fn taken_back(spelled: &str) -> Flag {
+    Flag {
+        spelled: spelled.to_string(),
+        names: alloc::vec![spelled.to_string()],
+        value: None,
+        effect: None,
     }
 }
 
@@ -329,10 +351,14 @@ mod tests {
             ("head -c 5 /etc/passwd", &["/etc/passwd"]),
             ("ls -la --color=auto /etc", &["/etc"]),
             ("ls -I pat x", &["x"]),
-            ("git log v1.2.0..HEAD", &[]),
+            ("git log v1.2.0..HEAD", &["v1.2.0..HEAD", "v1.2.0..HEAD"]),
             ("git -C /other status", &["/other"]),
-            ("git diff --no-index /dev/null /etc/shadow", &["/etc/shadow"]),
+            ("git -C a status -- b", &["a", "a/b"]),
+            ("git diff --no-index /dev/null /etc/shadow", &["/etc/shadow", "/etc/shadow"]),
             ("git log -- docs", &["docs"]),
+            ("git log -L1,2:docs/a", &["docs/a"]),
+            ("git blame --contents=x -- y", &["x", "y"]),
+            ("git merge-base a b", &[]),
             ("git diff --output=../x", &["../x"]),
         ] {
             let reading = read(line);

@@ -25,7 +25,7 @@ use sandbox::{Exit, FileIdentity, How, Launch, Mask, SandboxError, View};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, invalid, text, wrong_permit};
-use crate::tool::{Cancel, Commands, Context, Host, Prepared, Sink, Stream, Tool, path_facts};
+use crate::tool::{Cancel, Commands, Context, Host, Prepared, Sink, Stream, Tool, command_facts};
 use crate::veil::{Veil, VeilError};
 use crate::workspace::Workspace;
 
@@ -141,11 +141,9 @@ impl Tool for ShellRun {
             return Prepared { facts: Facts::default(), hands: Box::new(Unable(fault)) };
         };
         let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
-        let facts = Facts {
-            program: program.as_ref().map(|program| program.fact.clone()),
-            walls: context.commands.walls(),
-            ..path_facts(action, context)
-        };
+        let found = program.as_ref().map(|program| program.fact.clone());
+        let facts =
+            Facts { walls: context.commands.walls(), ..command_facts(action, found, context) };
         let stdin = args.get("stdin").and_then(Value::as_str).unwrap_or_default();
         let hands: Box<dyn Hands> = match (program, cwd.inside()) {
             (Some(program), Some(cwd)) => Box::new(Runner {

@@ -4,16 +4,18 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::action::{FileKind, PathFact, PathTarget, Place};
+use crate::action::{Facts, FileKind, PathFact, PathTarget, Place};
 use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, Tier};
 use crate::decision::Verdict;
 use crate::limits;
-use crate::policy::decide::files::{closed, outside};
+use crate::path::WorkspacePath;
+use crate::policy::decide::files::{closed_argument, outside};
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{CommandRule, ExecRule, FlagRule, Policy, ProgramRule, ToolRule};
-use crate::programs::{self, Effect, Flag, Level, Reading};
+use crate::programs::{self, CommandLine, Effect, Flag, Level, PathUse, Reading, Use};
 use crate::risk::Risk;
+use crate::tool::ToolName;
 
 /// Checks a command. Nothing found means that the tool's own word decides.
 pub(super) fn check(
@@ -35,11 +37,13 @@ pub(super) fn check(
         return found;
     };
     let id = format!("{tool}/{}", program.name);
-    let knowledge = programs::known(&program.name);
     let expects = !program.command.subcommands.is_empty();
-    let reading = Reading::of(argv, knowledge.as_ref(), expects);
-    found.extend(command(program, &id, &reading));
-    found.extend(paths(policy, case, &reading));
+    let line = CommandLine::of(argv, case.facts.program.as_ref(), expects);
+    for reading in line.readings() {
+        found.extend(command(program, &id, reading));
+        found.extend(untold(reading).map(|finding| finding.by(id.clone(), &program.source)));
+        found.extend(paths(policy, case, reading));
+    }
     found.extend(walls(policy, case));
     found
 }
@@ -51,15 +55,22 @@ fn under(tool: &str, finding: Finding) -> Finding {
 /// A command line that cannot be run at all.
 fn unusable(argv: &[String]) -> Option<Finding> {
     let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
-    let why = match argv.first() {
-        None => "the command line is empty",
-        Some(program) if program.is_empty() => "the program's name is empty",
-        _ if argv.iter().any(|word| word.contains('\0')) => "a word holds a NUL byte",
-        _ if argv.len() > limits::ARGV_WORDS => "the command line has too many words",
-        _ if bytes > limits::ARGV_BYTES => "the command line is too long",
+    let name_it = "put the program's plain name first, and each argument behind it";
+    let (why, hint) = match argv.first() {
+        None => ("the command line is empty", name_it),
+        Some(program) if program.is_empty() => ("the program's name is empty", name_it),
+        _ if argv.iter().any(|word| word.contains('\0')) => {
+            ("a word holds a NUL byte", "give bytes by `stdin`, not as a word")
+        }
+        _ if argv.len() > limits::ARGV_WORDS => {
+            ("the command line has too many words", "split it into several calls")
+        }
+        _ if bytes > limits::ARGV_BYTES => {
+            ("the command line is too long", "give long text by `stdin`")
+        }
         _ => return None,
     };
-    Some(Finding::deny(Code::ExecArgv, why))
+    Some(Finding::deny(Code::ExecArgv, why).suggest(Some(hint)))
 }
 
 fn working_folder(case: &Case<'_>, cwd: &PathTarget) -> Option<Finding> {
@@ -70,7 +81,9 @@ fn working_folder(case: &Case<'_>, cwd: &PathTarget) -> Option<Finding> {
                 Some(outside(&cwd.asked, *problem))
             }
             Some(PathFact { kind: FileKind::File | FileKind::Special, .. }) => {
-                Some(Finding::deny(Code::PathInvalid, format!("`{path}` is not a folder")))
+                let reason = format!("`{path}` is not a folder");
+                let hint = "run in the folder that the file lies in, or leave `cwd` out";
+                Some(Finding::deny(Code::PathInvalid, reason).suggest(Some(hint)))
             }
             _ => None,
         },
@@ -81,7 +94,8 @@ fn denied_token(exec: &ExecRule, argv: &[String]) -> Option<Finding> {
     argv.iter().find_map(|word| {
         let pattern = exec.denied_tokens.iter().find(|pattern| pattern.token.is(word))?;
         let reason = format!("the word `{word}` is denied");
-        Some(Finding::deny(Code::ExecToken, reason).by("", &pattern.source))
+        let finding = Finding::deny(Code::ExecToken, reason).by("", &pattern.source);
+        Some(finding.suggest(Some(format!("say it without the word `{word}`"))))
     })
 }
 
@@ -109,36 +123,61 @@ fn not_allowed(exec: &ExecRule, argv: &[String]) -> Finding {
     Finding::deny(Code::ExecNotAllowed, reason).suggest(Some(suggestion))
 }
 
+/// Arguments of a program that name more than can be judged.
+fn untold(reading: &Reading) -> Option<Finding> {
+    if let Some(word) = &reading.unclear {
+        let reason = format!("which files `{word}` names cannot be told from its text");
+        let hint = "name the files or their folder plainly";
+        return Some(Finding::deny(Code::ExecAmbiguous, reason).suggest(Some(hint)));
+    }
+    None
+}
+
 /// Paths among the arguments of a program whose arguments are known.
 fn paths(policy: &Policy, case: &Case<'_>, reading: &Reading) -> Vec<Finding> {
     let mut found = Vec::new();
+    let mut named = 0_usize;
     for used in &reading.paths {
-        let path = match case.action.argument(&used.path) {
-            Ok(path) => path,
-            Err(problem) => {
-                found.push(outside(&used.path, problem));
-                continue;
+        match case.action.argument(used, case.facts) {
+            Ok(paths) => {
+                named = named.saturating_add(paths.len());
+                found.extend(paths.iter().filter_map(|path| argument(policy, case, used, path)));
             }
-        };
-        let fact = case.facts.at(&path);
-        let tool = if used.written { "fs.write" } else { "fs.read" };
-        // What the policy closes to our own tool it closes to the argument of a program as well.
-        // A folder is walked by the program; what it must not see there is masked in its view.
-        let closing = match policy.files(tool) {
-            Some(files) => closed(files, &path, fact, !used.written),
-            None => match fact.map(|fact| &fact.real) {
-                Some(Place::Outside(problem)) => Some(outside(&used.path, *problem)),
-                _ => None,
-            },
-        };
-        found.extend(closing.map(
-            |finding| match policy.tool(&crate::tool::ToolName::asked(tool)) {
-                Some(rule) if finding.code != Code::PathOutside => finding.by(tool, &rule.source),
-                _ => finding,
-            },
-        ));
+            Err(problem) => found.push(outside(&used.path, problem)),
+        }
+    }
+    if named > limits::COMMAND_PATHS {
+        let most = limits::COMMAND_PATHS;
+        let reason = format!("the command line names more than {most} paths");
+        let finding = Finding::deny(Code::ExecArgv, reason);
+        found.push(finding.suggest(Some("split it into several calls")));
     }
     found
+}
+
+/// What the policy closes to our own tool it closes to the argument of a program as well. A folder
+/// is walked by the program; what no run may see there is masked in its view.
+fn argument(
+    policy: &Policy,
+    case: &Case<'_>,
+    used: &PathUse,
+    path: &WorkspacePath,
+) -> Option<Finding> {
+    let tool = ToolName::asked(if used.usage == Use::Write { "fs.write" } else { "fs.read" });
+    let fact = case.facts.at(path);
+    let finding = match policy.files(tool.as_str()) {
+        Some(files) => closed_argument(files, path, fact, used),
+        None => match fact.map(|fact| &fact.real) {
+            Some(Place::Outside(problem)) => Some(outside(&used.path, *problem)),
+            _ => None,
+        },
+    }?;
+    match policy.tool(&tool) {
+        Some(rule) if finding.code != Code::PathOutside => {
+            Some(finding.by(tool.as_str(), &rule.source))
+        }
+        _ => Some(finding),
+    }
 }
 
 /// The program's rule, its subcommand's, and their flags. Nothing found means that neither has a
@@ -178,6 +217,7 @@ fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
         found.extend(flags(&rule.flags, level, &id));
     }
     found.extend(unasked_effect(program, rule, reading, &id));
+    found.extend(unknown_subcommand(program, reading, &id));
     if let Some((verdict, id, rule)) = word {
         let shown = id.rsplit('/').next().unwrap_or(&id).to_string();
         let reason = because(&rule.because, || words(verdict, &format!("`{shown}`")));
@@ -213,6 +253,20 @@ fn no_subcommand(rule: &CommandRule, level: Option<&Level>, program: &str) -> Fi
         None => format!("`{program}` needs one of the subcommands that the policy names"),
     };
     Finding::deny(Code::ExecSubcommand, reason).suggest(allowed(rule))
+}
+
+/// A subcommand that a known program is not known to have: an alias of the repository, or a program
+/// of its own. Only a rule that names it lets it through.
+fn unknown_subcommand(program: &ProgramRule, reading: &Reading, id: &str) -> Option<Finding> {
+    let unknown = reading.levels.get(1).filter(|level| reading.known() && !level.known)?;
+    let name = &unknown.name;
+    if program.command.subcommands.iter().any(|(own, _)| own == name) {
+        return None;
+    }
+    let reason = format!("`{} {name}` is not known, so what it does is not known", program.name);
+    let hint = format!("name `{name}` under `subcommands` if it is meant");
+    let finding = Finding::deny(Code::ExecSubcommand, reason);
+    Some(finding.by(id, &program.source).suggest(Some(hint)))
 }
 
 /// The first flag that the rule denies, or does not list.
@@ -257,8 +311,16 @@ fn unasked_effect(
     };
     let flags = reading.levels.iter().flat_map(|level| &level.flags);
     flags.into_iter().find_map(|flag| {
-        let (effect, why) = flag.effect.as_ref()?;
-        if *effect == Effect::Reads || listed(flag) {
+        let why = match &flag.effect {
+            Some((Effect::Reads, _)) => return None,
+            Some((_, why)) => why.as_str(),
+            // What a known program is not known to have could do anything that the program can.
+            None if flag.names.is_empty() && reading.known() => {
+                "is not known, so what it does is not known either"
+            }
+            None => return None,
+        };
+        if listed(flag) {
             return None;
         }
         let reason = format!("the flag `{}` {why}", flag.spelled);
@@ -286,10 +348,9 @@ fn walls(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
 
 /// What is known of the program says how much it could cost; an unknown one could do anything that
 /// the walls let it.
-pub(super) fn risk(argv: &[String]) -> Risk {
-    let name = argv.first().map_or("", |word| programs::base_name(word));
-    let knowledge = programs::known(name);
-    match Reading::of(argv, knowledge.as_ref(), true).effect {
+pub(super) fn risk(argv: &[String], facts: &Facts) -> Risk {
+    let line = CommandLine::of(argv, facts.program.as_ref(), true);
+    match line.readings().map(|reading| reading.effect).max().flatten() {
         Some(Effect::Reads) => Risk::Low,
         _ => Risk::Medium,
     }

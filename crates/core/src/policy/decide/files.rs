@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{FileRule, PathRule, ToolRule};
+use crate::programs::{PathUse, Use};
 
 /// Checks the path of a file tool. Nothing found means that the tool's own word decides.
 pub(super) fn check(
@@ -36,7 +37,7 @@ pub(super) fn check(
             .suggest(Some("write it in parts with `mode: append`"));
         return alloc::vec![finding];
     }
-    let seen = real(fact).unwrap_or(path);
+    let seen = fact.and_then(real).unwrap_or(path);
     let matching: Vec<&PathRule> = files
         .rules
         .iter()
@@ -55,7 +56,7 @@ fn nested_word(nested: &PathRule, case: &Case<'_>) -> Option<Finding> {
 /// A path that is not inside.
 pub(super) fn outside(asked: &str, problem: PathProblem) -> Finding {
     let code = match problem {
-        PathProblem::Invalid => Code::PathInvalid,
+        PathProblem::Invalid | PathProblem::Winds => Code::PathInvalid,
         PathProblem::TooLong => Code::PathTooLong,
         _ => Code::PathOutside,
     };
@@ -63,17 +64,66 @@ pub(super) fn outside(asked: &str, problem: PathProblem) -> Finding {
     let suggestion = match problem {
         PathProblem::Invalid => "name the file plainly",
         PathProblem::TooLong => "shorten the path",
+        PathProblem::Winds => "name the path without `..`, from the workspace or the real folder",
         _ => "name a path relative to the workspace, such as `src/main.rs`",
     };
     Finding::deny(code, format!("the path `{shown}` {}", problem.reason()))
         .suggest(Some(suggestion))
 }
 
-fn real(fact: Option<&PathFact>) -> Option<&WorkspacePath> {
-    match fact.map(|fact| &fact.real) {
-        Some(Place::Inside(real)) => Some(real),
-        _ => None,
+/// Where a path leads, if that is inside.
+pub(super) const fn real(fact: &PathFact) -> Option<&WorkspacePath> {
+    match &fact.real {
+        Place::Inside(real) => Some(real),
+        Place::Outside(_) => None,
     }
+}
+
+/// A path that stands for whatever is in a folder. No file is called so: names are not control
+/// characters here.
+pub(super) fn any_child(folder: &WorkspacePath) -> WorkspacePath {
+    folder.join("\u{1}")
+}
+
+/// What closes a path that a word of a command line may name, if anything does. Where the word may
+/// mean something else and nothing stands there, only what is closed by name counts.
+pub(super) fn closed_argument(
+    files: &FileRule,
+    path: &WorkspacePath,
+    fact: Option<&PathFact>,
+    used: &PathUse,
+) -> Option<Finding> {
+    let found = fact.is_some_and(|fact| {
+        fact.kind != FileKind::Missing || matches!(fact.real, Place::Outside(_))
+    });
+    let real = fact.and_then(real);
+    let named = if used.sure || found {
+        closed(files, path, fact, used.usage != Use::Write)
+    } else {
+        closed_by_name(files, path, real)
+    };
+    named.or_else(|| match used.usage {
+        // Whoever reads a whole folder reads what is closed in it.
+        Use::ReadTree => {
+            let real = real.unwrap_or(path);
+            let inner = closed_by_name(files, &any_child(path), Some(&any_child(real)))?;
+            Some(Finding { reason: inner.reason.replace("/\u{1}", ""), ..inner })
+        }
+        Use::Read | Use::Write => None,
+    })
+}
+
+fn closed_by_name(
+    files: &FileRule,
+    path: &WorkspacePath,
+    real: Option<&WorkspacePath>,
+) -> Option<Finding> {
+    let mut each = core::iter::once(path).chain(real);
+    let denied = |path: &WorkspacePath| files.deny.iter().find(|pattern| pattern.covers(path));
+    let pattern = each.find_map(denied)?;
+    let reason = format!("`{path}` is closed by `paths.deny: {}`", pattern.text);
+    let hint = "leave it alone, or take it out of `paths.deny` if it is needed";
+    Some(Finding::deny(Code::PathNotAllowed, reason).suggest(Some(hint)))
 }
 
 /// What closes a path to a tool, if anything does. A denial says nothing about whether the file
@@ -87,7 +137,7 @@ pub(super) fn closed(
     if let Some(PathFact { real: Place::Outside(problem), .. }) = fact {
         return Some(outside(path.as_str(), *problem));
     }
-    let real = real(fact);
+    let real = fact.and_then(real);
     let each = || core::iter::once(path).chain(real);
     if !files.hidden && each().any(WorkspacePath::is_hidden) {
         let reason = format!("`{path}` is hidden, and hidden files are denied");
@@ -98,10 +148,8 @@ pub(super) fn closed(
         let reason = format!("`{path}` goes through a link, and links are denied");
         return Some(Finding::deny(Code::PathSymlink, reason).suggest(Some("name the real path")));
     }
-    let denied = files.deny.iter().find(|pattern| each().any(|path| pattern.covers(path)));
-    if let Some(pattern) = denied {
-        let reason = format!("`{path}` is closed by `paths.deny: {}`", pattern.text);
-        return Some(Finding::deny(Code::PathNotAllowed, reason));
+    if let Some(finding) = closed_by_name(files, path, real) {
+        return Some(finding);
     }
     let seen = real.unwrap_or(path);
     // A folder above an open path is open for looking; what is shown of it is filtered.

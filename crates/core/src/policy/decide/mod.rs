@@ -116,10 +116,6 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
         Some(rule) if decided.verdict != Verdict::Deny => bounds(policy, rule, case),
         _ => Bounds::Nothing,
     };
-    let liftable = decided.verdict != Verdict::Allow
-        && !matches!(decided.code, Code::Never | Code::SandboxBelowFloor)
-        && decided.code.class() == crate::code::Class::Denied
-        && decided.code != Code::ToolUnknown;
     let decision = Decision {
         verdict: decided.verdict,
         code: decided.code,
@@ -129,7 +125,8 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
         capabilities,
         reason: decided.reason,
         suggestion: decided.suggestion,
-        liftable,
+        // A person's word turns a question into a yes, and nothing else.
+        liftable: matches!(decided.verdict, Verdict::Ask | Verdict::AskEach),
     };
     Judgement { decision, bounds }
 }
@@ -213,7 +210,7 @@ pub(crate) fn because(theirs: &Option<String>, ours: impl FnOnce() -> String) ->
 /// How much the call could cost, whatever is decided about it.
 fn risk(case: &Case<'_>, capabilities: Capabilities) -> Risk {
     match case.action {
-        Action::Run { argv, .. } => exec::risk(argv),
+        Action::Run { argv, .. } => exec::risk(argv, case.facts),
         _ if capabilities.have_effect() => Risk::Medium,
         _ => Risk::Low,
     }

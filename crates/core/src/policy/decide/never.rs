@@ -4,47 +4,25 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Facts, Place};
+use crate::action::{Action, Facts};
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::path::WorkspacePath;
+use crate::policy::decide::files::{any_child, real};
 use crate::policy::decide::{Case, Finding, because};
 use crate::policy::model::{Never, Policy};
-use crate::programs::{self, Command, Reading};
+use crate::programs::{CommandLine, Use};
 
 pub(super) fn check(policy: &Policy, case: &Case<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let command = match case.action {
-        Action::Run { argv, .. } => Some(CommandLine::of(argv, case.facts)),
+        Action::Run { argv, .. } => Some(CommandLine::of(argv, case.facts.program.as_ref(), false)),
         _ => None,
     };
     for (rules, code) in [(&policy.never, Code::Never), (&policy.base_denials, Code::BaseDenied)] {
         found.extend(rules.iter().filter_map(|rule| broken(rule, code, case, command.as_ref())));
     }
     found
-}
-
-/// A command line, read once for all rules.
-struct CommandLine<'c> {
-    argv: &'c [String],
-    /// The names that the program goes by: as typed, and what that leads to on disk.
-    names: Vec<&'c str>,
-    knowledge: Option<Command>,
-    reading: Reading,
-}
-
-impl<'c> CommandLine<'c> {
-    fn of(argv: &'c [String], facts: &'c Facts) -> Self {
-        let base = programs::base_name;
-        let typed = argv.first().map(|word| base(word));
-        let mut names: Vec<&str> = typed.into_iter().collect();
-        if let Some(program) = &facts.program {
-            names.extend([base(&program.path), base(&program.real)]);
-        }
-        let knowledge = typed.and_then(programs::known);
-        let reading = Reading::of(argv, knowledge.as_ref(), false);
-        Self { argv, names, knowledge, reading }
-    }
 }
 
 fn broken(
@@ -76,29 +54,32 @@ fn broken(
 }
 
 fn forbidden_line(rule: &Never, command: &CommandLine<'_>) -> Option<String> {
-    let matches = rule
-        .argv
-        .iter()
-        .any(|pattern| pattern.matches(&command.names, command.argv, command.knowledge.as_ref()));
-    matches.then(|| format!("`{}`", shown_program(command)))
+    let matches = rule.argv.iter().any(|pattern| pattern.matches(command));
+    matches.then(|| format!("`{}`", command.shown()))
 }
 
-fn shown_program(command: &CommandLine<'_>) -> String {
-    let levels: Vec<&str> =
-        command.reading.levels.iter().map(|level| level.name.as_str()).collect();
-    levels.join(" ")
-}
-
-/// A path among the arguments of a program whose arguments are known.
+/// A path among the arguments of a program whose arguments are known. A word that only may be a
+/// path is taken for one: what an invariant protects is not read by any other name either.
 fn forbidden_word(rule: &Never, case: &Case<'_>, command: &CommandLine<'_>) -> Option<String> {
-    command.reading.paths.iter().find_map(|used| {
-        let power = match used.written {
-            true => Capability::FsWrite,
-            false => Capability::FsRead,
-        };
-        let path = case.action.argument(&used.path).ok()?;
-        covers(rule, case.facts, &path, Capabilities::of(power)).then(|| format!("`{}`", used.path))
+    let mut words = command.readings().flat_map(|reading| &reading.paths);
+    words.find_map(|used| {
+        let power = Capabilities::of(match used.usage {
+            Use::Write => Capability::FsWrite,
+            Use::Read | Use::ReadTree => Capability::FsRead,
+        });
+        let paths = case.action.argument(used, case.facts).ok()?;
+        let covered = paths.iter().any(|path| {
+            covers(rule, case.facts, path, power)
+                || (used.usage == Use::ReadTree && covers_beneath(rule, case.facts, path, power))
+        });
+        covered.then(|| format!("`{}`", used.path))
     })
+}
+
+/// Whether the rule protects whatever is in a folder: `**/.ssh/**` and the folder `.ssh`.
+fn covers_beneath(rule: &Never, facts: &Facts, path: &WorkspacePath, power: Capabilities) -> bool {
+    let real = facts.at(path).and_then(real).unwrap_or(path);
+    [path, real].into_iter().any(|folder| covers(rule, facts, &any_child(folder), power))
 }
 
 fn forbidden_path(rule: &Never, case: &Case<'_>) -> Option<String> {
@@ -119,10 +100,7 @@ fn covers(rule: &Never, facts: &Facts, path: &WorkspacePath, power: Capabilities
     if rule.id == Never::OWN_FILES && fact.is_some_and(|fact| fact.ours) {
         return true;
     }
-    let real = match fact.map(|fact| &fact.real) {
-        Some(Place::Inside(real)) => Some(real),
-        _ => None,
-    };
+    let real = fact.and_then(real);
     let alias = fact.and_then(|fact| fact.alias.as_ref());
     [Some(path), real, alias].into_iter().flatten().any(|name| rule.covers(name))
 }
