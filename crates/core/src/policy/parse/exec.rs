@@ -8,9 +8,10 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::code::Code;
 use crate::confinement::ProcessLimits;
+use crate::decision::Verdict;
 use crate::limits;
 use crate::policy::model::{
-    CommandRule, Environment, ExecRule, FlagRule, ProgramRule, Token, TokenPattern,
+    CommandRule, Environment, ExecRule, FlagRule, ProgramRule, Source, Token, TokenPattern,
 };
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::{bounded_time, ceiling, millis, text, word};
@@ -80,7 +81,8 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule
     ExecRule { programs, denied_tokens, env, limits: bounds, timeout_max_ms: timeout_max }
 }
 
-/// `executables: [git, rg]` is short for a map with empty bodies.
+/// `executables: [git, rg]` is short for a map with empty bodies, and `git: allow` in a map for
+/// `git: { decision: allow }`.
 fn programs(
     context: &mut Context<'_>,
     node: &Node,
@@ -92,21 +94,18 @@ fn programs(
         for item in items {
             let Some(name) = program_name(context, item) else { continue };
             let source = context.source(item);
-            programs.push(ProgramRule {
-                name,
-                source: source.clone(),
-                path: None,
-                command: CommandRule { source, ..CommandRule::default() },
-                global_flags: FlagRule::default(),
-                limits: None,
-                timeout_max_ms: None,
-            });
+            programs.push(short(name, source, None));
         }
         return programs;
     }
     let Some(map) = context.reader.map(node, "`executables`") else { return programs };
     for (_, at, body) in map.entries() {
         let Some(name) = program_name(context, at) else { continue };
+        if body.text().is_some() {
+            let decision = context.reader.word(body, &Verdict::WORDS).and_then(Verdict::from_word);
+            programs.push(short(name, context.source(at), decision));
+            continue;
+        }
         let known = format!("`{name}`");
         let Some(section) = context.reader.section(body, &known, PROGRAM) else { continue };
         let (mut own, mut own_max) = (bounds, timeout_max);
@@ -127,6 +126,18 @@ fn programs(
         });
     }
     programs
+}
+
+fn short(name: String, source: Source, decision: Option<Verdict>) -> ProgramRule {
+    ProgramRule {
+        name,
+        source: source.clone(),
+        path: None,
+        command: CommandRule { source, decision, ..CommandRule::default() },
+        global_flags: FlagRule::default(),
+        limits: None,
+        timeout_max_ms: None,
+    }
 }
 
 fn program_name(context: &mut Context<'_>, node: &Node) -> Option<String> {
@@ -168,11 +179,10 @@ fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRu
     let Some(map) = context.reader.map(node, "`subcommands`") else { return Vec::new() };
     let mut rules = Vec::new();
     for (name, at, body) in map.entries() {
-        if let Some(decision) =
-            body.text().and_then(|_| context.reader.word(body, &crate::decision::Verdict::WORDS))
+        if let Some(decision) = body.text().and_then(|_| context.reader.word(body, &Verdict::WORDS))
         {
             // `status: allow` is short for `status: { decision: allow }`.
-            let decision = crate::decision::Verdict::from_word(decision);
+            let decision = Verdict::from_word(decision);
             let source = context.source(at);
             rules.push((name.into(), CommandRule { source, decision, ..CommandRule::default() }));
             continue;

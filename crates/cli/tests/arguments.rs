@@ -1,0 +1,205 @@
+//! The arguments of programs that are known: whatever a word means to the program is what is judged.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use capsule_testkit::Capsule;
+use serde_json::{Value, json};
+
+const POLICY: &str = r#"version: 1
+name: arguments
+tools:
+  fs.read: { decision: allow, paths: { allow: ["**"], deny: ["secret/**"] } }
+  shell.run:
+    decision: allow
+    executables:
+      cat: allow
+      mycat: { path: /usr/bin/cat, decision: allow }
+      mygit: { path: /usr/bin/git, decision: allow }
+      mysh: { path: /bin/bash, decision: allow }
+      mysudo: { path: /usr/bin/env, decision: allow }
+      git:
+        decision: allow
+        subcommands: { "*": allow, rev-list: { flags: { allow: [--stdin] } }, made-up: allow }
+"#;
+
+fn capsule() -> Capsule {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.file("secret/key", "KEY\n");
+    capsule.file("secret/sub/x", "x\n");
+    capsule.file("docs/a.md", "DOC\n");
+    capsule.file(".env", "TOKEN\n");
+    symlink("secret/sub", capsule.workspace().join("lnk")).unwrap();
+    symlink("docs", capsule.workspace().join("open")).unwrap();
+    let who = "-c user.name=a -c user.email=a@b commit -qm first";
+    for line in ["init -q -b main", "add -f .", who] {
+        let done = Command::new("git")
+            .args(line.split(' '))
+            .current_dir(capsule.workspace())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .status();
+        assert!(done.unwrap().success());
+    }
+    capsule
+}
+
+/// Calls, and the code of what comes of each.
+#[track_caller]
+fn check(rows: &[(Value, &str)]) {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let mut wrong = Vec::new();
+    for (args, code) in rows {
+        let line =
+            ["call", "shell.run", "--policy", &policy, "--json", "--args", &args.to_string()]
+                .map(String::from);
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        let ran = capsule.run(&line);
+        let result = ran.json();
+        let got = result["result"]["code"].as_str().or(result["code"].as_str()).unwrap_or("ok");
+        let text = result.to_string();
+        if got != *code || text.contains("KEY\\n") || text.contains("TOKEN\\n") {
+            wrong.push(format!("{args}\n  wants {code}: {text}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn argv(line: &str) -> Value {
+    json!({ "argv": line.split(' ').collect::<Vec<_>>() })
+}
+
+/// FR-19: `..` behind a link is not where the text says.
+#[test]
+fn a_climb_out_of_a_link_is_not_judged_by_its_text() {
+    check(&[
+        (argv("cat lnk/../key"), "path.invalid"),
+        (argv("cat lnk/.././key"), "path.invalid"),
+        (argv("cat /workspace/lnk/../key"), "path.invalid"),
+        (json!({ "argv": ["cat", "../key"], "cwd": "lnk" }), "path.not-allowed"),
+        (json!({ "argv": ["cat", "a.md"], "cwd": "open" }), "ok"),
+        (json!({ "argv": ["cat", "../docs/a.md"], "cwd": "open" }), "ok"),
+    ]);
+}
+
+/// FR-19: what a revision, a pathspec, a range of lines or an option names is a path.
+#[test]
+fn every_way_to_name_a_file_is_judged() {
+    check(&[
+        (argv("git diff --no-index /dev/null secret/key"), "path.not-allowed"),
+        (argv("git diff --no-index docs secret"), "path.not-allowed"),
+        (argv("git blame secret/key"), "path.not-allowed"),
+        (argv("git blame HEAD secret/key"), "path.not-allowed"),
+        (argv("git log -p -- :(top)secret/key"), "path.not-allowed"),
+        (argv("git log -p -- :/secret/key"), "path.not-allowed"),
+        (argv("git log -p -- :(icase)SECRET/KEY"), "exec.ambiguous"),
+        (argv("git log -p -- secret"), "path.not-allowed"),
+        (argv("git log -p secret"), "path.not-allowed"),
+        (argv("git log -p -- secret/*"), "path.not-allowed"),
+        (argv("git log -L1,1:secret/key"), "path.not-allowed"),
+        (argv("git log -L 1,1:secret/key"), "path.not-allowed"),
+        (argv("git show HEAD:secret/key"), "path.not-allowed"),
+        (argv("git show HEAD:./secret/key"), "path.not-allowed"),
+        (argv("git show :secret/key"), "path.not-allowed"),
+        (argv("git show :0:secret/key"), "path.not-allowed"),
+        (argv("git cat-file -p HEAD:secret/key"), "path.not-allowed"),
+        (argv("git show HEAD:.env"), "policy.never"),
+        (argv("git show HEAD@{0}:.env"), "policy.never"),
+        (argv("git diff main:docs/a.md main:.env"), "policy.never"),
+        (argv("git diff main:docs/a.md..main:.env"), "policy.never"),
+        (argv("git blame --contents=secret/key docs/a.md"), "path.not-allowed"),
+        (argv("git blame --conten secret/key docs/a.md"), "path.not-allowed"),
+        (argv("git grep -f secret/key x"), "path.not-allowed"),
+        (argv("git show -U secret/key"), "path.not-allowed"),
+        (json!({ "argv": ["git", "show", "HEAD:secret/key"], "cwd": "docs" }), "path.not-allowed"),
+        (json!({ "argv": ["git", "show", "HEAD:./key"], "cwd": "secret" }), "path.not-allowed"),
+        (argv("mygit show HEAD:.env"), "policy.never"),
+    ]);
+}
+
+/// FR-19, CAP-12: what is not known of a known program is refused, unless the policy names it.
+#[test]
+fn an_option_that_is_not_known_must_be_named() {
+    check(&[
+        (argv("cat --made-up docs/a.md"), "exec.flag-effect"),
+        (argv("git ls-files --exclude-per-directory=/etc/passwd"), "exec.flag-effect"),
+        (argv("git ls-files --exclude-per-dir x"), "exec.flag-effect"),
+        (argv("git grep -Ocat DOC"), "exec.flag-effect"),
+        (argv("git grep --open=cat DOC"), "exec.flag-effect"),
+        (argv("git archive --remote=docs HEAD"), "exec.flag-effect"),
+        (argv("git archive --exec=id HEAD"), "exec.flag-effect"),
+        (argv("git archive -o docs/x HEAD"), "exec.flag-effect"),
+        (argv("git cat-file --textconv HEAD:docs/a.md"), "exec.flag-effect"),
+        (argv("git cat-file --filters HEAD:docs/a.md"), "exec.flag-effect"),
+        (argv("git cat-file --batch"), "exec.flag-effect"),
+        (argv("git show --stdin"), "exec.flag-effect"),
+        (argv("git --icase-pathspecs log -- docs"), "exec.flag-effect"),
+        (argv("git alias-of-the-repository"), "exec.subcommand-denied"),
+        (argv("git branch -D main"), "exec.flag-effect"),
+    ]);
+}
+
+/// FR-19, FR-20: ordinary use stays what it was.
+#[test]
+fn ordinary_use_is_not_refused() {
+    let lines = "cat docs/a.md|cat -n -- docs/a.md|mycat docs/a.md|git status --short --branch|\
+        git status --porcelain=v2 -uno|git log --oneline -5|git log -p -1 --stat|\
+        git log --format=%h%x09%s --since=2.days --no-merges main|git log --graph --all --decorate|\
+        git log --follow -- docs/a.md|git log main -- docs|git log -- docs/*.md|\
+        git log -L1,1:docs/a.md|git log -S DOC --pickaxe-regex|git log --no-color --no-patch|\
+        git diff|git diff --stat HEAD|git diff --cached --name-only|git diff -U1 -w HEAD -- docs|\
+        git diff HEAD -- . :!docs|git diff --word-diff=plain main|git show|git show HEAD --stat|\
+        git show HEAD:docs/a.md|git show --no-patch --format=%an|git blame docs/a.md|\
+        git blame -L 1,1 -w HEAD -- docs/a.md|git grep -n DOC -- docs|git grep -in -e DOC|\
+        git ls-files|git ls-files -o --exclude-standard|git ls-tree -r --name-only HEAD|\
+        git rev-parse --short HEAD|git rev-parse --abbrev-ref HEAD|git rev-parse --show-toplevel|\
+        git describe --always --dirty|git branch -vv --all|git branch --show-current|git tag -l|\
+        git tag -n --sort=-creatordate|git for-each-ref --format=%(refname) refs/heads|\
+        git shortlog -sn HEAD|git rev-list --stdin|git made-up|git merge-base HEAD HEAD|\
+        git cat-file -t HEAD|git cat-file -p HEAD|git remote -v|git stash list";
+    let rows: Vec<_> = lines.split('|').map(|line| (argv(line.trim()), "ok")).collect();
+    check_open(&rows);
+}
+
+/// As [`check`], where the output may show what the history holds.
+#[track_caller]
+fn check_open(rows: &[(Value, &str)]) {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let mut wrong = Vec::new();
+    for (args, _) in rows {
+        let args = args.to_string();
+        let line = ["policy", "explain", "--policy", &policy, "--json", "--tool", "shell.run"];
+        let line: Vec<&str> = line.into_iter().chain(["--args", &args]).collect();
+        let decision = capsule.run(&line).exits(0).json();
+        if decision["decision"] != "allow" {
+            wrong.push(format!("{args}: {decision}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A25, C1: a program is what its file is, whatever the rule calls it.
+#[test]
+fn another_name_of_a_program_changes_nothing() {
+    check(&[
+        (argv("mycat secret/key"), "path.not-allowed"),
+        (argv("mycat /etc/shadow"), "path.outside-workspace"),
+        (argv("mycat .env"), "policy.never"),
+        (argv("mysh -c id"), "policy.never"),
+        (argv("mysudo sh -c id"), "policy.never"),
+        (argv("mygit push origin"), "policy.base-denied"),
+        (argv("mygit diff --output=x"), "exec.flag-effect"),
+    ]);
+}
+
+/// A path that is not looked up could lead anywhere, so there is a most of them.
+#[test]
+fn too_many_paths_are_refused_and_not_half_judged() {
+    let mut words = vec!["cat".to_string()];
+    words.extend((0..1_100).map(|number| format!("docs/{number}")));
+    words.push("lnk/x".into());
+    check(&[(json!({ "argv": words }), "exec.argv-invalid")]);
+}
