@@ -203,3 +203,27 @@ fn too_many_paths_are_refused_and_not_half_judged() {
     words.push("lnk/x".into());
     check(&[(json!({ "argv": words }), "exec.argv-invalid")]);
 }
+
+/// SAF-4: a time that is cut is marked, as every other bound is.
+#[test]
+fn a_clamped_time_is_marked() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    for (timeout, clamped) in [("1h", true), ("5s", false)] {
+        let args = json!({ "argv": ["cat", "docs/a.md"], "timeout": timeout }).to_string();
+        let line = ["call", "shell.run", "--policy", &policy, "--json", "--args", &args];
+        let answer = capsule.run(&line).exits(0).json();
+        assert_eq!(answer["result"]["clamped"], clamped, "{answer}");
+    }
+}
+
+/// FR-22: a folder that is not there is the caller's mistake, not the sandbox's.
+#[test]
+fn a_missing_folder_is_a_tool_error() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let args = json!({ "argv": ["cat"], "cwd": "nowhere" }).to_string();
+    let line = ["call", "shell.run", "--policy", &policy, "--json", "--args", &args];
+    let answer = capsule.run(&line).exits(1).json();
+    assert_eq!(answer["code"], "fs.not-found", "{answer}");
+}

@@ -338,6 +338,11 @@ fn without_a_policy_nothing_goes() {
         ("version: 1\ndefault: allow\n", "policy.unknown-value"),
         ("version: 1\ntools: [fs.read]\n", "policy.wrong-type"),
         ("version: 1\nprofiles: {}\n", "policy.not-yet-supported"),
+        (
+            "version: 1\nlift: [{ id: no-network-programs, because: x }]\n",
+            "policy.not-yet-supported",
+        ),
+        ("version: 1\ntools: { shell.run: { executables: { cat: perhaps } } }\n", "policy.unknown"),
         ("version: 1\ntools: { fs.edit: allow }\n", "policy.not-yet-supported"),
         ("version: 1\nsandbox: { require: false }\n", "policy.not-yet-supported"),
         ("version: 1\ntools: { fs.read: &a allow }\n", "policy.yaml-feature"),

@@ -150,7 +150,7 @@ codes! {
         "An absolute path, `..` above the root, `~`, or a link that points outside.",
         "Name a path relative to the workspace.";
     PathInvalid = "path.invalid", Asker, Denied,
-        "The path is not one that can be used.", "An empty path, a NUL byte or a control character.",
+        "The path is not one that can be used.", "An empty path, a control character, or `..` behind a folder that a program would follow first.",
         "Name the file plainly.";
     PathTooLong = "path.too-long", Asker, Denied,
         "The path is longer than the system allows.", "A component over 255 bytes, or 4,096 in all.",
@@ -230,19 +230,19 @@ codes! {
         "The policy does not allow this program.", "`executables` does not name it.",
         "Use a program that the policy names.";
     ExecSubcommand = "exec.subcommand-denied", Policy, Denied,
-        "The policy does not allow this subcommand.", "`subcommands` does not name it, or denies it.",
+        "The policy does not allow this subcommand.", "`subcommands` does not name it, or denies it, or it is not one that the program is known to have.",
         "Use a subcommand that the policy names.";
     ExecFlag = "exec.flag-denied", Policy, Denied,
         "The policy denies this flag.", "`flags` or `global_flags` denies it, or does not list it.",
         "Leave the flag out.";
     ExecFlagEffect = "exec.flag-effect", Policy, Denied,
-        "The flag makes the program do more than read: write a file, start other programs, use a network.",
-        "An option such as `--ext-diff` or `--output` of git.",
+        "The flag makes the program do more than its rule says, or it is not known what the flag does.",
+        "An option such as `--ext-diff` or `--output` of git, or one that the program is not known to have.",
         "Leave the flag out, or name it under `flags.allow`.";
     ExecAmbiguous = "exec.ambiguous", Policy, Denied,
-        "It cannot be told which word is the subcommand.",
-        "An option before the subcommand that is not known to take a value or not.",
-        "Put the option behind the subcommand, or name it under `global_flags.allow`.";
+        "It cannot be told which word is the subcommand, or which files a word names.",
+        "An option before the subcommand that is not known to take a value or not; a pathspec such as `:(icase)x`.",
+        "Put the option behind the subcommand; name files plainly.";
     ExecToken = "exec.token-denied", Policy, Denied,
         "The policy denies this word.", "`denied_tokens` lists it.", "Leave the word out.";
     ExecArgv = "exec.argv-invalid", Asker, Denied,

@@ -83,13 +83,15 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem without a suggestion.
+    /// A problem. One that denies says what to do, if nothing better the code's own next step.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), suggestion: None }
+        let denies = code.class() == Class::Denied;
+        let suggestion = denies.then(|| code.next_step().into());
+        Self { code, message: message.into(), suggestion }
     }
 
-    /// The same with a suggestion.
+    /// The same with a suggestion of its own.
     #[must_use]
     pub fn suggest(self, suggestion: impl Into<String>) -> Self {
         Self { suggestion: Some(suggestion.into()), ..self }

@@ -65,6 +65,8 @@ pub enum Bounds {
     Run {
         /// What it is confined to.
         confinement: Confinement,
+        /// Whether more time was asked for.
+        clamped: bool,
         /// What it finds in its environment.
         environment: Environment,
         /// What it may see of the workspace.

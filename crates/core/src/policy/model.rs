@@ -30,7 +30,7 @@ pub struct Policy {
     pub root: Option<String>,
     /// Its invariants: the user's first, then those that are built in.
     pub never: Vec<Never>,
-    /// What the base policy denies unless the user's own policy lifts it.
+    /// What the base policy denies besides; nothing lifts one of these yet.
     pub base_denials: Vec<Never>,
     /// The tools that may be called at all.
     pub tools: BTreeMap<ToolName, ToolRule>,

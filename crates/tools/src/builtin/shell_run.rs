@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::action::{Action, Facts, PathTarget, ProgramFact};
+use capsule_core::action::{Action, Facts, FileKind, PathTarget, ProgramFact};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::confinement::{Confinement, Enforcement};
@@ -73,6 +73,7 @@ pub static SIGNATURE: Signature = Signature {
         Field { name: "stdout_bytes_total", about: "how much it wrote to its standard output" },
         Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
         Field { name: "truncated", about: "whether either was cut" },
+        Field { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
 };
 
@@ -145,7 +146,12 @@ impl Tool for ShellRun {
         let facts =
             Facts { walls: context.commands.walls(), ..command_facts(action, found, context) };
         let stdin = args.get("stdin").and_then(Value::as_str).unwrap_or_default();
+        let nowhere = |path| facts.at(path).is_some_and(|fact| fact.kind == FileKind::Missing);
         let hands: Box<dyn Hands> = match (program, cwd.inside()) {
+            (_, Some(path)) if nowhere(path) => {
+                let message = format!("there is no folder `{path}` to run in");
+                Box::new(Unable(Problem::new(Code::FileNotFound, message)))
+            }
             (Some(program), Some(cwd)) => Box::new(Runner {
                 workspace: Rc::clone(context.workspace),
                 veil: Rc::clone(context.veil),
@@ -237,11 +243,11 @@ struct Runner {
 
 impl Hands for Runner {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Run { confinement, environment, .. } = permit.bounds() else {
+        let Bounds::Run { confinement, clamped, environment, .. } = permit.bounds() else {
             return wrong_permit();
         };
         match self.launch(confinement, environment) {
-            Ok(exit) => outcome(exit, confinement),
+            Ok(exit) => outcome(exit, confinement, *clamped),
             Err(problem) => Outcome::failed(problem),
         }
     }
@@ -359,7 +365,7 @@ fn sandbox_problem(argv: &[OsString], error: &SandboxError) -> Problem {
 }
 
 /// What came of a command, as everyone sees it.
-fn outcome(exit: Exit, confinement: &Confinement) -> Outcome {
+fn outcome(exit: Exit, confinement: &Confinement, clamped: bool) -> Outcome {
     let limits = &confinement.limits;
     let (problem, code, signal) = match exit.how {
         How::Exited(0) => (None, Some(0), None),
@@ -404,7 +410,8 @@ fn outcome(exit: Exit, confinement: &Confinement) -> Outcome {
         )
         .with("stdout_bytes_total", exit.stdout.total)
         .with("stderr_bytes_total", exit.stderr.total)
-        .with("truncated", exit.stdout.truncated || exit.stderr.truncated);
+        .with("truncated", exit.stdout.truncated || exit.stderr.truncated)
+        .with("clamped", clamped);
     let enforcement = Enforcement::Walls(exit.walls);
     match problem {
         None => Outcome { ending: Ending::Done, problem: None, output, enforcement },

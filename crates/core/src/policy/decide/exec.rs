@@ -196,7 +196,9 @@ fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
                 "an option that is not known stands before the subcommand of `{}`",
                 program.name
             );
-            found.push(Finding::deny(Code::ExecAmbiguous, reason).by(id, &program.source));
+            let hint = "put the option behind the subcommand, or leave it out";
+            let finding = Finding::deny(Code::ExecAmbiguous, reason).suggest(Some(hint));
+            found.push(finding.by(id, &program.source));
             return found;
         }
     }
@@ -365,7 +367,7 @@ pub(super) fn confinement(
 ) -> Confinement {
     let program = program_rule(exec, argv);
     let bounds: ProcessLimits = program.and_then(|program| program.limits).unwrap_or(exec.limits);
-    let most = program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms);
+    let most = most_time(exec, program);
     let timeout_ms = asked_ms.unwrap_or(bounds.timeout_ms).clamp(1, most);
     Confinement {
         floor: policy.sandbox.floor.max(Tier::Landlock),
@@ -373,4 +375,13 @@ pub(super) fn confinement(
         workspace: policy.sandbox.workspace,
         limits: ProcessLimits { timeout_ms, ..bounds },
     }
+}
+
+fn most_time(exec: &ExecRule, program: Option<&ProgramRule>) -> u64 {
+    program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms)
+}
+
+/// Whether a call asks for more time than it may have.
+pub(super) fn clamped(exec: &ExecRule, argv: &[String], asked_ms: Option<u64>) -> bool {
+    asked_ms.is_some_and(|asked| asked > most_time(exec, program_rule(exec, argv)))
 }

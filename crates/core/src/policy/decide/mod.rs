@@ -116,6 +116,12 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
         Some(rule) if decided.verdict != Verdict::Deny => bounds(policy, rule, case),
         _ => Bounds::Nothing,
     };
+    // Whoever is refused is told what to do, if nothing better the code's own next step.
+    let next_step = || Some(decided.code.next_step().to_string());
+    let suggestion = match decided.verdict {
+        Verdict::Allow => decided.suggestion,
+        _ => decided.suggestion.or_else(next_step),
+    };
     let decision = Decision {
         verdict: decided.verdict,
         code: decided.code,
@@ -124,7 +130,7 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
         risk: risk(case, capabilities),
         capabilities,
         reason: decided.reason,
-        suggestion: decided.suggestion,
+        suggestion,
         // A person's word turns a question into a yes, and nothing else.
         liftable: matches!(decided.verdict, Verdict::Ask | Verdict::AskEach),
     };
@@ -245,6 +251,7 @@ fn bounds(policy: &Arc<Policy>, rule: &ToolRule, case: &Case<'_>) -> Bounds {
         },
         (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => Bounds::Run {
             confinement: exec::confinement(policy, exec, argv, *timeout_ms),
+            clamped: exec::clamped(exec, argv, *timeout_ms),
             environment: exec.env.clone(),
             sight: Sight::new(Arc::clone(policy), case.tool.clone()),
         },

@@ -57,6 +57,7 @@ const TOP: &[Key] = &[
     later("grants"),
     later("budgets"),
     later("composites"),
+    later("lift"),
     later("secrets"),
     later("redaction"),
     later("tests"),

@@ -1,0 +1,121 @@
+//! Every denial says what to do instead.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+
+use capsule_core::code::{Class, Code};
+use capsule_core::outcome::Problem;
+use capsule_testkit::Capsule;
+use serde_json::{Value, json};
+
+const POLICY: &str = r#"version: 1
+name: denials
+tools:
+  fs.read:
+    decision: allow
+    paths: { allow: ["docs/**"], deny: ["docs/private/**"], symlinks: deny }
+    rules: [{ id: frozen, paths: ["docs/frozen/**"], decision: deny }]
+  fs.write: { decision: allow, paths: ["docs/**"] }
+  http.get:
+    decision: allow
+    urls: { allow: ["https://api.example.org/**", "http://10.0.0.1/**"], deny: ["https://api.example.org/x/**"] }
+  shell.run:
+    decision: allow
+    executables:
+      cat: allow
+      tool: { subcommands: { build: { decision: allow, flags: { deny: [-x] } }, gone: deny } }
+      git: { decision: allow, subcommands: { log: allow } }
+    denied_tokens: [forbidden]
+"#;
+
+/// Codes of denials that only a running call or a used-up run meets; their texts come from the code.
+const MET_ELSEWHERE: &[Code] = &[
+    Code::ApprovalChangedAfter,
+    Code::ApprovalNeeded,
+    Code::Asked,
+    Code::NetRedirect,
+    Code::QuotaBytes,
+    Code::QuotaCalls,
+    Code::QuotaPerHost,
+    Code::QuotaWall,
+];
+
+/// CAP-3, FR-21: a refusal without a way forward is a dead end; the code's own next step is the least.
+#[test]
+fn every_denial_says_what_to_do() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.file("docs/a.md", "a");
+    symlink("a.md", capsule.workspace().join("docs/link")).unwrap();
+    let policy = capsule.policy(POLICY);
+    let read = |path: &str| ("fs.read", json!({ "path": path }));
+    let run = |line: &str| ("shell.run", json!({ "argv": line.split(' ').collect::<Vec<_>>() }));
+    let get = |url: &str| ("http.get", json!({ "url": url }));
+    let nul = ("shell.run", json!({ "argv": ["cat", "a\u{0}"] }));
+    let header = json!({ "url": "https://api.example.org/a", "headers": { "Host": "x" } });
+    let rows = [
+        (read(".env"), "policy.never"),
+        (read("docs/private/a"), "path.not-allowed"),
+        (read("src/a"), "path.not-allowed"),
+        (read("docs/.a"), "path.hidden"),
+        (read("docs/link"), "path.symlink"),
+        (read("docs/frozen/a"), "policy.denied"),
+        (read("../a"), "path.outside-workspace"),
+        (read("a\u{1}"), "path.invalid"),
+        (read(&"x".repeat(300)), "path.too-long"),
+        (("fs.list", json!({ "path": "." })), "policy.no-rule"),
+        (("fs.nothing", json!({})), "tool.unknown"),
+        (get("https://api.example.org/x/a"), "policy.denied"),
+        (get("https://example.org"), "net.not-allowed"),
+        (get("http://10.0.0.1/"), "net.private-address"),
+        (get("file:///etc/passwd"), "net.scheme"),
+        (get("https://u:p@api.example.org/"), "net.userinfo"),
+        (get("https://"), "net.url-invalid"),
+        (("http.get", header), "net.header"),
+        (run("curl x"), "policy.base-denied"),
+        (run("ls"), "exec.not-allowed"),
+        (run("tool gone"), "policy.denied"),
+        (run("tool other"), "exec.subcommand-denied"),
+        (run("tool build -x"), "exec.flag-denied"),
+        (run("tool -x build"), "exec.ambiguous"),
+        (run("git log --made-up"), "exec.flag-effect"),
+        (run("git log -- :(icase)x"), "exec.ambiguous"),
+        (run("cat docs/a/../b"), "path.invalid"),
+        (run("cat forbidden"), "exec.token-denied"),
+        (nul, "exec.argv-invalid"),
+        (("shell.run", json!({ "argv": ["cat"], "cwd": "docs/a.md" })), "path.invalid"),
+    ];
+    let mut met: BTreeSet<&str> = MET_ELSEWHERE.iter().map(|code| code.slug()).collect();
+    let mut wrong = Vec::new();
+    for ((tool, args), code) in rows {
+        met.insert(code);
+        let args = args.to_string();
+        let line = ["policy", "explain", "--policy", &policy, "--json", "--tool", tool];
+        let line: Vec<&str> = line.into_iter().chain(["--args", &args]).collect();
+        let got = capsule.run(&line).exits(0).json();
+        let says = got["suggestion"].as_str().is_some_and(|text| !text.is_empty());
+        if got["code"] != code || !says || got["liftable"] != Value::Bool(false) {
+            wrong.push(format!("{tool} {args} wants {code}: {got}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for code in Code::ALL.iter().filter(|code| code.class() == Class::Denied) {
+        assert!(met.contains(code.slug()), "no call here is denied with {}", code.slug());
+        let suggestion = Problem::new(*code, "x").suggestion;
+        assert!(suggestion.is_some_and(|text| !text.is_empty()), "{}", code.slug());
+    }
+}
+
+/// G7: what is ours says so too.
+#[test]
+fn a_denial_of_our_own_files_says_what_to_do() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = capsule.file("rules.yaml", "version: 1\ntools: { fs.read: allow }\n");
+    let policy = policy.to_str().unwrap();
+    let line = ["policy", "explain", "--policy", policy, "--json", "--tool", "fs.read", "--args"];
+    let line: Vec<&str> = line.into_iter().chain([r#"{"path":"rules.yaml"}"#]).collect();
+    let got = capsule.run(&line).exits(0).json();
+    assert_eq!(got["rule"], "no-own-files", "{got}");
+    assert!(got["suggestion"].is_string(), "{got}");
+}
