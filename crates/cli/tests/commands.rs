@@ -90,7 +90,10 @@ fn calls_give_folder_and_input() {
     let odd = call(json!({ "argv": ["printf", "%s|", "a b", "$(id)", "`x`", "", "*", "'"] }));
     assert_eq!(odd["result"]["stdout"], "a b|$(id)|`x`||*|'|");
     let missing = call(json!({ "argv": ["ls"], "cwd": "nowhere" }));
-    assert_eq!(missing["status"], "runtime_error");
+    assert_eq!(
+        (&missing["status"], &missing["code"]),
+        (&json!("tool_error"), &json!("fs.not-found"))
+    );
 }
 
 /// CAP-7, FR-17, NFR-11, SAF-4: time and output are bounded, and what was there until then is kept.
