@@ -73,7 +73,12 @@ fn steady(text: &str, capsule: &Capsule) -> String {
         let line = times.fold(line.to_owned(), |line, pair| {
             line.replace(&format!(" {} {}", pair[0], pair[1]), " 1 ms")
         });
-        lines.push(line);
+        // How long a time is written decides about gaps, and about where a line is broken.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match lines.last_mut().filter(|_| line.starts_with("             ")) {
+            Some(last) => *last = format!("{last} {}", words.join(" ")),
+            None => lines.push(words.join(" ")),
+        }
     }
     lines.join("\n")
 }
