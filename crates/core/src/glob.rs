@@ -6,6 +6,7 @@
 //! it sees a path that was resolved before.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -93,15 +94,21 @@ impl Glob {
         Ok(Self { text: text.into(), components })
     }
 
+    /// The pattern that matches one path and nothing else, whatever characters it holds.
+    #[must_use]
+    pub fn literal(path: &str) -> Self {
+        let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+        let components = parts.map(|part| Component::Literal(part.into())).collect();
+        Self { text: path.into(), components }
+    }
+
     /// Patterns relative to `root` that match what this pattern, read from the file system's root,
     /// matches beneath `root`. Empty when it matches nothing there.
     #[must_use]
     pub fn beneath(&self, root: &str) -> Vec<Self> {
         let root: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
-        let mut rest = Vec::new();
-        residuals(&self.components, &root, &mut rest);
-        rest.dedup();
-        rest.into_iter()
+        residuals(&self.components, &root)
+            .into_iter()
             .map(|components| Self { text: self.text.clone(), components: components.to_vec() })
             .collect()
     }
@@ -303,21 +310,34 @@ fn reaches(pattern: &[Component], folder: &[&str]) -> bool {
     }
 }
 
-/// What is left of a pattern once `root` was matched by its beginning, for every way to do so.
-fn residuals<'p>(pattern: &'p [Component], root: &[&str], out: &mut Vec<&'p [Component]>) {
-    match (pattern.split_first(), root.split_first()) {
-        (_, None) => out.push(pattern),
-        (None, Some(_)) => {}
-        (Some((Component::AnyDepth, rest)), Some((_, names))) => {
-            residuals(pattern, names, out);
-            residuals(rest, root, out);
-        }
-        (Some((component, rest)), Some((name, names))) => {
-            if component.takes(name) {
-                residuals(rest, names, out);
+/// What is left of a pattern once `root` was matched by its beginning, for every way to do so. Every
+/// place in the pattern is looked at once a component of `root`, however many ways lead to it.
+fn residuals<'p>(pattern: &'p [Component], root: &[&str]) -> Vec<&'p [Component]> {
+    let is_any = |place: usize| pattern.get(place) == Some(&Component::AnyDepth);
+    // A place behind `**` is reached with it, because that may stand for nothing.
+    let open = |mut places: BTreeSet<usize>| {
+        for place in 0..pattern.len() {
+            if places.contains(&place) && is_any(place) {
+                places.insert(place + 1);
             }
         }
+        places
+    };
+    let mut places = open(BTreeSet::from([0]));
+    for name in root {
+        let mut next = BTreeSet::new();
+        for place in places {
+            match pattern.get(place) {
+                Some(Component::AnyDepth) => next.insert(place),
+                Some(component) if component.takes(name) => next.insert(place + 1),
+                _ => false,
+            };
+        }
+        places = open(next);
     }
+    // What is left behind `**` is part of what is left with it.
+    let with_it = |place: usize| place > 0 && is_any(place - 1) && places.contains(&(place - 1));
+    places.iter().filter(|own| !with_it(**own)).filter_map(|own| pattern.get(*own..)).collect()
 }
 
 /// A path as text for [`Glob::beneath`]: `~/x` with its home folder put in.

@@ -120,7 +120,9 @@ impl<'de> Visitor<'de> for Strict {
         if !(-exact..=exact).contains(&value) {
             return Err(E::custom(NUMBER));
         }
-        Ok(Value::from(value))
+        // `1e3` and `1000.0` are written as 1000, and have to be read as what is written.
+        let whole = value as i64;
+        Ok(if whole as f64 == value { Value::from(whole) } else { Value::from(value) })
     }
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
         Ok(Value::from(value))
@@ -174,6 +176,16 @@ mod tests {
         ] {
             let got = parse(text.as_bytes()).err().map(|error| error.code);
             assert_eq!(got, code, "{}", text.chars().take(40).collect::<String>());
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_are_written() {
+        for (text, written) in [("1e3", "1000"), ("1000.0", "1000"), ("-0.0", "0"), ("0.5", "0.5")]
+        {
+            let read = parse(text.as_bytes()).unwrap();
+            assert_eq!(canonical(&read), written.as_bytes());
+            assert_eq!(parse(written.as_bytes()).unwrap(), read, "{text}");
         }
     }
 

@@ -70,9 +70,11 @@ impl Address {
             HostName::Name(name) => !name.is_empty() && !name.split('.').any(str::is_empty),
             HostName::Ip(_) => true,
         };
+        // What is written with escapes can be longer than what was asked.
+        let fits = address.as_str().len() <= limits::URL_BYTES;
         // A server that decodes `..%2f` would leave the path that the policy named.
         let climbs = address.path_components().iter().any(|part| hides_a_climb(part));
-        if named && !climbs { Ok(address) } else { Err(Code::NetUrl) }
+        if named && fits && !climbs { Ok(address) } else { Err(Code::NetUrl) }
     }
 
     /// `http` or `https`.
@@ -329,6 +331,8 @@ mod tests {
 
     #[test]
     fn other_urls_are_refused_with_a_code() {
+        let grows = alloc::format!("http://x.org/?{}", "é".repeat(limits::URL_BYTES / 2 - 20));
+        assert_eq!(Address::parse(&grows), Err(Code::NetUrl), "longer than it may be, as written");
         for (text, code) in [
             ("file:///etc/passwd", Code::NetScheme),
             ("ftp://x/", Code::NetScheme),

@@ -79,12 +79,24 @@ impl Entry {
     /// Reads stored bytes.
     ///
     /// # Errors
-    /// When they are not an entry that this build knows.
+    /// When they are not an entry that this build knows, or not written as this build writes it:
+    /// another order, another spelling or a field that nobody knows could be read otherwise elsewhere.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, EntryError> {
-        serde_json::from_slice(bytes).map_err(|_| match Header::from_bytes(bytes) {
-            Ok(header) if header.v > VERSION => EntryError::Newer(header.v),
-            _ => EntryError::Malformed,
-        })
+        let entry: Self = serde_json::from_slice(bytes).map_err(|_| newer_or_malformed(bytes))?;
+        if entry.v > VERSION {
+            Err(EntryError::Newer(entry.v))
+        } else if entry.to_bytes() == bytes {
+            Ok(entry)
+        } else {
+            Err(EntryError::Malformed)
+        }
+    }
+}
+
+fn newer_or_malformed(bytes: &[u8]) -> EntryError {
+    match Header::from_bytes(bytes) {
+        Ok(header) if header.v > VERSION => EntryError::Newer(header.v),
+        _ => EntryError::Malformed,
     }
 }
 
@@ -130,5 +142,12 @@ mod tests {
         let newer = text.replace(r#""v":1"#, r#""v":2"#).replace("run.sealed", "run.melted");
         assert_eq!(Entry::from_bytes(newer.as_bytes()), Err(EntryError::Newer(2)));
         assert_eq!(Entry::from_bytes(b"{}"), Err(EntryError::Malformed));
+        for other in [
+            text.replace(r#""calls":0"#, r#""calls":0,"nota":1"#),
+            text.replace(r#""calls":0"#, r#""calls": 0"#),
+            text.replace(r#""v":1"#, r#""v":1,"w":1"#),
+        ] {
+            assert_eq!(Entry::from_bytes(other.as_bytes()), Err(EntryError::Malformed), "{other}");
+        }
     }
 }

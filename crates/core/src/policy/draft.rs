@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use crate::capability::{Capabilities, Capability};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::digest::Digest;
-use crate::glob;
 use crate::policy::base;
 use crate::policy::model::{Constraint, Never, Policy, Source};
 use crate::policy::parse;
@@ -109,10 +108,7 @@ fn outside(pattern: &PathPattern, root: &str) -> Diagnostic {
 
 fn own_files(own: &[String]) -> Never {
     let source = Source { at: base::NAME.to_string(), span: 0..0 };
-    let paths = own
-        .iter()
-        .filter_map(|path| PathPattern::parse(&glob::escape(path), source.clone(), "").ok())
-        .collect();
+    let paths = own.iter().map(|path| PathPattern::place(path, source.clone())).collect();
     Never {
         id: Never::OWN_FILES.to_string(),
         source,

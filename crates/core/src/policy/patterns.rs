@@ -20,6 +20,8 @@ pub struct PathPattern {
     absolute: bool,
     /// What it matches beneath the workspace; empty until it is bound.
     bound: Vec<Glob>,
+    /// Whether it matches the workspace itself or a folder above it.
+    above: bool,
 }
 
 impl PathPattern {
@@ -34,13 +36,24 @@ impl PathPattern {
         }
         let absolute = expanded.is_some() || text.starts_with('/');
         let glob = Glob::parse(expanded.as_deref().unwrap_or(text))?;
-        Ok(Self { source, text: text.into(), glob, absolute, bound: Vec::new() })
+        Ok(Self { source, text: text.into(), glob, absolute, bound: Vec::new(), above: false })
+    }
+
+    /// The pattern for one place of the file system, whatever characters it holds.
+    #[must_use]
+    pub fn place(path: &str, source: Source) -> Self {
+        let glob = Glob::literal(path);
+        Self { source, text: path.into(), glob, absolute: true, bound: Vec::new(), above: false }
     }
 
     /// Sees the pattern from the workspace. Says whether anything in there can match.
     pub fn bind(&mut self, root: &str) -> bool {
         self.bound =
             if self.absolute { self.glob.beneath(root) } else { alloc::vec![self.glob.clone()] };
+        let folders: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
+        let leads_to = |depth| folders.get(..depth).map(|own| self.glob.matches_components(own));
+        self.above =
+            self.absolute && (1..=folders.len()).filter_map(leads_to).any(|matches| matches);
         !self.bound.is_empty()
     }
 
@@ -53,14 +66,14 @@ impl PathPattern {
     /// Whether the path or a folder above it matches: for what is closed.
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {
-        self.bound.iter().any(|glob| glob.covers(path))
+        self.above || self.bound.iter().any(|glob| glob.covers(path))
     }
 
     /// Whether the path itself matches, for walks from the root down, where the folders above were
     /// asked about before. `name` is its last component.
     #[must_use]
     pub fn meets(&self, path: &WorkspacePath, name: &str) -> bool {
-        self.bound.iter().any(|glob| glob.could_end_in(name) && glob.matches(path))
+        self.above || self.bound.iter().any(|glob| glob.could_end_in(name) && glob.matches(path))
     }
 
     /// Whether something beneath the folder could match.
@@ -172,6 +185,27 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
+
+    #[test]
+    fn a_denial_above_the_workspace_covers_all_of_it() {
+        let path = WorkspacePath::parse("src/a.rs").unwrap();
+        for (text, covers) in [
+            ("/home/a*/work", true),
+            ("/home/ada/work/src", true),
+            ("~", true),
+            ("/home/b*/work", false),
+            ("/home/ada/work/docs", false),
+        ] {
+            let mut pattern = PathPattern::parse(text, Source::default(), "/home/ada").unwrap();
+            pattern.bind("/home/ada/work");
+            assert_eq!(pattern.covers(&path), covers, "{text}");
+        }
+        let odd = "/home/ada/new\nline [x]";
+        let mut place = PathPattern::place(&alloc::format!("{odd}/own.db"), Source::default());
+        place.bind(odd);
+        assert!(place.covers(&WorkspacePath::parse("own.db").unwrap()));
+        assert!(!place.covers(&path));
+    }
 
     fn pattern(text: &str) -> ArgvPattern {
         let (flags, words): (Vec<&str>, Vec<&str>) =

@@ -1,0 +1,86 @@
+//! A command line, one word a line. Reading it never panics, with knowledge of its program or
+//! without; a denied pattern is not escaped by one option more; and a policy that names a few
+//! commands allows no other.
+
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use capsule_core::action::{Action, Facts, PathTarget};
+use capsule_core::decision::Verdict;
+use capsule_core::policy::{ArgvPattern, Policy, Source, Token, WordPattern};
+use capsule_core::programs::{self, Command, CommandLine, Reading};
+use capsule_core::tool::ToolName;
+use fuzz::Call;
+use libfuzzer_sys::fuzz_target;
+
+static POLICY: LazyLock<Arc<Policy>> =
+    LazyLock::new(|| fuzz::policy(include_str!("../seeds/policy_yaml/commands.yaml")));
+static KNOWN: LazyLock<Vec<Command>> =
+    LazyLock::new(|| programs::names().filter_map(programs::known).collect());
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let argv: Vec<String> = text.split('\n').map(Into::into).collect();
+    // As any program that is known, whatever its first word says, and as one that is not.
+    for knowledge in KNOWN.iter().map(Some).chain([None]) {
+        for subcommands in [true, false] {
+            read(&argv, knowledge, subcommands);
+        }
+    }
+    pattern(&argv);
+    judge(argv);
+});
+
+fn read(argv: &[String], knowledge: Option<&Command>, subcommands: bool) {
+    let reading = Reading::of(argv, knowledge, subcommands);
+    assert_eq!(reading.effect.is_some(), knowledge.is_some());
+    assert_eq!(reading.levels.first().map(|level| &level.name), argv.first());
+    let is_word = |word: &String| argv.contains(word);
+    for level in &reading.levels {
+        assert!(is_word(&level.name) && level.operands.iter().all(is_word));
+        assert!(level.flags.iter().all(|flag| flag.spelled.starts_with('-')));
+        for flag in &level.flags {
+            assert!(flag.names.iter().all(|name| flag.surely_is(name) && flag.could_be(name)));
+        }
+    }
+}
+
+/// The first word and the last, as a pattern: what it matches it matches behind one option more.
+fn pattern(argv: &[String]) {
+    let line = CommandLine::of(argv, None, false);
+    let word = |word: &str| WordPattern::Any(vec![Token::Word(word.into())]);
+    let ends = line.names.first().into_iter().chain(argv.last());
+    let pattern = ArgvPattern {
+        source: Source::default(),
+        words: ends.map(|end| word(end)).collect(),
+        flags: Vec::new(),
+    };
+    let mut longer = argv.to_vec();
+    longer.insert(1, "--fuzz".into());
+    if pattern.matches(&line) {
+        assert!(pattern.matches(&CommandLine::of(&longer, None, false)), "{longer:?}");
+    }
+}
+
+/// The policy names three programs, and one command of the one that has many.
+fn judge(argv: Vec<String>) {
+    let call = Call {
+        tool: ToolName::asked("shell.run"),
+        action: Action::Run { argv, cwd: PathTarget::parse("docs"), stdin: None, timeout_ms: None },
+        facts: Facts::default(),
+        hopeless: false,
+    };
+    let _ = (call.action.summary(), call.action.argument_paths(&call.facts));
+    let verdict = call.judge(&POLICY).decision.verdict;
+    let Action::Run { argv, .. } = &call.action else { return };
+    if verdict == Verdict::Deny {
+        return;
+    }
+    let holds = |wanted: &str| argv.iter().any(|word| word == wanted);
+    match argv[0].as_str() {
+        "git" => assert!(holds("log") && !holds("-c") && !holds("-C"), "{argv:?}"),
+        "tool" | "/usr/bin/tool" => assert!(!holds("-z"), "{argv:?}"),
+        program => assert_eq!(program, "cat"),
+    }
+}

@@ -1,0 +1,60 @@
+//! Bytes as a store holds them. What is read as an entry is of a version that this build knows and
+//! is canonical, so that it has one reading: it is written as the same bytes, and its header says
+//! the same. The action and the facts that a replay serves from read back. A tree is the same
+//! however it was kept on the way.
+
+#![no_main]
+
+use capsule_core::action::{Action, Facts};
+use capsule_core::id::{RunId, canonical_label};
+use capsule_core::journal::{Entry, Frontier, Header, VERSION, leaf_hash};
+use capsule_core::json;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    entry(bytes);
+    if let Ok(action) = serde_json::from_slice::<Action>(bytes) {
+        let written = json::canonical(&action);
+        assert_eq!(serde_json::from_slice::<Action>(&written).ok(), Some(action));
+    }
+    if let Ok(facts) = serde_json::from_slice::<Facts>(bytes) {
+        let written = json::canonical(&facts);
+        assert_eq!(serde_json::from_slice::<Facts>(&written).ok(), Some(facts));
+    }
+    tree(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Some(run) = RunId::parse(text)
+    {
+        assert_eq!(run.to_string(), text);
+        assert_eq!(canonical_label(text), text);
+    }
+});
+
+fn entry(bytes: &[u8]) {
+    let Ok(entry) = Entry::from_bytes(bytes) else { return };
+    assert!(entry.v <= VERSION, "version {}", entry.v);
+    assert_eq!(String::from_utf8_lossy(&entry.to_bytes()), String::from_utf8_lossy(bytes));
+    let header = Header::from_bytes(bytes).expect("an entry has a header");
+    assert_eq!((header.v, header.run, header.seq), (entry.v, entry.run, entry.seq));
+    assert_eq!((header.prev, header.at), (entry.prev, entry.at));
+    assert_eq!(header.kind, entry.event.kind());
+    let _ = entry.event.payloads();
+}
+
+fn tree(bytes: &[u8]) {
+    let mut tree = Frontier::default();
+    for leaf in bytes.chunks(5) {
+        tree.push(leaf_hash(leaf));
+        let kept = Frontier::from_bytes(tree.size(), &tree.to_bytes());
+        assert_eq!(kept.as_ref().map(Frontier::root), Some(tree.root()));
+        tree = kept.expect("a tree that was kept");
+    }
+    if let Some((size, peaks)) = bytes.split_first_chunk::<8>()
+        && let Some(mut tree) = Frontier::from_bytes(u64::from_be_bytes(*size), peaks)
+        && tree.size() < u64::MAX
+    {
+        assert_eq!(tree.to_bytes(), peaks);
+        tree.push(leaf_hash(b"x"));
+        assert_eq!(Frontier::from_bytes(tree.size(), &tree.to_bytes()), Some(tree));
+    }
+}

@@ -1,0 +1,97 @@
+//! Any text is a plan or is not: reading one never panics, and what is wrong is named within the
+//! text. A plan that was read can be walked with any results: references read back, every value is
+//! made or refused within its bounds, and a record of what a step asks for reads back.
+
+#![no_main]
+
+use capsule_core::diagnostic::{Diagnostics, Severity};
+use capsule_core::limits;
+use capsule_runtime::plan::{
+    Expression, InputKind, Matcher, Plan, Reference, Scope, Step, StepResult,
+};
+use capsule_runtime::{CATALOGUE, describe};
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value, json};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let plan = match Plan::parse(text, "plan", CATALOGUE) {
+        Ok(plan) => plan,
+        Err(problems) => return named(text, &problems),
+    };
+    let mut scope = Scope::default();
+    for input in &plan.inputs {
+        let text = match input.kind {
+            InputKind::String => "text",
+            InputKind::Integer => "7",
+            InputKind::Boolean => "true",
+        };
+        let value = input.default.clone().or_else(|| input.read(text).ok());
+        scope.inputs.insert(input.name.clone(), value.unwrap_or_default());
+    }
+    for step in &plan.steps {
+        walk(step, &scope);
+        scope.steps.insert(step.id.clone(), result(step));
+    }
+    for (_, output) in &plan.outputs {
+        made(&scope, output);
+    }
+});
+
+fn named(text: &str, problems: &Diagnostics) {
+    assert!(problems.iter().any(|problem| problem.severity == Severity::Error));
+    assert!(problems.len() <= limits::DIAGNOSTICS);
+    for problem in problems {
+        assert!(text.get(problem.span.clone()).is_some(), "{problem:?}");
+    }
+}
+
+/// Makes everything that a step needs, and asks what its call means.
+fn walk(step: &Step, scope: &Scope) {
+    if let Some(when) = &step.when {
+        made(scope, when);
+    }
+    let args: Option<Map<String, Value>> =
+        step.args.iter().map(|(name, arg)| Some((name.clone(), made(scope, arg)?))).collect();
+    if let Some(args) = args
+        && let Ok(action) = describe(step.tool.id, &Value::Object(args), 0)
+    {
+        fuzz::assert_kept(&action);
+    }
+    for (_, matcher) in &step.expect.fields {
+        compare(matcher);
+    }
+}
+
+/// Makes a value, whose references read back and whose texts are bounded.
+fn made(scope: &Scope, expression: &Expression) -> Option<Value> {
+    expression.references(&mut |reference| {
+        assert_eq!(Reference::parse(&reference.to_string()).as_ref(), Ok(reference));
+    });
+    let (value, _) = scope.make(expression).ok()?;
+    if let (Value::String(text), Expression::Concat(_) | Expression::Template { .. }) =
+        (&value, expression)
+    {
+        assert!(text.len() <= limits::PLAN_TEXT_BYTES);
+    }
+    Some(value)
+}
+
+fn compare(matcher: &Matcher) {
+    for value in [json!(null), json!(true), json!(200), json!("text"), json!(["a"]), json!({})] {
+        let _ = matcher.mismatch(&value);
+    }
+    if let Some(wanted) = &matcher.equals {
+        let only = Matcher { equals: Some(wanted.clone()), ..Matcher::default() };
+        assert_eq!(only.mismatch(wanted), None);
+    }
+}
+
+/// A result with every field that the tool gives; each is of some kind.
+fn result(step: &Step) -> StepResult {
+    let kinds = [json!("one\ntwo"), json!(3), json!([{ "title": "é", "n": 1 }]), json!(false)];
+    let fields = step.tool.results.iter().zip(kinds.iter().cycle());
+    let fields: Map<String, Value> =
+        fields.map(|(field, value)| (field.name.into(), value.clone())).collect();
+    StepResult { value: Some(fields.into()), tainted: step.id.len().is_multiple_of(2), good: true }
+}

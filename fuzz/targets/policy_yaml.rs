@@ -1,0 +1,151 @@
+//! Any text is a policy or is not: reading one never panics, and what is wrong is named within the
+//! text. A policy that was read decides every call: an error is a denial, what is against an
+//! invariant is denied, and one more denial never loosens a decision.
+
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use capsule_core::capability::Capability;
+use capsule_core::decision::Verdict;
+use capsule_core::diagnostic::{Diagnostics, Position, Severity};
+use capsule_core::limits;
+use capsule_core::policy::{
+    CommandRule, Constraint, Draft, Never, Policy, Source, Token, TokenPattern, lint,
+};
+use capsule_core::tool::ToolName;
+use capsule_runtime::{CATALOGUE, check_examples};
+use fuzz::{Call, HOME, calls, roots};
+use libfuzzer_sys::fuzz_target;
+
+static CALLS: LazyLock<Vec<Call>> = LazyLock::new(calls);
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let draft = match Draft::parse(text, "policy.yaml", HOME, CATALOGUE) {
+        Ok((draft, warnings)) => {
+            named(text, &warnings);
+            draft
+        }
+        Err(problems) => {
+            assert!(problems.iter().any(|problem| problem.severity == Severity::Error));
+            assert!(problems.len() <= limits::DIAGNOSTICS);
+            return named(text, &problems);
+        }
+    };
+    let policy = match draft.bind(&roots(), HOME, CATALOGUE) {
+        Ok(policy) => policy,
+        Err(problems) => return named(text, &problems),
+    };
+    let policy = Arc::new(policy);
+    named(text, &lint(&policy));
+    named(text, &check_examples(&policy));
+    let words = judge(&policy);
+    for (what, deny) in DENIALS {
+        let mut stricter = Policy::clone(&policy);
+        deny(&mut stricter);
+        for ((before, after), call) in words.iter().zip(judge(&Arc::new(stricter))).zip(&*CALLS) {
+            assert!(after >= *before, "{what} loosened {before} to {after}: {call:?}");
+        }
+    }
+});
+
+/// Every problem stands in the text.
+fn named(text: &str, problems: &Diagnostics) {
+    for problem in problems {
+        let span = &problem.span;
+        assert!(text.get(span.clone()).is_some(), "{problem:?}");
+        assert!(Position::of(text, span.start) <= Position::of(text, span.end));
+    }
+}
+
+fn judge(policy: &Arc<Policy>) -> Vec<Verdict> {
+    CALLS.iter().map(|call| call.judge(policy).decision.verdict).collect()
+}
+
+type Deny = fn(&mut Policy);
+
+/// Ways to deny more.
+const DENIALS: &[(&str, Deny)] = &[
+    ("a `never` about a tool", |policy| policy.never.push(never("fs.read"))),
+    ("a `never` about commands", |policy| policy.never.push(never("shell.run"))),
+    ("the base policy once more", |policy| {
+        let base = policy.base_denials.clone();
+        policy.never.extend(base);
+    }),
+    ("`paths.deny`", |policy| {
+        each(policy, |rule| {
+            if let Constraint::Files(files) = rule {
+                files.deny.extend(files.allow.clone());
+            }
+        });
+    }),
+    ("a rule for paths", |policy| {
+        each(policy, |rule| {
+            if let Constraint::Files(files) = rule {
+                for own in &mut files.rules {
+                    own.decision = own.decision.max(Some(Verdict::Deny));
+                }
+            }
+        });
+    }),
+    ("`urls.deny`", |policy| {
+        each(policy, |rule| {
+            if let Constraint::Fetch(fetch) = rule {
+                fetch.deny.extend(fetch.allow.clone());
+            }
+        });
+    }),
+    ("`denied_tokens`", |policy| {
+        each(policy, |rule| {
+            if let Constraint::Exec(exec) = rule {
+                let token = Token::Word("README.md".into());
+                exec.denied_tokens.push(TokenPattern { source: Source::default(), token });
+            }
+        });
+    }),
+    ("`flags.deny`", |policy| {
+        each(policy, |rule| {
+            if let Constraint::Exec(exec) = rule {
+                for program in &mut exec.programs {
+                    program.global_flags.deny.push(("-C".into(), Source::default()));
+                    program.command.flags.deny.push(("--flag".into(), Source::default()));
+                }
+            }
+        });
+    }),
+    ("a subcommand", |policy| {
+        each(policy, |rule| {
+            if let Constraint::Exec(exec) = rule {
+                for program in &mut exec.programs {
+                    let decision = Some(Verdict::Deny);
+                    let denied = CommandRule { decision, ..CommandRule::default() };
+                    program.command.subcommands.insert(0, ("log".into(), denied));
+                }
+            }
+        });
+    }),
+    ("a quota", |policy| policy.tools.values_mut().for_each(|rule| rule.quota.calls = Some(0))),
+    ("the word of a tool", |policy| {
+        policy.tools.values_mut().for_each(|rule| rule.decision = Some(Verdict::Deny));
+    }),
+    ("a tool less", |policy| policy.tools.clear()),
+];
+
+fn never(tool: &str) -> Never {
+    Never {
+        id: "more".into(),
+        source: Source::default(),
+        capabilities: Capability::ALL.into_iter().collect(),
+        paths: Vec::new(),
+        except: Vec::new(),
+        tool: Some(ToolName::asked(tool)),
+        argv: Vec::new(),
+        because: None,
+        suggest: None,
+    }
+}
+
+fn each(policy: &mut Policy, change: fn(&mut Constraint)) {
+    policy.tools.values_mut().for_each(|rule| change(&mut rule.constraint));
+}
