@@ -11,10 +11,10 @@ use capsule_core::decision::Verdict;
 use capsule_core::diagnostic::{Diagnostics, Position, Severity};
 use capsule_core::limits;
 use capsule_core::policy::{
-    CommandRule, Constraint, Draft, Never, Policy, Source, Token, TokenPattern, lint,
+    CommandRule, Constraint, Draft, Never, Policy, Source, Token, TokenPattern,
 };
 use capsule_core::tool::ToolName;
-use capsule_runtime::{CATALOGUE, check_examples};
+use capsule_runtime::{CATALOGUE, check_examples, lint};
 use fuzz::{Call, HOME, calls, roots};
 use libfuzzer_sys::fuzz_target;
 

@@ -29,10 +29,10 @@ impl Through {
         Rc::new(Self { stdout, stderr, cancel })
     }
 
-    /// Prints what was held back.
-    pub(crate) fn finish(&self) {
-        self.put(Stream::Stdout, &self.stdout.borrow_mut().finish());
-        self.put(Stream::Stderr, &self.stderr.borrow_mut().finish());
+    /// Prints what was held back; `cut` says that more was written than is kept.
+    pub(crate) fn finish(&self, cut: bool) {
+        self.put(Stream::Stdout, &self.stdout.borrow_mut().finish(cut));
+        self.put(Stream::Stderr, &self.stderr.borrow_mut().finish(cut));
     }
 
     /// A reader that went away does not end the command, its limits do; one that does not read must
@@ -93,8 +93,8 @@ impl Passage {
         }
     }
 
-    fn finish(&mut self) -> Vec<u8> {
-        let rest = self.masked.finish();
+    fn finish(&mut self, cut: bool) -> Vec<u8> {
+        let rest = self.masked.finish(cut);
         match &mut self.inert {
             Some(inert) => (inert.push(&rest) + &inert.finish()).into_bytes(),
             None => rest,

@@ -135,12 +135,6 @@ impl Outcome {
         }
     }
 
-    /// The same with what it gave nevertheless.
-    #[must_use]
-    pub fn with_output(self, output: Output) -> Self {
-        Self { output, ..self }
-    }
-
     /// The status that callers see.
     #[must_use]
     pub fn status(&self) -> Status {

@@ -1,6 +1,6 @@
 //! Output that is shown while it is made: masked before anyone sees it, like what is recorded.
 
-use capsule_core::redact::Redactor;
+use capsule_core::redact::{Piece, Redactor};
 
 /// How much is held back at most before it is shown in one piece. Longer than any credential.
 const HELD: usize = 64 * 1024;
@@ -34,11 +34,12 @@ impl MaskedStream {
         self.redactor.bytes(&ready, &mut masked).into_owned()
     }
 
-    /// Gives what is left at the end of the stream.
-    pub fn finish(&mut self) -> Vec<u8> {
+    /// Gives what is left at the end of the stream. Where more followed that is not shown, what
+    /// begins like a credential at the very end is masked as one.
+    pub fn finish(&mut self, cut: bool) -> Vec<u8> {
         let rest = std::mem::take(&mut self.held);
         let mut masked = 0;
-        self.redactor.bytes(&rest, &mut masked).into_owned()
+        self.redactor.piece(&Piece::beginning(rest, cut), &mut masked).into_owned()
     }
 
     /// How much of what is held is whole: up to the last blank, and not into a private key.
@@ -75,7 +76,7 @@ mod tests {
         for piece in text.as_bytes().chunks(piece) {
             out.extend(stream.push(piece));
         }
-        out.extend(stream.finish());
+        out.extend(stream.finish(false));
         String::from_utf8(out).unwrap()
     }
 

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::Workspace;
+use crate::workspace::own::is_listed_store;
 
 /// Says whether a path is to be kept from being seen; asked from the root down.
 pub type Conceals = dyn Fn(&WorkspacePath) -> bool + Sync + Send;
@@ -334,7 +335,9 @@ impl Visitor for Looker<'_> {
     }
 
     fn entry(&self, entry: &Entry<'_>) -> Next {
-        let closed = entry.closed || self.is_concealed(entry.path);
+        let closed = entry.closed
+            || self.is_concealed(entry.path)
+            || self.pass != Pass::Links && is_listed_store(entry.folder, entry.name);
         if closed {
             if self.pass == Pass::Links {
                 return Next::Leave;
@@ -462,6 +465,22 @@ mod tests {
         for name in ["keys", "w.txt", "x0.txt", "x1.txt", "x2.txt", "$a.pem"] {
             assert!(hidden.contains(&name.into()), "{name} in {hidden:?}");
         }
+    }
+
+    #[test]
+    fn stores_of_earlier_runs_are_hidden() {
+        let (folder, veil) = veiled(&[]);
+        let root = folder.path();
+        let mut header = vec![0; 4_096];
+        header[..16].copy_from_slice(b"SQLite format 3\0");
+        fs::write(root.join("other.db"), &header).unwrap();
+        header[68..72].copy_from_slice(b"CPSL");
+        fs::write(root.join("Run.DB"), &header).unwrap();
+        fs::write(root.join("Run.DB-wal"), "log").unwrap();
+        fs::write(root.join("other.db-wal"), "log").unwrap();
+        fs::hard_link(root.join("Run.DB"), root.join("notes.txt")).unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        assert_eq!(hidden(&veil, &workspace), ["Run.DB", "Run.DB-wal", "notes.txt"]);
     }
 
     #[test]

@@ -40,7 +40,8 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
         out: None,
     };
     let (delivered, exit, label) = one.submit(around)?;
-    through.finish();
+    let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_bool());
+    through.finish(field("truncated").unwrap_or(false));
     let ran = delivered.value.is_some();
     if screen.json {
         let mut answer = delivered.to_json();

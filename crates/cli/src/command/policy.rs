@@ -12,11 +12,11 @@ use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_core::policy::{Roots, Usage, lint};
+use capsule_core::policy::{Roots, Usage};
 use capsule_report::{CallStory, Story, kept};
 use capsule_runtime::{
     Cancel, Commands, Hush, Law, Live, Machine, Text, check_examples, explain as decide,
-    explain_recorded,
+    explain_recorded, lint,
 };
 use capsule_store::Store;
 use serde::Serialize;

@@ -8,7 +8,6 @@ mod base;
 mod bounds;
 mod decide;
 mod draft;
-mod lint;
 mod model;
 mod parse;
 mod patterns;
@@ -18,7 +17,6 @@ mod usage;
 pub use bounds::{Bounds, Reach, Sight};
 pub use decide::{Case, Judgement, decide};
 pub use draft::{Draft, Roots};
-pub use lint::lint;
 pub use model::{
     AuditRule, CommandRule, Constraint, Environment, Example, ExecRule, Expected, FetchRule,
     FileRule, FlagRule, Never, PathRule, Payloads, Policy, ProgramRule, Quota, SandboxRule, Source,

@@ -1,10 +1,12 @@
 //! Our own stores, told by what they hold: an earlier run may have left one anywhere.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use capsule_core::action::FileKind;
 use capsule_core::path::WorkspacePath;
-use rustix::fs::{FileType, OFlags, fstat};
+use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use crate::workspace::{Found, Workspace};
 
@@ -26,6 +28,25 @@ pub(crate) fn is_store(file: BorrowedFd<'_>) -> bool {
     fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
         && reads((0, SQLITE))
         && reads(APPLICATION)
+}
+
+/// The ends of the names under which stores are looked for where every file cannot be opened.
+const STORES: &[&str] = &["db", "db3", "sqlite", "sqlite3", "capsule"];
+
+/// Whether an entry of a folder is a store of ours, or lies beside one by its name. Only names that
+/// databases have are looked at: a walk over a million files opens none of the others.
+pub(crate) fn is_listed_store(folder: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    let beside = BESIDE.iter().filter_map(|end| name.strip_suffix(end.as_bytes()));
+    std::iter::once(name).chain(beside).any(|name| {
+        let end = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
+        if !STORES.iter().any(|own| end.eq_ignore_ascii_case(own.as_bytes())) {
+            return false;
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(folder, name, flags, Mode::empty());
+        file.is_ok_and(|file| is_store(file.as_fd()))
+    })
 }
 
 impl Workspace {

@@ -1,18 +1,13 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
-use crate::code::Code;
-use crate::decision::Verdict;
-use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::path::WorkspacePath;
-use crate::policy::model::{
-    CommandRule, Constraint, FileRule, PathRule, Policy, ProgramRule, Source,
+use capsule_core::code::Code;
+use capsule_core::decision::Verdict;
+use capsule_core::diagnostic::{Diagnostic, Diagnostics};
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::{
+    CommandRule, Constraint, FileRule, PathPattern, PathRule, Policy, ProgramRule, Source,
 };
-use crate::policy::patterns::PathPattern;
-use crate::programs::{self, CommandLine};
+use capsule_core::programs::{self, CommandLine};
 
 /// Programs that run whatever they are given.
 const INTERPRETERS: &[&str] = &[
@@ -146,7 +141,7 @@ fn overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
 
 fn program_rule(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
     let name = program.name.as_str();
-    let argv = alloc::vec![String::from(name)];
+    let argv = vec![String::from(name)];
     let mut line = CommandLine::of(&argv, None, false);
     line.names.extend(program.path.as_deref().map(|path| programs::base_name(path).into()));
     let forbidden = policy
