@@ -1,6 +1,6 @@
 //! Masking what looks like a credential.
 //!
-//! The rules are data ([`rules`]): a prefix that a provider chose so that its tokens can be found,
+//! The rules are data (`rules`): a prefix that a provider chose so that its tokens can be found,
 //! the alphabet behind it and how long it is. A match becomes `«token:github:40:9f3a»`: the kind,
 //! the rule, the length and the first digits of a digest, so that two places with one secret can be
 //! told to be the same. Masking twice changes nothing.
