@@ -88,6 +88,10 @@ impl WorkspacePath {
             _ if begins_with_variable(asked) => return Err(PathProblem::Variable),
             _ => asked,
         };
+        Self::of_components(relative)
+    }
+
+    fn of_components(relative: &str) -> Result<Self, PathProblem> {
         let mut components: Vec<&str> = Vec::new();
         for component in relative.split('/') {
             match component {
@@ -197,8 +201,13 @@ impl From<WorkspacePath> for String {
 
 impl TryFrom<String> for WorkspacePath {
     type Error = &'static str;
+    /// Reads a path as it is kept: `$` and `~` are letters in it, whatever they mean to a shell.
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse(&text).map_err(PathProblem::reason)
+        match text.starts_with(['$', '~']) && !text.chars().any(char::is_control) {
+            true => Self::of_components(&text),
+            false => Self::parse(&text),
+        }
+        .map_err(PathProblem::reason)
     }
 }
 
@@ -207,6 +216,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        for asked in ["/workspace/$ocs/a.md", "./~x", "./$HOME/b", "a/b", "."] {
+            let path = WorkspacePath::parse(asked).unwrap();
+            let kept = serde_json::to_string(&path).unwrap();
+            assert_eq!(serde_json::from_str::<WorkspacePath>(&kept).ok(), Some(path), "{asked}");
+        }
+        assert!(serde_json::from_str::<WorkspacePath>("\"~/../../x\"").is_err());
+    }
 
     fn check(asked: &str, expected: Result<&str, PathProblem>) {
         let got = WorkspacePath::parse(asked);

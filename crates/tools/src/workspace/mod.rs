@@ -203,8 +203,9 @@ impl Workspace {
         let (root, own) = (name(self.root())?, name(handle)?);
         let inside = own.strip_prefix(&root).ok()?;
         let text = inside.to_str()?;
-        let path = if text.is_empty() { "." } else { text };
-        WorkspacePath::parse(path).ok().filter(|parsed| parsed.as_str() == text)
+        // `./` keeps a name that begins with `~` or `$` what it is.
+        let path = format!("./{text}");
+        WorkspacePath::parse(&path).ok().filter(|parsed| parsed.as_str() == text)
     }
 }
 
