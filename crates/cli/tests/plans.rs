@@ -373,3 +373,17 @@ fn the_schema_knows_every_key() {
     }
     assert_eq!(schema["$defs"]["step"]["additionalProperties"], false);
 }
+
+/// A28: an expression binds the whole text, and a number is recorded as it was judged.
+#[test]
+fn expressions_and_numbers_have_one_reading() {
+    let capsule = capsule();
+    for text in [
+        "inputs: { a: { type: string, pattern: 'a)|(?:b' } }\nsteps: [{ tool: fs.read, args: { path: a } }]\n",
+        "- { tool: fs.read, args: { path: a, offset: 9007199254740993 } }\n",
+    ] {
+        let plan = capsule.plan(text);
+        let ran = capsule.run(&["plan", "check", &plan]).exits(2);
+        assert!(ran.stderr.contains("[plan."), "{text}{}", ran.stderr);
+    }
+}

@@ -58,7 +58,8 @@ impl Scalar {
         }
     }
 
-    /// The whole number in plain decimal digits.
+    /// The whole number in plain decimal digits, as far as JSON has it exactly: a larger one would
+    /// be judged as one number and recorded as another.
     #[must_use]
     pub fn number(&self) -> Option<i64> {
         let digits = self.text.strip_prefix('-').unwrap_or(&self.text);
@@ -66,7 +67,8 @@ impl Scalar {
             && !digits.is_empty()
             && digits.bytes().all(|b| b.is_ascii_digit())
             && (digits == "0" || !digits.starts_with('0'));
-        if decimal { self.text.parse().ok() } else { None }
+        let number: Option<i64> = if decimal { self.text.parse().ok() } else { None };
+        number.filter(|number| number.unsigned_abs() <= limits::EXACT_INTEGER)
     }
 }
 

@@ -241,8 +241,10 @@ fn tokens(context: &mut Context<'_>, node: &Node) -> Vec<TokenPattern> {
 /// A regular expression that must match a word as a whole.
 pub(super) fn regex(context: &mut Context<'_>, node: &Node) -> Option<Regex> {
     let text = context.reader.text(node)?;
-    let whole = format!("^(?:{text})$");
-    match RegexBuilder::new(&whole).size_limit(limits::REGEX_BYTES).unicode(false).build() {
+    let build =
+        |text: &str| RegexBuilder::new(text).size_limit(limits::REGEX_BYTES).unicode(false).build();
+    // Alone first: a text that closes our group would not be bound to the whole word.
+    match build(text).and_then(|_| build(&format!("^(?:{text})$"))) {
         Ok(regex) => Some(regex),
         Err(_) => {
             let message = "the expression cannot be compiled, or becomes too large";

@@ -189,8 +189,13 @@ impl Parser {
 
     fn regex(&mut self, node: &Node, whole: bool) -> Option<regex::Regex> {
         let text = self.reader.text(node)?;
-        let text = if whole { format!("^(?:{text})$") } else { text.to_owned() };
-        let built = regex::RegexBuilder::new(&text).size_limit(limits::REGEX_BYTES).build();
+        let build =
+            |text: &str| regex::RegexBuilder::new(text).size_limit(limits::REGEX_BYTES).build();
+        // Alone first: a text that closes our group would not be bound to the whole input.
+        let built = match whole {
+            true => build(text).and_then(|_| build(&format!("^(?:{text})$"))),
+            false => build(text),
+        };
         built.map_err(|_| self.error(Code::PlanType, node, "a regular expression is needed")).ok()
     }
 
