@@ -6,7 +6,7 @@ use crate::tidy::Finding;
 /// The largest file; larger ones make every clone slower for ever.
 const FILE_BYTES: u64 = 1_000_000;
 /// What pins the dependencies.
-const LOCKS: &[&str] = &["Cargo.lock", "bench/Cargo.lock"];
+const LOCKS: &[&str] = &["Cargo.lock", "bench/Cargo.lock", "fuzz/Cargo.lock"];
 /// Endings of files that programs make.
 const MADE: &[&str] = &[
     ".snap.new",
