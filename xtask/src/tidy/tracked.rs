@@ -56,6 +56,7 @@ mod tests {
         let mut house = House::with(&[
             ("Cargo.lock", ""),
             ("bench/Cargo.lock", ""),
+            ("fuzz/Cargo.lock", ""),
             ("a.md", &large),
             ("x.snap.new", ""),
         ]);
@@ -65,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_lock_file_that_is_not_tracked_is_found() {
-        let mut house = House::with(&[("Cargo.lock", ""), ("bench/Cargo.lock", "")]);
+        let mut house =
+            House::with(&[("Cargo.lock", ""), ("bench/Cargo.lock", ""), ("fuzz/Cargo.lock", "")]);
         house.tree.files[1].tracked = false;
         assert_eq!(check(&house).len(), 1);
     }
