@@ -218,15 +218,8 @@ pub(crate) fn entries(
     let mut raw = rustix::fs::RawDir::new(handle, buffer);
     while let Some(entry) = raw.next() {
         let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            let kind = match entry.file_type() {
-                FileType::Unknown => kind_of(handle, name),
-                known => known,
-            };
-            if !see(name, kind, entry.ino()) {
-                break;
-            }
+        if !one(handle, entry.file_name().to_bytes(), entry.file_type(), entry.ino(), see) {
+            break;
         }
     }
     Ok(())
@@ -244,18 +237,20 @@ pub(crate) fn entries(
 ) -> Result<(), Errno> {
     for entry in rustix::fs::Dir::read_from(handle)? {
         let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            let kind = match entry.file_type() {
-                FileType::Unknown => kind_of(handle, name),
-                known => known,
-            };
-            if !see(name, kind, entry.ino()) {
-                break;
-            }
+        if !one(handle, entry.file_name().to_bytes(), entry.file_type(), entry.ino(), see) {
+            break;
         }
     }
     Ok(())
+}
+
+/// Sees one entry; says whether to go on.
+fn one(folder: &OwnedFd, name: &[u8], listed: FileType, inode: u64, see: &mut See<'_>) -> bool {
+    let kind = match listed {
+        FileType::Unknown => kind_of(folder, name),
+        known => known,
+    };
+    matches!(name, b"." | b"..") || see(name, kind, inode)
 }
 
 fn kind_of(folder: &OwnedFd, name: &[u8]) -> FileType {
