@@ -71,7 +71,7 @@ fn options_are_as_the_programs_have_them() {
     let folder = capsule.workspace();
     let mut problems = Vec::new();
     for program in ["cat", "head", "ls"] {
-        check(&folder, &[program], &known(program).unwrap(), &mut problems);
+        check(&folder, &[program], known(program).unwrap(), &mut problems);
     }
     let git = known("git").unwrap();
     for (name, command) in &git.subcommands {

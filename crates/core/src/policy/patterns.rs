@@ -126,7 +126,7 @@ impl ArgvPattern {
         line.readings.iter().any(|(knowledge, reading)| {
             let flags = || reading.levels.iter().flat_map(|level| &level.flags);
             self.flags.iter().all(|wanted| flags().any(|flag| flag.could_be(wanted)))
-                && words_match(words, arguments, knowledge.as_ref())
+                && words_match(words, arguments, *knowledge)
         })
     }
 }

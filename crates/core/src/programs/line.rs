@@ -18,7 +18,7 @@ pub struct CommandLine<'c> {
     pub names: Vec<String>,
     /// What is known of it under its names, with the command line read so; without any knowledge
     /// one reading.
-    pub readings: Vec<(Option<Command>, Reading)>,
+    pub readings: Vec<(Option<&'static Command>, Reading)>,
 }
 
 /// What distributions append to a program's name to tell its variants apart.
@@ -43,10 +43,7 @@ impl<'c> CommandLine<'c> {
         let mut readings: Vec<_> = names
             .iter()
             .filter_map(|name| known(name))
-            .map(|command| {
-                let reading = Reading::of(argv, Some(&command), expects);
-                (Some(command), reading)
-            })
+            .map(|command| (Some(command), Reading::of(argv, Some(command), expects)))
             .collect();
         if readings.is_empty() {
             readings.push((None, Reading::of(argv, None, expects)));

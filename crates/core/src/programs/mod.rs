@@ -11,8 +11,11 @@ mod load;
 mod reading;
 mod word;
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+use once_cell::race::OnceBox;
 
 pub use line::{CommandLine, base_name};
 pub use load::load;
@@ -134,24 +137,35 @@ impl Command {
     }
 }
 
-/// The files, by the name of the program. A new program is a file and a line here.
-const FILES: &[(&str, &str)] = &[
-    ("cat", include_str!("../../programs/cat.yaml")),
-    ("git", include_str!("../../programs/git.yaml")),
-    ("head", include_str!("../../programs/head.yaml")),
-    ("ls", include_str!("../../programs/ls.yaml")),
+/// What is known of one program: its file, and what that says, once it was asked for.
+struct File {
+    name: &'static str,
+    text: &'static str,
+    read: OnceBox<Command>,
+}
+
+const fn file(name: &'static str, text: &'static str) -> File {
+    File { name, text, read: OnceBox::new() }
+}
+
+/// The files. A new program is a file and a line here.
+static FILES: [File; 4] = [
+    file("cat", include_str!("../../programs/cat.yaml")),
+    file("git", include_str!("../../programs/git.yaml")),
+    file("head", include_str!("../../programs/head.yaml")),
+    file("ls", include_str!("../../programs/ls.yaml")),
 ];
 
 /// The names of all programs that are known.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(name, _)| *name)
+    FILES.iter().map(|file| file.name)
 }
 
-/// What is known about a program, read from its file.
+/// What is known about a program. Its file is read once: several rules of every decision ask.
 #[must_use]
-pub fn known(name: &str) -> Option<Command> {
-    let (_, text) = FILES.iter().find(|(own, _)| *own == name)?;
-    load(name, text).ok()
+pub fn known(name: &str) -> Option<&'static Command> {
+    let file = FILES.iter().find(|file| file.name == name)?;
+    file.read.get_or_try_init(|| load(file.name, file.text).map(Box::new)).ok()
 }
 
 #[cfg(test)]
@@ -160,7 +174,7 @@ mod tests {
 
     #[test]
     fn every_file_can_be_read() {
-        for (name, text) in FILES {
+        for File { name, text, .. } in &FILES {
             if let Err(problems) = load(name, text) {
                 panic!("{name}: {problems:#?}");
             }
@@ -182,7 +196,7 @@ mod tests {
             }
         }
         for name in names() {
-            check(name, &known(name).unwrap());
+            check(name, known(name).unwrap());
         }
     }
 }

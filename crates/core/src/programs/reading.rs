@@ -333,8 +333,7 @@ mod tests {
 
     fn read(line: &str) -> Reading {
         let argv = argv(line);
-        let knowledge = known(&argv[0]);
-        Reading::of(&argv, knowledge.as_ref(), true)
+        Reading::of(&argv, known(&argv[0]), true)
     }
 
     #[test]
