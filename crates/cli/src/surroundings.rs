@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use capsule_core::code::Code;
+use capsule_core::journal::BESIDE;
 use capsule_core::outcome::Problem;
 use capsule_runtime::{Law, LawError, Lookup, PolicySource};
 use etcetera::BaseStrategy;
@@ -63,12 +64,9 @@ impl Surroundings {
     /// The runtime's own files, with those that SQLite keeps beside the store.
     fn own(&self, more: &[PathBuf]) -> Vec<PathBuf> {
         let store = real_folder(&self.store);
-        let beside = ["", "-wal", "-shm", "-journal", ".locks"].map(|suffix| {
-            let mut name = store.clone().into_os_string();
-            name.push(suffix);
-            PathBuf::from(name)
-        });
-        beside.into_iter().chain([self.config.clone()]).chain(more.iter().cloned()).collect()
+        let beside = BESIDE.map(|suffix| capsule_store::beside(&store, suffix));
+        let own = [store, self.config.clone()].into_iter().chain(beside);
+        own.chain(more.iter().cloned()).collect()
     }
 
     /// Reads a policy and binds it to its workspace. `out` is a file that the run will write for

@@ -584,6 +584,39 @@ fn the_store_is_private() {
     assert_eq!(locks.len(), 0, "no lock stays behind");
 }
 
+/// CAP-9: a file that is no store of this build is refused, and stays as it is.
+#[test]
+fn a_file_that_is_no_store_is_left_alone() {
+    let Recorded { capsule, policy, plan, .. } = recorded();
+    let around = capsule.around().to_owned();
+    let at = |name: &str| around.join(name);
+    Connection::open(at("foreign.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    Connection::open(capsule.store())
+        .unwrap()
+        .execute("VACUUM INTO ?1", [at("newer.db").to_string_lossy().into_owned()])
+        .unwrap();
+    Connection::open(at("newer.db")).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    fs::write(at("text.db"), "not a database").unwrap();
+    for (name, says, rights) in [
+        ("foreign.db", "not a store", 0o644),
+        ("text.db", "not a store", 0o644),
+        // A store's, whatever wrote it, are nobody else's.
+        ("newer.db", "version 99", 0o600),
+    ] {
+        let file = at(name);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        let before = fs::read(&file).unwrap();
+        let beside = || fs::read_dir(&around).unwrap().count();
+        let files = beside();
+        let store = file.to_string_lossy().into_owned();
+        let ran = capsule.run(&["run", &plan, "--policy", &policy, "--store", &store]).exits(10);
+        assert!(ran.stderr.contains(says), "{name}: {}", ran.stderr);
+        assert!(fs::read(&file).unwrap() == before, "{name} was changed");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, rights, "{name}");
+        assert_eq!(beside(), files, "{name}: something lies beside it");
+    }
+}
+
 /// CAP-1: `--out` writes a store of its own that verifies, reports and replays elsewhere.
 #[test]
 fn a_run_can_be_written_out() {

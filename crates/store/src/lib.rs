@@ -19,6 +19,6 @@ pub use export::{Sheet, write_single};
 pub use lock::RunLock;
 pub use open::Store;
 pub use read::{Filter, Payload, RunState, RunSummary, Stored};
-pub use target::check_target;
+pub use target::{beside, check_target};
 pub use verify::{Fault, Proof, Verified};
 pub use write::{Clock, RunWriter};

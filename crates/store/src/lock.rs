@@ -8,6 +8,7 @@ use capsule_core::id::RunId;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::StoreError;
+use crate::target::beside;
 
 /// Held while a run is alive. A run that is neither sealed nor locked has crashed.
 #[derive(Debug)]
@@ -17,9 +18,7 @@ pub struct RunLock {
 }
 
 fn place(store: &Path, run: &str) -> PathBuf {
-    let mut folder = store.as_os_str().to_owned();
-    folder.push(".locks");
-    Path::new(&folder).join(run)
+    beside(store, ".locks").join(run)
 }
 
 impl RunLock {

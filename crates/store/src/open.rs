@@ -5,11 +5,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use capsule_core::journal::{APPLICATION_ID, is_store};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::OFlags;
 
 use crate::error::StoreError;
 use crate::schema;
+use crate::target::header;
 
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(10);
@@ -33,10 +36,14 @@ impl Store {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| failed(error.to_string()))?;
         }
-        private_file(path).map_err(|error| failed(error.to_string()))?;
+        private_file(path).map_err(failed)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
         let store = Self { sql, path: path.to_owned() };
+        store.harden().map_err(|error| failed(error.to_string()))?;
+        if let (APPLICATION_ID, 1..) = store.version()? {
+            store.known_version()?;
+        }
         store.prepare().map_err(|error| failed(error.to_string()))?;
         store.migrate()?;
         Ok(store)
@@ -54,21 +61,12 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
         let store = Self { sql, path: path.to_owned() };
-        store.sql.busy_timeout(BUSY).map_err(|error| failed(error.to_string()))?;
         store.harden().map_err(|error| failed(error.to_string()))?;
         store.known_version()?;
         Ok(store)
     }
 
-    /// The file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn prepare(&self) -> rusqlite::Result<()> {
-        self.sql.busy_timeout(BUSY)?;
-        self.harden()?;
         self.mark()?;
         let mode: String = self.sql.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
@@ -85,34 +83,37 @@ impl Store {
     fn mark(&self) -> rusqlite::Result<()> {
         let pages: i64 = self.sql.pragma_query_value(None, "page_count", |row| row.get(0))?;
         if pages == 0 {
-            self.sql.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
+            self.sql.pragma_update(None, "application_id", APPLICATION_ID)?;
         }
         Ok(())
     }
 
     /// What a file from elsewhere must not make SQLite do.
     fn harden(&self) -> rusqlite::Result<()> {
+        self.sql.busy_timeout(BUSY)?;
         self.sql.pragma_update(None, "trusted_schema", false)?;
         self.sql.pragma_update(None, "cell_size_check", true)?;
         self.sql.set_prepared_statement_cache_capacity(32);
         Ok(())
     }
 
-    fn version(&self) -> Result<(i64, i64), StoreError> {
-        let read = |name| self.sql.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    /// The mark of the application that the file belongs to, and the version of its tables.
+    fn version(&self) -> Result<(i32, i64), StoreError> {
         let not_ours = |error: rusqlite::Error| StoreError::Open {
             path: self.path.clone(),
             why: format!("it is not a store: {error}"),
         };
-        Ok((read("application_id").map_err(not_ours)?, read("user_version").map_err(not_ours)?))
+        let id = self.sql.pragma_query_value(None, "application_id", |row| row.get(0));
+        let version = self.sql.pragma_query_value(None, "user_version", |row| row.get(0));
+        Ok((id.map_err(not_ours)?, version.map_err(not_ours)?))
     }
 
     fn known_version(&self) -> Result<(), StoreError> {
         match self.version()? {
-            (schema::APPLICATION_ID, version) if version > schema::VERSION => {
+            (APPLICATION_ID, version) if version > schema::VERSION => {
                 Err(StoreError::Newer { found: version, known: schema::VERSION })
             }
-            (schema::APPLICATION_ID, 1..) => Ok(()),
+            (APPLICATION_ID, 1..) => Ok(()),
             _ => Err(StoreError::Open {
                 path: self.path.clone(),
                 why: "it is not a store of Capsule".into(),
@@ -122,18 +123,18 @@ impl Store {
 
     /// Brings an empty file to the newest version; several processes may do so at once.
     fn migrate(&self) -> Result<(), StoreError> {
-        if let (schema::APPLICATION_ID, schema::VERSION) = self.version()? {
+        if let (APPLICATION_ID, schema::VERSION) = self.version()? {
             return Ok(());
         }
         let made = || -> rusqlite::Result<()> {
             self.sql.execute_batch("BEGIN IMMEDIATE")?;
-            let id: i64 = self.sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            let id: i32 = self.sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
             let tables: i64 =
                 self.sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-            if matches!(id, 0 | schema::APPLICATION_ID) && tables == 0 {
+            if matches!(id, 0 | APPLICATION_ID) && tables == 0 {
                 self.sql.execute_batch(schema::TABLES)?;
                 self.sql.execute_batch(schema::VIEWS)?;
-                self.sql.pragma_update(None, "application_id", schema::APPLICATION_ID)?;
+                self.sql.pragma_update(None, "application_id", APPLICATION_ID)?;
                 self.sql.pragma_update(None, "user_version", schema::VERSION)?;
             }
             self.sql.execute_batch("COMMIT")
@@ -146,18 +147,29 @@ impl Store {
     }
 }
 
-/// Makes the file if it is not there, and takes everybody else's rights to it. SQLite gives the
-/// files beside it the same mode.
-fn private_file(path: &Path) -> std::io::Result<()> {
-    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let mode = fs::metadata(path)?.permissions().mode();
-            if mode & 0o077 != 0 {
-                fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700))?;
-            }
-            Ok(())
-        }
-        Err(error) => Err(error),
+/// Makes the file if it is not there, and takes everybody else's rights to a store that is. A file
+/// that is not one is left as it is. SQLite gives the files beside a store the same mode.
+fn private_file(path: &Path) -> Result<(), String> {
+    let said = |error: std::io::Error| error.to_string();
+    let mut options = fs::OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(said(error)),
     }
+    // A pipe is not waited for.
+    let wait = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = fs::OpenOptions::new().read(true).custom_flags(wait).open(path).map_err(said)?;
+    let found = file.metadata().map_err(said)?;
+    if !found.is_file() {
+        return Err("it is not a file".into());
+    }
+    let mode = found.permissions().mode();
+    if found.len() > 0 && !is_store(&header(file).map_err(said)?) {
+        return Err("it is not a store of Capsule".into());
+    }
+    if mode & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).map_err(said)?;
+    }
+    Ok(())
 }

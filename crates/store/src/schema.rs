@@ -7,9 +7,6 @@ use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 
-/// Marks the file as ours (`PRAGMA application_id`): "CPSL".
-pub(crate) const APPLICATION_ID: i64 = 0x4350_534c;
-
 /// The newest version of the tables (`PRAGMA user_version`).
 pub(crate) const VERSION: i64 = 1;
 

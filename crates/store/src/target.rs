@@ -5,20 +5,14 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
-use std::io::{ErrorKind, Read as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use capsule_core::journal::{BESIDE, HEADER_BYTES, has_log, is_store};
+
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::schema;
-
-/// What SQLite and the locks of runs put beside a store.
-const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", ".locks"];
-
-/// The first bytes of a database: the magic at its beginning, the versions of its format, and our
-/// mark. SQLite is not asked, since it would make files beside one that it opens.
-const HEADER: usize = 72;
 
 /// Checks that a run of the store at `source` may be written to `to`: nothing is there, or one run
 /// that was written out before, with nothing beside it.
@@ -77,10 +71,20 @@ fn place_of_store(source: &Path) -> Option<PathBuf> {
     source.canonicalize().ok().or_else(|| place(source))
 }
 
-fn beside(store: &Path, suffix: &str) -> PathBuf {
+/// A file beside a store, by the end of its name (see [`BESIDE`]).
+#[must_use]
+pub fn beside(store: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(store);
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// The first bytes of a file, which say whether it is a store.
+pub(crate) fn header(file: File) -> io::Result<Vec<u8>> {
+    let mut header = Vec::new();
+    let most = u64::try_from(HEADER_BYTES).unwrap_or(u64::MAX);
+    file.take(most).read_to_end(&mut header)?;
+    Ok(header)
 }
 
 /// Files beside it say that somebody works with it. One that was left behind by another store of
@@ -92,18 +96,15 @@ fn strangers(place: &Path) -> Option<String> {
 
 /// Why the file is not one run that was written out.
 fn other_content(place: &Path) -> Option<String> {
-    let mut header = Vec::new();
-    let limit = u64::try_from(HEADER).unwrap_or(u64::MAX);
-    let read = File::open(place).and_then(|file| file.take(limit).read_to_end(&mut header));
-    if let Err(error) = read {
-        return Some(error.to_string());
-    }
-    let mark = i32::try_from(schema::APPLICATION_ID).unwrap_or(0).to_be_bytes();
-    if !header.starts_with(b"SQLite format 3\0") || header.get(68..HEADER) != Some(&mark) {
+    let header = match File::open(place).and_then(header) {
+        Ok(header) => header,
+        Err(error) => return Some(error.to_string()),
+    };
+    if !is_store(&header) {
         return Some("a file is there that is not a store".into());
     }
     // Stores that are worked with have a log beside them; those that were written out have none.
-    if header.get(18..20) != Some(&[1, 1]) {
+    if has_log(&header) {
         return Some("a store is there that somebody works with".into());
     }
     let runs = Store::open_read_only(place).and_then(|store| store.is_one_run());

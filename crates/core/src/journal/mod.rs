@@ -6,6 +6,7 @@
 
 mod entry;
 mod event;
+mod file;
 mod merkle;
 mod port;
 
@@ -14,5 +15,6 @@ pub use event::{
     CallDecided, CallFinished, CallProposed, CallStarted, Document, Event, RunExported, RunKind,
     RunOpened, RunSealed, StepEnded, StepEnding, Workspace,
 };
+pub use file::{APPLICATION_ID, BESIDE, HEADER_BYTES, has_log, is_store};
 pub use merkle::{Frontier, leaf_hash};
 pub use port::{Durability, Journal, PayloadClass, PayloadRef, Recalled, Recorded, commitment};

@@ -5,29 +5,19 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use capsule_core::action::FileKind;
+use capsule_core::journal::{self, BESIDE, HEADER_BYTES};
 use capsule_core::path::WorkspacePath;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 
 use crate::workspace::{Found, Workspace};
 
-/// How every SQLite file begins.
-const SQLITE: &[u8] = b"SQLite format 3\0";
-/// Where it names the application that it belongs to (`PRAGMA application_id`), and ours: "CPSL".
-const APPLICATION: (u64, &[u8]) = (68, b"CPSL");
-/// The ends of the names that lie beside a store: the log, its index, the journal, the locks.
-const BESIDE: &[&str] = &["-wal", "-shm", "-journal", ".locks"];
-
 /// Whether a file is a store of ours.
 pub(crate) fn is_store(file: BorrowedFd<'_>) -> bool {
-    let reads = |(at, wanted): (u64, &[u8])| {
-        let mut found = [0; 16];
-        let Some(slot) = found.get_mut(..wanted.len()) else { return false };
-        rustix::io::pread(file, &mut *slot, at) == Ok(wanted.len()) && slot == wanted
-    };
+    let mut header = [0; HEADER_BYTES];
     // Nothing but a file is read from: reading a pipe would take something away.
     fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
-        && reads((0, SQLITE))
-        && reads(APPLICATION)
+        && rustix::io::pread(file, &mut header, 0) == Ok(HEADER_BYTES)
+        && journal::is_store(&header)
 }
 
 /// The ends of the names under which stores are looked for where every file cannot be opened.

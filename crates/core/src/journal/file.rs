@@ -1,0 +1,24 @@
+//! What tells the file of a store, wherever it lies and whoever meets it.
+
+/// What SQLite and the locks of runs put beside a store: the ends of their names.
+pub const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", ".locks"];
+
+/// Marks a database as a store (`PRAGMA application_id`): "CPSL".
+pub const APPLICATION_ID: i32 = i32::from_be_bytes(*b"CPSL");
+
+/// How many of a file's first bytes say whether it is a store.
+pub const HEADER_BYTES: usize = 72;
+
+/// Whether a file that begins so is a store. SQLite need not be asked, which would make files
+/// beside one that it opens. Source: the SQLite file format, section 1.3.
+#[must_use]
+pub fn is_store(header: &[u8]) -> bool {
+    header.starts_with(b"SQLite format 3\0")
+        && header.get(68..HEADER_BYTES) == Some(&APPLICATION_ID.to_be_bytes())
+}
+
+/// Whether the log of a store that begins so is kept beside it, as where somebody works with it.
+#[must_use]
+pub fn has_log(header: &[u8]) -> bool {
+    header.get(18..20) != Some(&[1, 1])
+}
