@@ -8,18 +8,17 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use capsule_core::limits;
 use capsule_core::path::{PathProblem, WorkspacePath};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use crate::walk::{Entry, Next, Visitor, walk};
+use crate::walk::{Entry, Next, Visitor, Waiting, walk};
 use crate::workspace::Workspace;
 use crate::workspace::own::is_listed_store;
 
@@ -58,8 +57,8 @@ struct Drawn {
     inodes_differ: bool,
     /// Every folder that was walked.
     folders: BTreeMap<OsString, Folder>,
-    /// Where protected links lead, as far as that was not looked at yet.
-    led: BTreeSet<OsString>,
+    /// The protected links.
+    links: BTreeSet<OsString>,
 }
 
 /// A folder that was walked.
@@ -118,76 +117,101 @@ impl Veil {
             }
             None => self.drawn.get_or_init(|| {
                 let mut drawn = Drawn::default();
-                self.look(workspace, OsStr::new(""), false, Pass::Names, &mut drawn);
+                self.look(workspace, vec![everything()], Pass::Names, &mut drawn);
                 self.follow_up(workspace, &mut drawn);
                 RefCell::new(drawn)
             }),
         }
     }
 
-    fn look(
-        &self,
-        workspace: &Workspace,
-        from: &OsStr,
-        closed: bool,
-        pass: Pass,
-        drawn: &mut Drawn,
-    ) {
+    fn look(&self, workspace: &Workspace, from: Vec<Waiting>, pass: Pass, drawn: &mut Drawn) {
         self.walks.set(self.walks.get() + 1);
         let looker = Looker {
             conceals: &*self.conceals,
-            workspace,
             pass,
             inodes: drawn.protected.keys().map(|(_, inode)| *inode).collect(),
             every_file: drawn.inodes_differ,
             drawn: Mutex::new(std::mem::take(drawn)),
         };
-        walk(workspace, from, closed, &looker);
+        walk(workspace, from, &looker);
         *drawn = looker.drawn.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
 
     /// Hides what protected links lead to, and then every other name of what is protected.
     fn follow_up(&self, workspace: &Workspace, drawn: &mut Drawn) {
-        while let Some(target) = drawn.led.pop_first() {
-            let Ok(stat) = statat(workspace.root(), here(&target), AtFlags::SYMLINK_NOFOLLOW)
-            else {
-                continue;
-            };
-            if target.is_empty() {
-                drawn.error = Some(VeilError::Unlisted);
-            } else if drawn.hidden.contains(&target) {
-                continue;
+        let mut waiting = std::mem::take(&mut drawn.links);
+        let mut followed = BTreeSet::new();
+        while let Some(link) = waiting.pop_first() {
+            // Each time: a link stays what it is while what it leads to changes.
+            if self.follow(workspace, &link, drawn) {
+                followed.insert(link);
             }
-            drawn.hide(&target);
-            match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => self.look(workspace, &target, true, Pass::Names, drawn),
-                FileType::RegularFile => drawn.protect(&target, &stat),
-                _ => {}
-            }
+            let new = std::mem::take(&mut drawn.links);
+            waiting.extend(new.into_iter().filter(|link| !followed.contains(link)));
         }
+        drawn.links = followed;
         if std::mem::take(&mut drawn.linked) {
-            self.look(workspace, OsStr::new(""), false, Pass::Links, drawn);
+            self.look(workspace, vec![everything()], Pass::Links, drawn);
         }
+    }
+
+    /// Hides what a protected link leads to now, if that is inside. Says whether it is still there.
+    fn follow(&self, workspace: &Workspace, link: &OsStr, drawn: &mut Drawn) -> bool {
+        let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
+        let own = statat(workspace.root(), here(link), AtFlags::SYMLINK_NOFOLLOW);
+        if !own.is_ok_and(|stat| kind(&stat) == FileType::Symlink) {
+            return false;
+        }
+        let Ok(end) = workspace.hold(link) else { return true };
+        let (Some(target), Ok(stat)) = (workspace.place_of(end.as_fd()), fstat(&end)) else {
+            return true;
+        };
+        let target = target.into_os_string();
+        if target.is_empty() {
+            drawn.error = Some(VeilError::Unlisted);
+        }
+        let is_new = !drawn.hidden.contains(&target);
+        drawn.hide(&target);
+        match kind(&stat) {
+            FileType::Directory if is_new => {
+                self.look(workspace, vec![(target, true)], Pass::Names, drawn);
+            }
+            FileType::RegularFile => drawn.protect(&target, &stat),
+            _ => {}
+        }
+        true
     }
 
     /// Looks again at the folders that changed since they were walked, and at new ones in them.
     fn refresh(&self, workspace: &Workspace, drawn: &mut Drawn) {
-        let known: Vec<(OsString, Folder)> =
-            drawn.folders.iter().map(|(path, folder)| (path.clone(), *folder)).collect();
-        for (path, folder) in known {
-            match statat(workspace.root(), here(&path), AtFlags::SYMLINK_NOFOLLOW) {
+        let (mut changed, mut gone, mut shut) = (Vec::new(), Vec::new(), Vec::new());
+        for (path, folder) in &drawn.folders {
+            let waiting = || (path.clone(), folder.closed);
+            match statat(workspace.root(), here(path), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(now) if folder.settled && looks(&now) == folder.looks => {}
                 Ok(now) if FileType::from_raw_mode(now.st_mode) == FileType::Directory => {
-                    self.look(workspace, &path, folder.closed, Pass::Again, drawn);
+                    changed.push(waiting());
                 }
-                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => {
-                    drawn.folders.remove(&path);
-                }
-                Err(_) => drawn.shut(&path, folder.closed),
+                Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => gone.push(path.clone()),
+                Err(_) => shut.push(waiting()),
             }
+        }
+        for path in gone {
+            drawn.folders.remove(&path);
+        }
+        for (path, closed) in shut {
+            drawn.shut(&path, closed);
+        }
+        if !changed.is_empty() {
+            self.look(workspace, changed, Pass::Again, drawn);
         }
         self.follow_up(workspace, drawn);
     }
+}
+
+/// The whole workspace, as a walk is told to begin.
+fn everything() -> Waiting {
+    (OsString::new(), false)
 }
 
 /// A path as a call of the system takes it.
@@ -229,16 +253,16 @@ impl Drawn {
 
     /// Notes a protected file, to know it again under other names.
     fn protect(&mut self, path: &OsStr, stat: &Stat) {
+        let identity = (stat.st_dev, stat.st_ino);
+        if self.protected.contains_key(&identity) {
+            return;
+        }
         if self.protected.len() >= limits::PROTECTED_FILES {
             self.error = Some(VeilError::TooMany);
             return;
         }
-        let mut is_new = false;
-        self.protected.entry((stat.st_dev, stat.st_ino)).or_insert_with(|| {
-            is_new = true;
-            path.to_owned()
-        });
-        self.linked |= is_new && stat.st_nlink > 1;
+        self.protected.insert(identity, path.to_owned());
+        self.linked |= stat.st_nlink > 1;
     }
 
     /// Hides a folder that cannot be looked into.
@@ -266,7 +290,6 @@ enum Pass {
 /// Collects what is to be hidden while the workspace is walked.
 struct Looker<'l> {
     conceals: &'l Conceals,
-    workspace: &'l Workspace,
     pass: Pass,
     /// The inodes that were protected when the walk began.
     inodes: BTreeSet<u64>,
@@ -297,20 +320,9 @@ impl Looker<'_> {
                 drawn.inodes_differ |= stat.st_ino != entry.inode;
                 drawn.protect(entry.path, &stat);
             }
-            (FileType::Symlink, _) => drawn.led.extend(self.end_of(entry.path)),
+            (FileType::Symlink, _) => drop(drawn.links.insert(entry.path.to_owned())),
             _ => {}
         }
-    }
-
-    /// Where a link leads, if that is inside.
-    fn end_of(&self, path: &OsStr) -> Option<OsString> {
-        let name = |file: BorrowedFd<'_>| -> Option<PathBuf> {
-            std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
-        };
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let end = self.workspace.open_beneath(path, flags, Mode::empty()).ok()?;
-        let (root, end) = (name(self.workspace.root())?, name(end.as_fd())?);
-        Some(end.strip_prefix(root).ok()?.as_os_str().to_owned())
     }
 
     /// Hides the entry if it is another name of a protected file.
@@ -335,8 +347,10 @@ impl Visitor for Looker<'_> {
     }
 
     fn entry(&self, entry: &Entry<'_>) -> Next {
+        // A folder may be hidden because a protected link leads to it.
         let closed = entry.closed
             || self.is_concealed(entry.path)
+            || entry.kind == FileType::Directory && self.drawn().hidden.contains(entry.path)
             || self.pass != Pass::Links && is_listed_store(entry.folder, entry.name);
         if closed {
             if self.pass == Pass::Links {
@@ -372,6 +386,9 @@ impl Visitor for Looker<'_> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    use rustix::fs::{Mode, OFlags};
 
     use super::*;
 
@@ -465,6 +482,49 @@ mod tests {
         for name in ["keys", "w.txt", "x0.txt", "x1.txt", "x2.txt", "$a.pem"] {
             assert!(hidden.contains(&name.into()), "{name} in {hidden:?}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_a_link_protects_stays_closed() {
+        let (folder, veil) = veiled(&[".ssh"]);
+        let root = folder.path();
+        fs::create_dir(root.join("keys")).unwrap();
+        symlink("keys", root.join(".ssh")).unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        std::thread::sleep(TICK * 2);
+        assert_eq!(hidden(&veil, &workspace), [".ssh", "keys"]);
+        fs::write(root.join("plain"), "p").unwrap();
+        assert_eq!(hidden(&veil, &workspace), [".ssh", "keys"]);
+        fs::write(root.join("keys/new"), "s").unwrap();
+        fs::hard_link(root.join("keys/new"), root.join("n.txt")).unwrap();
+        assert_eq!(hidden(&veil, &workspace), [".ssh", "keys", "n.txt"]);
+    }
+
+    #[test]
+    fn what_links_lead_to_later_is_hidden_later() {
+        let (folder, veil) = veiled(&[".env"]);
+        let root = folder.path();
+        for name in ["a", "shared", "v1", "v2"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        symlink("../shared/env", root.join("a/.env")).unwrap();
+        symlink("v1", root.join("current")).unwrap();
+        symlink("../current/env", root.join("a/x.env")).unwrap();
+        fs::write(root.join("v1/env"), "s").unwrap();
+        fs::write(root.join("v2/env"), "s").unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        std::thread::sleep(TICK * 2);
+        assert_eq!(hidden(&veil, &workspace), ["a/.env", "a/x.env", "v1/env"]);
+        // What a link leads to is made; a link on the way is switched; a target is replaced.
+        fs::write(root.join("shared/env"), "s").unwrap();
+        fs::remove_file(root.join("current")).unwrap();
+        symlink("v2", root.join("current")).unwrap();
+        let now = hidden(&veil, &workspace);
+        assert!(now.contains(&"shared/env".into()) && now.contains(&"v2/env".into()), "{now:?}");
+        fs::remove_file(root.join("shared/env")).unwrap();
+        fs::write(root.join("shared/env"), "new").unwrap();
+        fs::hard_link(root.join("shared/env"), root.join("e.txt")).unwrap();
+        assert!(hidden(&veil, &workspace).contains(&"e.txt".into()));
     }
 
     #[test]

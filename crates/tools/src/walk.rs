@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::workspace::{NotFound, Workspace};
@@ -63,7 +63,7 @@ pub(crate) trait Visitor: Sync {
 }
 
 /// A folder to be read, and whether it is closed.
-type Waiting = (OsString, bool);
+pub(crate) type Waiting = (OsString, bool);
 
 struct Queue {
     folders: Vec<Waiting>,
@@ -110,11 +110,11 @@ impl Work {
     }
 }
 
-/// Walks a folder of the workspace and everything beneath it that the visitor wants to see.
-/// `closed` is what its entries are told to be.
-pub(crate) fn walk(workspace: &Workspace, from: &OsStr, closed: bool, visitor: &dyn Visitor) {
+/// Walks folders of the workspace and everything beneath them that the visitor wants to see. With
+/// each stands whether its entries are told to be closed.
+pub(crate) fn walk(workspace: &Workspace, from: Vec<Waiting>, visitor: &dyn Visitor) {
     let work = Work {
-        queue: Mutex::new(Queue { folders: vec![(from.to_owned(), closed)], busy: 0 }),
+        queue: Mutex::new(Queue { folders: from, busy: 0 }),
         changed: Condvar::new(),
         ended: AtomicBool::new(false),
     };
@@ -147,20 +147,8 @@ fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor) {
 
 /// Opens a folder of the workspace without following links.
 pub(crate) fn open_folder(workspace: &Workspace, path: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{ResolveFlags, openat2};
-        let rules = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-        let name = if path.is_empty() { b"." } else { path.as_bytes() };
-        match openat2(workspace.root(), name, flags, Mode::empty(), rules) {
-            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
-            opened => return opened,
-        }
-    }
-    // The last component is not followed by the flags; the ones before were folders when they were
-    // walked, and a link put in their place is caught by staying beneath.
-    workspace.open_beneath(path, flags, Mode::empty()).map_err(|not_found| match not_found {
+    let opened = workspace.open_plain(workspace.root(), path, OFlags::RDONLY | OFlags::DIRECTORY);
+    opened.map_err(|not_found| match not_found {
         NotFound::Missing => Errno::NOENT,
         NotFound::Outside(_) => Errno::XDEV,
         NotFound::Refused(errno) => errno,
@@ -246,11 +234,14 @@ pub(crate) fn entries(
 
 /// Sees one entry; says whether to go on.
 fn one(folder: &OwnedFd, name: &[u8], listed: FileType, inode: u64, see: &mut See<'_>) -> bool {
+    if matches!(name, b"." | b"..") {
+        return true;
+    }
     let kind = match listed {
         FileType::Unknown => kind_of(folder, name),
         known => known,
     };
-    matches!(name, b"." | b"..") || see(name, kind, inode)
+    see(name, kind, inode)
 }
 
 fn kind_of(folder: &OwnedFd, name: &[u8]) -> FileType {

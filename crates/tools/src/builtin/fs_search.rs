@@ -173,7 +173,8 @@ impl Hands for Searcher {
             partial: AtomicBool::new(false),
             changed: AtomicBool::new(false),
         };
-        walk(&self.workspace, OsStr::new(self.found.real.as_str()), false, &search);
+        let from = vec![(self.found.real.as_str().into(), false)];
+        walk(&self.workspace, from, &search);
         if self.cancel.is_set() {
             return Outcome::failed(Problem::new(Code::ExecCancelled, "the search was cancelled"));
         }

@@ -143,16 +143,11 @@ impl Workspace {
         self.root.as_fd()
     }
 
-    /// Opens a path beneath the root.
-    pub(crate) fn open_beneath(
-        &self,
-        path: &OsStr,
-        flags: OFlags,
-        mode: Mode,
-    ) -> Result<OwnedFd, NotFound> {
+    /// Holds what stands at a path beneath the root, following links that stay inside.
+    pub(crate) fn hold(&self, path: &OsStr) -> Result<OwnedFd, NotFound> {
         let path = if path.is_empty() { OsStr::new(".") } else { path };
-        kernel_open(self.root(), path, flags, mode, Links::Inside)
-            .unwrap_or_else(|| steps::open(self.root(), path, flags, mode))
+        kernel_open(self.root(), path, OFlags::PATH | OFlags::CLOEXEC, Links::Inside)
+            .unwrap_or_else(|| steps::hold(self.root(), path))
     }
 
     /// Opens a path beneath a folder of the workspace; none of its components may be a link.
@@ -165,7 +160,7 @@ impl Workspace {
         let path = if path.is_empty() { OsStr::new(".") } else { path };
         // Not `NOFOLLOW`: with it, and a handle asked for, the kernel would hand out the link itself.
         let flags = flags | OFlags::CLOEXEC;
-        kernel_open(folder, path, flags, Mode::empty(), Links::None)
+        kernel_open(folder, path, flags, Links::None)
             .unwrap_or_else(|| steps::open_plain(folder, path, flags))
     }
 
@@ -176,7 +171,7 @@ impl Workspace {
     pub(crate) fn find(&self, path: &WorkspacePath) -> Result<Found, NotFound> {
         let name = OsStr::new(path.as_str());
         for _ in 0..LOOKS {
-            let handle = self.open_beneath(name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            let handle = self.hold(name)?;
             let stat = fstat(&handle).map_err(NotFound::Refused)?;
             let real = match self.name_of(handle.as_fd()) {
                 Some(real) => real,
@@ -195,13 +190,19 @@ impl Workspace {
         opened.is_ok_and(|handle| fstat(&handle).is_ok_and(|now| same(&now, stat)))
     }
 
-    /// Where a descriptor stands now, as the kernel names it; none where the kernel does not tell.
-    pub(crate) fn name_of(&self, handle: BorrowedFd<'_>) -> Option<WorkspacePath> {
+    /// Where a descriptor stands now beneath the root, as the kernel names it; none where it stands
+    /// elsewhere or the kernel does not tell.
+    pub(crate) fn place_of(&self, handle: BorrowedFd<'_>) -> Option<PathBuf> {
         let name = |fd: BorrowedFd<'_>| {
             std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
         };
         let (root, own) = (name(self.root())?, name(handle)?);
-        let inside = own.strip_prefix(&root).ok()?;
+        own.strip_prefix(&root).ok().map(Path::to_owned)
+    }
+
+    /// The same as a path of ours; none for a name that no path of ours has.
+    pub(crate) fn name_of(&self, handle: BorrowedFd<'_>) -> Option<WorkspacePath> {
+        let inside = self.place_of(handle)?;
         let text = inside.to_str()?;
         // `./` keeps a name that begins with `~` or `$` what it is.
         let path = format!("./{text}");
@@ -241,7 +242,6 @@ fn kernel_open(
     root: BorrowedFd<'_>,
     path: &OsStr,
     flags: OFlags,
-    mode: Mode,
     links: Links,
 ) -> Option<Result<OwnedFd, NotFound>> {
     use rustix::fs::{ResolveFlags, openat2};
@@ -251,13 +251,14 @@ fn kernel_open(
     };
     // The kernel answers EAGAIN when something on the way is renamed at the same time.
     for _ in 0..16 {
-        match openat2(root, path.as_bytes(), flags, mode, rules | ResolveFlags::NO_XDEV) {
+        match openat2(root, path.as_bytes(), flags, Mode::empty(), rules | ResolveFlags::NO_XDEV) {
             Ok(opened) => return Some(Ok(opened)),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => return None,
             Err(Errno::XDEV) => {
                 // Both a climb and another file system give EXDEV; only the message differs.
-                let mounted = openat2(root, path.as_bytes(), OFlags::PATH, mode, rules).is_ok();
+                let again = openat2(root, path.as_bytes(), OFlags::PATH, Mode::empty(), rules);
+                let mounted = again.is_ok();
                 let problem = if mounted { PathProblem::Mounted } else { PathProblem::Escapes };
                 return Some(Err(NotFound::Outside(problem)));
             }
@@ -272,7 +273,6 @@ fn kernel_open(
     _: BorrowedFd<'_>,
     _: &OsStr,
     _: OFlags,
-    _: Mode,
     _: Links,
 ) -> Option<Result<OwnedFd, NotFound>> {
     None

@@ -9,7 +9,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use capsule_core::limits;
 use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
-use rustix::io::Errno;
 
 use crate::workspace::{NotFound, not_found};
 
@@ -19,19 +18,21 @@ struct Reached {
     name: Option<OsString>,
 }
 
-/// Opens what a path leads to.
-pub(super) fn open(
-    root: BorrowedFd<'_>,
-    path: &OsStr,
-    flags: OFlags,
-    mode: Mode,
-) -> Result<OwnedFd, NotFound> {
-    let follow = !flags.contains(OFlags::NOFOLLOW);
-    let reached = walk(root, path, follow)?;
-    let folder = reached.folders.last().map_or(root, |(folder, _)| folder.as_fd());
-    let name = reached.name.as_deref().unwrap_or_else(|| OsStr::new("."));
-    let handle =
-        openat(folder, name.as_bytes(), flags | OFlags::NOFOLLOW, mode).map_err(not_found)?;
+impl Reached {
+    /// Opens what was reached, to hold it.
+    fn hold(&self, root: BorrowedFd<'_>) -> Result<OwnedFd, NotFound> {
+        let folder = self.folders.last().map_or(root, |(folder, _)| folder.as_fd());
+        let name = self.name.as_deref().unwrap_or_else(|| OsStr::new("."));
+        openat(folder, name.as_bytes(), HOLD, Mode::empty()).map_err(not_found)
+    }
+}
+
+/// Holds something without following a link.
+const HOLD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Holds what a path leads to.
+pub(super) fn hold(root: BorrowedFd<'_>, path: &OsStr) -> Result<OwnedFd, NotFound> {
+    let handle = walk(root, path)?.hold(root)?;
     same_file_system(root, handle.as_fd())?;
     Ok(handle)
 }
@@ -47,7 +48,7 @@ pub(super) fn open_plain(
     while let Some(name) = left.pop() {
         let flags = match left.is_empty() {
             true => flags | OFlags::NOFOLLOW,
-            false => OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            false => HOLD | OFlags::DIRECTORY,
         };
         let from = here.as_ref().map_or(folder, AsFd::as_fd);
         let next = openat(from, name.as_bytes(), flags, Mode::empty()).map_err(not_found)?;
@@ -64,11 +65,8 @@ pub(super) fn open_plain(
 
 /// Where a path really leads.
 pub(super) fn real_path(root: BorrowedFd<'_>, path: &OsStr) -> Result<WorkspacePath, NotFound> {
-    let reached = walk(root, path, true)?;
-    let folder = reached.folders.last().map_or(root, |(folder, _)| folder.as_fd());
-    let own = reached.name.as_deref().unwrap_or_else(|| OsStr::new("."));
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder, own.as_bytes(), flags, Mode::empty()).map_err(not_found)?;
+    let reached = walk(root, path)?;
+    let _there = reached.hold(root)?;
     let names = reached.folders.iter().map(|(_, name)| name).chain(&reached.name);
     let mut real = WorkspacePath::root();
     for name in names {
@@ -78,7 +76,7 @@ pub(super) fn real_path(root: BorrowedFd<'_>, path: &OsStr) -> Result<WorkspaceP
     Ok(real)
 }
 
-fn walk(root: BorrowedFd<'_>, path: &OsStr, follow_last: bool) -> Result<Reached, NotFound> {
+fn walk(root: BorrowedFd<'_>, path: &OsStr) -> Result<Reached, NotFound> {
     let escapes = NotFound::Outside(PathProblem::Escapes);
     let mut folders: Vec<(OwnedFd, OsString)> = Vec::new();
     let mut left = components(path);
@@ -94,16 +92,10 @@ fn walk(root: BorrowedFd<'_>, path: &OsStr, follow_last: bool) -> Result<Reached
         }
         let here = folders.last().map_or(root, |(folder, _)| folder.as_fd());
         let last = left.is_empty();
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = match openat(here, name.as_bytes(), flags, Mode::empty()) {
-            Ok(handle) => handle,
-            // What is not there yet may still be made by whoever asked for it.
-            Err(Errno::NOENT) if last => return Ok(Reached { folders, name: Some(name) }),
-            Err(errno) => return Err(not_found(errno)),
-        };
+        let handle = openat(here, name.as_bytes(), HOLD, Mode::empty()).map_err(not_found)?;
         let kind = FileType::from_raw_mode(fstat(&handle).map_err(not_found)?.st_mode);
         match kind {
-            FileType::Symlink if !last || follow_last => {
+            FileType::Symlink => {
                 links += 1;
                 if links > limits::LINKS {
                     return Err(escapes);
