@@ -16,10 +16,10 @@ use core::ops::Range;
 use serde_json::Value;
 
 use crate::digest::Digest;
-pub use rules::{Alphabet, BUILTIN, Rule};
+use rules::{BUILTIN, Rule};
 
-/// The first characters of a mask.
-const OPEN: &[u8] = "«".as_bytes();
+/// How masks begin, kind by kind.
+const MASKS: [&str; 2] = ["«token:", "«key:"];
 const KEY_BEGIN: &[u8] = b"-----BEGIN ";
 const KEY_END: &[u8] = b"PRIVATE KEY-----";
 const BLOCK_END: &[u8] = b"-----END ";
@@ -225,10 +225,7 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
 /// Whether a text holds a mask of ours.
 #[must_use]
 pub fn holds_mask(text: &[u8]) -> bool {
-    find(text, OPEN).is_some_and(|at| {
-        let rest = text.get(at + OPEN.len()..).unwrap_or_default();
-        rest.starts_with(b"token:") || rest.starts_with(b"key:")
-    })
+    MASKS.iter().any(|mask| find(text, mask.as_bytes()).is_some())
 }
 
 #[cfg(test)]
@@ -284,6 +281,7 @@ mod tests {
         assert!(!clean(cut).contains("MIIE"));
         assert!(holds_mask(masked.as_bytes()));
         assert!(!holds_mask("« quoted »".as_bytes()));
+        assert!(holds_mask(format!("« quoted » {masked}").as_bytes()));
     }
 
     /// G10: whatever part of a text is delivered, no part of a credential in it is.

@@ -3,7 +3,7 @@
 
 /// Which characters may stand behind a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alphabet {
+pub(super) enum Alphabet {
     /// `A-Z 0-9`
     Upper,
     /// `0-9 a-f`
@@ -38,7 +38,7 @@ impl Alphabet {
 
 /// One kind of credential.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub(super) struct Rule {
     /// What it is called in a mask.
     pub kind: &'static str,
     /// Whose it is.
@@ -72,7 +72,7 @@ const fn token(
 }
 
 /// The rules that this build ships.
-pub const BUILTIN: &[Rule] = &[
+pub(super) const BUILTIN: &[Rule] = &[
     token("github", "ghp_", Alphabet::Alnum, 36),
     token("github", "gho_", Alphabet::Alnum, 36),
     token("github", "ghu_", Alphabet::Alnum, 36),
