@@ -2,10 +2,15 @@
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
+use capsule_core::diagnostic::{Diagnostics, Position, Severity};
+use capsule_core::limits;
 use capsule_core::policy::{Bounds, Case, Draft, Judgement, Policy, Roots, Usage, decide};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The folder that `~` stands for.
@@ -74,17 +79,38 @@ impl Call {
     }
 }
 
-/// Whether a record of an action reads back as the same action, and is written as the same bytes:
-/// a fingerprint is taken of them, and a replay is served from them.
+/// Whether a record of an action or of facts reads back as the same, and is written as the same
+/// bytes: a fingerprint is taken of them, and a replay is served from them.
 ///
 /// # Panics
 /// When it is not.
-pub fn assert_kept(action: &Action) {
-    let written = capsule_core::json::canonical(action);
-    let read: Action = serde_json::from_slice(&written).expect("a recorded action is read back");
-    assert_eq!(read, *action);
+pub fn assert_kept<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
+    let written = capsule_core::json::canonical(value);
+    let read: T = serde_json::from_slice(&written).expect("what was recorded is read back");
+    assert_eq!(read, *value);
     assert_eq!(capsule_core::json::canonical(&read), written);
-    let _ = action.summary();
+}
+
+/// Whether every problem stands in the text.
+///
+/// # Panics
+/// When one does not.
+pub fn assert_named(text: &str, problems: &Diagnostics) {
+    assert!(problems.len() <= limits::DIAGNOSTICS);
+    for problem in problems {
+        let span = &problem.span;
+        assert!(text.get(span.clone()).is_some(), "{problem:?}");
+        assert!(Position::of(text, span.start) <= Position::of(text, span.end));
+    }
+}
+
+/// Whether what was refused has an error that stands in the text.
+///
+/// # Panics
+/// When it has none.
+pub fn assert_refused(text: &str, problems: &Diagnostics) {
+    assert!(problems.iter().any(|problem| problem.severity == Severity::Error));
+    assert_named(text, problems);
 }
 
 /// Calls of every tool; some can be allowed, some are errors, and some are against invariants.

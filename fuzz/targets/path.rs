@@ -62,10 +62,7 @@ fn inside(path: &WorkspacePath) {
 
 fn matching(glob: &Glob, path: &WorkspacePath) {
     // The path and every folder above it, without the root.
-    let above: Vec<WorkspacePath> =
-        std::iter::successors(Some(path.clone()), WorkspacePath::parent)
-            .filter(|path| !path.is_root())
-            .collect();
+    let above: Vec<WorkspacePath> = path.upwards().filter(|path| !path.is_root()).collect();
     let met = above
         .iter()
         .any(|path| path.name().is_some_and(|name| glob.could_end_in(name)) && glob.matches(path));

@@ -8,14 +8,12 @@ use std::sync::{Arc, LazyLock};
 
 use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
-use capsule_core::diagnostic::{Diagnostics, Position, Severity};
-use capsule_core::limits;
 use capsule_core::policy::{
     CommandRule, Constraint, Draft, Never, Policy, Source, Token, TokenPattern,
 };
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, check_examples, lint};
-use fuzz::{Call, HOME, calls, roots};
+use fuzz::{Call, HOME, assert_named, assert_refused, calls, roots};
 use libfuzzer_sys::fuzz_target;
 
 static CALLS: LazyLock<Vec<Call>> = LazyLock::new(calls);
@@ -24,22 +22,18 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let draft = match Draft::parse(text, "policy.yaml", HOME, CATALOGUE) {
         Ok((draft, warnings)) => {
-            named(text, &warnings);
+            assert_named(text, &warnings);
             draft
         }
-        Err(problems) => {
-            assert!(problems.iter().any(|problem| problem.severity == Severity::Error));
-            assert!(problems.len() <= limits::DIAGNOSTICS);
-            return named(text, &problems);
-        }
+        Err(problems) => return assert_refused(text, &problems),
     };
     let policy = match draft.bind(&roots(), HOME, CATALOGUE) {
         Ok(policy) => policy,
-        Err(problems) => return named(text, &problems),
+        Err(problems) => return assert_refused(text, &problems),
     };
     let policy = Arc::new(policy);
-    named(text, &lint(&policy));
-    named(text, &check_examples(&policy));
+    assert_named(text, &lint(&policy));
+    assert_named(text, &check_examples(&policy));
     let words = judge(&policy);
     for (what, deny) in DENIALS {
         let mut stricter = Policy::clone(&policy);
@@ -49,15 +43,6 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 });
-
-/// Every problem stands in the text.
-fn named(text: &str, problems: &Diagnostics) {
-    for problem in problems {
-        let span = &problem.span;
-        assert!(text.get(span.clone()).is_some(), "{problem:?}");
-        assert!(Position::of(text, span.start) <= Position::of(text, span.end));
-    }
-}
 
 fn judge(policy: &Arc<Policy>) -> Vec<Verdict> {
     CALLS.iter().map(|call| call.judge(policy).decision.verdict).collect()
