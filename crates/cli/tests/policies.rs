@@ -390,6 +390,7 @@ tools:
     executables:
       /bin/ls: {}
       git: { flags: { deny: [amend] }, path: bin/git }
+      cat: { decision: allow, global_flags: { deny: [-A] } }
     denied_tokens: [{ regex: "(" }]
     env: { pass: [LD_PRELOAD, GIT_SSH], set: { "A B": x } }
     limits: { timeout: 10, memory: 1TB, timeout_max: 48h }
@@ -401,6 +402,7 @@ tools:
         "a policy has no key `nmae`",
         "did you mean `name`?",
         "an id has letters, digits",
+        "put them under `flags`",
         "`..` and control characters cannot be matched",
         "a `never` rule needs `id`",
         "there is no tool `fs.raed`",

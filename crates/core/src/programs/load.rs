@@ -5,21 +5,9 @@ use alloc::vec::Vec;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::policy::DIALECT;
 use crate::programs::{Command, Effect, Opt, Word};
-use crate::yaml::{self, Dialect, Key, Node, Reader, Section, key};
-
-/// These files are ours, so their problems carry the policy language's codes.
-static DIALECT: Dialect = Dialect {
-    syntax: Code::PolicySyntax,
-    yaml: Code::PolicyYaml,
-    duplicate_key: Code::PolicyDuplicateKey,
-    unknown_key: Code::PolicyUnknownKey,
-    not_yet: Code::PolicyNotYetSupported,
-    missing_key: Code::PolicyMissingKey,
-    wrong_type: Code::PolicyType,
-    unknown_value: Code::PolicyValue,
-    unit: Code::PolicyUnit,
-};
+use crate::yaml::{self, Key, Node, Reader, Section, key};
 
 const PROGRAM: &[Key] = &[
     key("program"),

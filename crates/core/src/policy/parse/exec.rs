@@ -9,12 +9,13 @@ use regex::bytes::{Regex, RegexBuilder};
 use crate::code::Code;
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
+use crate::diagnostic::Diagnostic;
 use crate::limits;
 use crate::policy::model::{
     CommandRule, Environment, ExecRule, FlagRule, ProgramRule, Source, Token, TokenPattern,
 };
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{bounded_time, ceiling, millis, text, word};
+use crate::policy::parse::tool::{bounded_time, ceiling, millis, text, verdict, word};
 use crate::yaml::{Key, Node, Section, Value, key, later};
 
 pub(super) const KEYS: &[Key] = &[
@@ -102,7 +103,7 @@ fn programs(
     for (_, at, body) in map.entries() {
         let Some(name) = program_name(context, at) else { continue };
         if body.text().is_some() {
-            let decision = context.reader.word(body, &Verdict::WORDS).and_then(Verdict::from_word);
+            let decision = verdict(context, body);
             programs.push(short(name, context.source(at), decision));
             continue;
         }
@@ -111,6 +112,12 @@ fn programs(
         let (mut own, mut own_max) = (bounds, timeout_max);
         if let Some(node) = section.get("limits") {
             process_limits(context, node, &mut own, &mut own_max);
+        }
+        if let (Some(node), None) = (section.get("global_flags"), section.get("subcommands")) {
+            let message = "these stand before a subcommand, and this program has none";
+            let hint = "put them under `flags`";
+            let problem = Diagnostic::error(Code::PolicyValue, node.span.clone(), message);
+            context.reader.problem(problem.hint(hint));
         }
         programs.push(ProgramRule {
             name,
@@ -179,10 +186,9 @@ fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRu
     let Some(map) = context.reader.map(node, "`subcommands`") else { return Vec::new() };
     let mut rules = Vec::new();
     for (name, at, body) in map.entries() {
-        if let Some(decision) = body.text().and_then(|_| context.reader.word(body, &Verdict::WORDS))
-        {
+        if body.text().is_some() {
             // `status: allow` is short for `status: { decision: allow }`.
-            let decision = Verdict::from_word(decision);
+            let decision = verdict(context, body);
             let source = context.source(at);
             rules.push((name.into(), CommandRule { source, decision, ..CommandRule::default() }));
             continue;

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::policy::model::{Never, Token};
+use crate::policy::parse::tool::text;
 use crate::policy::parse::{Context, exec};
 use crate::policy::patterns::{ArgvPattern, WordPattern};
 use crate::tool::ToolName;
@@ -54,19 +55,9 @@ fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
         let message = "the rule names neither `paths` nor `argv` nor `tool`, so it forbids nothing";
         context.error(Code::PolicyMissingKey, node, message);
     }
-    let because = section.get("because").and_then(|node| context.reader.text(node));
-    let suggest = section.get("suggest").and_then(|node| context.reader.text(node));
-    Some(Never {
-        id: id?,
-        source,
-        capabilities,
-        paths,
-        except,
-        tool,
-        argv,
-        because: because.map(ToString::to_string),
-        suggest: suggest.map(ToString::to_string),
-    })
+    let because = text(context, &section, "because");
+    let suggest = text(context, &section, "suggest");
+    Some(Never { id: id?, source, capabilities, paths, except, tool, argv, because, suggest })
 }
 
 fn capabilities(context: &mut Context<'_>, node: &Node) -> Capabilities {

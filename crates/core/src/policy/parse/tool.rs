@@ -71,7 +71,8 @@ pub(super) fn word(context: &mut Context<'_>, section: &Section<'_>) -> Option<V
     section.get("decision").and_then(|node| verdict(context, node))
 }
 
-fn verdict(context: &mut Context<'_>, node: &Node) -> Option<Verdict> {
+/// A verdict by its word.
+pub(super) fn verdict(context: &mut Context<'_>, node: &Node) -> Option<Verdict> {
     context.reader.word(node, &Verdict::WORDS).and_then(Verdict::from_word)
 }
 
