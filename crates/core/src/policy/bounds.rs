@@ -97,26 +97,18 @@ impl Sight {
         Self { policy, tool }
     }
 
-    /// Whether an entry may be shown: its name must be open to the tool, and no invariant may
-    /// protect it.
+    /// Whether an entry may be shown, and a folder be entered: its name must be open to the tool,
+    /// and no invariant may protect it. Asked from the root down: nothing beneath a folder that is
+    /// not entered is asked about.
     #[must_use]
     pub fn shows(&self, path: &WorkspacePath) -> bool {
-        !self.hides(path)
-            && self.policy.files(self.tool.as_str()).is_some_and(|rule| open_to(rule, path))
+        !self.hides(path) && self.policy.files(&self.tool).is_some_and(|rule| open_to(rule, path))
     }
 
-    /// Whether something beneath a folder might be shown. Asked from the root down: nothing
-    /// beneath a folder that is not entered is asked about.
+    /// Whether a folder is entered.
     #[must_use]
     pub fn enters(&self, folder: &WorkspacePath) -> bool {
-        let Some(rule) = self.policy.files(self.tool.as_str()) else { return false };
-        (rule.hidden || !folder.name().is_some_and(|name| name.starts_with('.')))
-            && !self.hides(folder)
-            && !rule.deny.iter().any(|pattern| pattern.covers(folder))
-            && rule
-                .allow
-                .iter()
-                .any(|pattern| pattern.matches(folder) || pattern.reaches_beneath(folder))
+        self.shows(folder)
     }
 
     /// Whether an invariant keeps a path from being seen. Asked from the root down.

@@ -375,8 +375,8 @@ impl Policy {
 
     /// The constraints that the policy puts on paths for a tool.
     #[must_use]
-    pub fn files(&self, tool: &str) -> Option<&FileRule> {
-        match self.tools.get(&ToolName::asked(tool)).map(|rule| &rule.constraint) {
+    pub fn files(&self, tool: &ToolName) -> Option<&FileRule> {
+        match self.tool(tool).map(|rule| &rule.constraint) {
             Some(Constraint::Files(rule)) => Some(rule),
             _ => None,
         }

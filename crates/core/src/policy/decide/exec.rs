@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::action::{Facts, FileKind, PathFact, PathTarget, Place};
+use crate::action::{FileKind, PathFact, PathTarget, Place};
 use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, Tier};
 use crate::decision::Verdict;
 use crate::limits;
-use crate::path::WorkspacePath;
+use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::files::{closed_argument, outside};
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{CommandRule, ExecRule, FlagRule, Policy, ProgramRule, ToolRule};
@@ -23,33 +23,32 @@ pub(super) fn check(
     exec: &ExecRule,
     rule: &ToolRule,
     case: &Case<'_>,
-    argv: &[String],
-    cwd: &PathTarget,
+    (argv, cwd): (&[String], &PathTarget),
+    own: &Command<'_>,
 ) -> Vec<Finding> {
     let tool = case.tool.as_str();
     if let Some(finding) = unusable(argv) {
         return alloc::vec![finding.by(tool, &rule.source)];
     }
     let mut found: Vec<Finding> = working_folder(case, cwd).into_iter().collect();
-    found.extend(denied_token(exec, argv).map(|finding| under(tool, finding)));
+    found.extend(denied_token(exec, argv, tool));
     let Some(program) = program_rule(exec, argv) else {
         found.push(not_allowed(exec, argv).by(tool, &rule.source));
         return found;
     };
     let id = format!("{tool}/{}", program.name);
+    // A program that is not known has subcommands where its rule names some.
     let expects = !program.command.subcommands.is_empty();
-    let line = CommandLine::of(argv, case.facts.program.as_ref(), expects);
-    for reading in line.readings() {
+    let known = own.line.readings().any(Reading::known);
+    let anew =
+        (expects && !known).then(|| CommandLine::of(argv, case.facts.program.as_ref(), expects));
+    for (number, reading) in anew.as_ref().unwrap_or(own.line).readings().enumerate() {
         found.extend(command(program, &id, reading));
         found.extend(untold(reading).map(|finding| finding.by(id.clone(), &program.source)));
-        found.extend(paths(policy, case, reading));
+        found.extend(paths(policy, own.words_of(number)));
     }
     found.extend(walls(policy, case));
     found
-}
-
-fn under(tool: &str, finding: Finding) -> Finding {
-    Finding { rule: Some(tool.to_string()), ..finding }
 }
 
 /// A command line that cannot be run at all.
@@ -90,11 +89,11 @@ fn working_folder(case: &Case<'_>, cwd: &PathTarget) -> Option<Finding> {
     }
 }
 
-fn denied_token(exec: &ExecRule, argv: &[String]) -> Option<Finding> {
+fn denied_token(exec: &ExecRule, argv: &[String], tool: &str) -> Option<Finding> {
     argv.iter().find_map(|word| {
         let pattern = exec.denied_tokens.iter().find(|pattern| pattern.token.is(word))?;
         let reason = format!("the word `{word}` is denied");
-        let finding = Finding::deny(Code::ExecToken, reason).by("", &pattern.source);
+        let finding = Finding::deny(Code::ExecToken, reason).by(tool, &pattern.source);
         Some(finding.suggest(Some(format!("say it without the word `{word}`"))))
     })
 }
@@ -134,16 +133,16 @@ fn untold(reading: &Reading) -> Option<Finding> {
 }
 
 /// Paths among the arguments of a program whose arguments are known.
-fn paths(policy: &Policy, case: &Case<'_>, reading: &Reading) -> Vec<Finding> {
+fn paths(policy: &Policy, words: &[Word<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut named = 0_usize;
-    for used in &reading.paths {
-        match case.action.argument(used, case.facts) {
-            Ok(paths) => {
-                named = named.saturating_add(paths.len());
-                found.extend(paths.iter().filter_map(|path| argument(policy, case, used, path)));
+    for Word { used, places } in words {
+        match places {
+            Ok(places) => {
+                named = named.saturating_add(places.len());
+                found.extend(places.iter().filter_map(|place| argument(policy, used, place)));
             }
-            Err(problem) => found.push(outside(&used.path, problem)),
+            Err(problem) => found.push(outside(&used.path, *problem)),
         }
     }
     if named > limits::COMMAND_PATHS {
@@ -155,18 +154,13 @@ fn paths(policy: &Policy, case: &Case<'_>, reading: &Reading) -> Vec<Finding> {
     found
 }
 
-/// What the policy closes to our own tool it closes to the argument of a program as well. A folder
-/// is walked by the program; what no run may see there is masked in its view.
-fn argument(
-    policy: &Policy,
-    case: &Case<'_>,
-    used: &PathUse,
-    path: &WorkspacePath,
-) -> Option<Finding> {
+/// What the `paths`, `hidden` and `symlinks` of our own tool close they close to the argument of a
+/// program as well. A folder is walked by the program; what no run may see there is masked in its
+/// view.
+fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option<Finding> {
     let tool = ToolName::asked(if used.usage == Use::Write { "fs.write" } else { "fs.read" });
-    let fact = case.facts.at(path);
-    let finding = match policy.files(tool.as_str()) {
-        Some(files) => closed_argument(files, path, fact, used),
+    let finding = match policy.files(&tool) {
+        Some(files) => closed_argument(files, path, *fact, used),
         None => match fact.map(|fact| &fact.real) {
             Some(Place::Outside(problem)) => Some(outside(&used.path, *problem)),
             _ => None,
@@ -189,28 +183,27 @@ fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
     let mut word = rule.decision.map(|verdict| (verdict, id.clone(), rule));
     let mut levels = reading.levels.iter();
     let mut level = levels.next();
-    if !rule.subcommands.is_empty() {
-        found.extend(level.and_then(|level| flags(&program.global_flags, level, &id)));
-        if reading.ambiguous {
-            let reason = format!(
-                "an option that is not known stands before the subcommand of `{}`",
-                program.name
-            );
-            let hint = "put the option behind the subcommand, or leave it out";
-            let finding = Finding::deny(Code::ExecAmbiguous, reason).suggest(Some(hint));
-            found.push(finding.by(id, &program.source));
-            return found;
-        }
+    found.extend(level.and_then(|level| flags(&program.global_flags, level, &id)));
+    if !rule.subcommands.is_empty() && reading.ambiguous {
+        let reason = format!(
+            "an option that is not known stands before the subcommand of `{}`",
+            program.name
+        );
+        let hint = "put the option behind the subcommand, or leave it out";
+        let finding = Finding::deny(Code::ExecAmbiguous, reason).suggest(Some(hint));
+        found.push(finding.by(id, &program.source));
+        return found;
     }
+    let mut separator = '.';
     while !rule.subcommands.is_empty() {
         level = levels.next();
-        let Some((name, inner)) = level.and_then(|level| subcommand(rule, &level.name)) else {
+        let own = level.and_then(|level| Some((&level.name, subcommand(rule, &level.name)?)));
+        let Some((name, inner)) = own else {
             found.push(no_subcommand(rule, level, &program.name).by(id, &program.source));
             return found;
         };
-        let separator = if id.ends_with(&format!("/{}", program.name)) { '.' } else { ' ' };
         id = format!("{id}{separator}{name}");
-        rule = inner;
+        (rule, separator) = (inner, ' ');
         if let Some(verdict) = rule.decision {
             word = Some((verdict, id.clone(), rule));
         }
@@ -233,10 +226,10 @@ fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
     found
 }
 
-fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<(String, &'r CommandRule)> {
+fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<&'r CommandRule> {
     let exact = rule.subcommands.iter().find(|(own, _)| own == name);
     let any = || rule.subcommands.iter().find(|(own, _)| own == "*");
-    exact.or_else(any).map(|(_, inner)| (name.to_string(), inner))
+    exact.or_else(any).map(|(_, inner)| inner)
 }
 
 fn allowed(rule: &CommandRule) -> Option<String> {
@@ -350,8 +343,7 @@ fn walls(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
 
 /// What is known of the program says how much it could cost; an unknown one could do anything that
 /// the walls let it.
-pub(super) fn risk(argv: &[String], facts: &Facts) -> Risk {
-    let line = CommandLine::of(argv, facts.program.as_ref(), true);
+pub(super) fn risk(line: &CommandLine<'_>) -> Risk {
     match line.readings().map(|reading| reading.effect).max().flatten() {
         Some(Effect::Reads) => Risk::Low,
         _ => Risk::Medium,
@@ -367,7 +359,7 @@ pub(super) fn confinement(
 ) -> Confinement {
     let program = program_rule(exec, argv);
     let bounds: ProcessLimits = program.and_then(|program| program.limits).unwrap_or(exec.limits);
-    let most = most_time(exec, program);
+    let most = program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms);
     let timeout_ms = asked_ms.unwrap_or(bounds.timeout_ms).clamp(1, most);
     Confinement {
         floor: policy.sandbox.floor.max(Tier::Landlock),
@@ -375,13 +367,4 @@ pub(super) fn confinement(
         workspace: policy.sandbox.workspace,
         limits: ProcessLimits { timeout_ms, ..bounds },
     }
-}
-
-fn most_time(exec: &ExecRule, program: Option<&ProgramRule>) -> u64 {
-    program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms)
-}
-
-/// Whether a call asks for more time than it may have.
-pub(super) fn clamped(exec: &ExecRule, argv: &[String], asked_ms: Option<u64>) -> bool {
-    asked_ms.is_some_and(|asked| asked > most_time(exec, program_rule(exec, argv)))
 }

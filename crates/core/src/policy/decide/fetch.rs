@@ -104,17 +104,10 @@ pub(crate) fn judge_url(fetch: &FetchRule, address: &Address) -> Vec<Finding> {
     {
         found.push(Finding::deny(problem.code, problem.message).suggest(problem.suggestion));
     }
-    let matching = |rules: &'_ [UrlRule]| -> Vec<UrlRule> {
-        rules.iter().filter(|rule| rule.pattern.matches(address)).cloned().collect()
-    };
-    for rule in matching(&fetch.deny) {
-        found.push(worded(&rule, Verdict::Deny));
-    }
-    for rule in matching(&fetch.allow) {
-        if let Some(verdict) = rule.decision {
-            found.push(worded(&rule, verdict));
-        }
-    }
+    let denials = fetch.deny.iter().map(|rule| (rule, Some(Verdict::Deny)));
+    let own = fetch.allow.iter().map(|rule| (rule, rule.decision));
+    let named = denials.chain(own).filter(|(rule, _)| rule.pattern.matches(address));
+    found.extend(named.filter_map(|(rule, verdict)| Some(worded(rule, verdict?))));
     found
 }
 

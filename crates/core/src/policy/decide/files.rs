@@ -1,6 +1,7 @@
 //! Constraints on paths.
 
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathTarget, Place};
@@ -8,6 +9,7 @@ use crate::code::Code;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{FileRule, PathRule, ToolRule};
+use crate::policy::patterns::PathPattern;
 use crate::programs::{PathUse, Use};
 
 /// Checks the path of a file tool. Nothing found means that the tool's own word decides.
@@ -38,12 +40,8 @@ pub(super) fn check(
         return alloc::vec![finding];
     }
     let seen = fact.and_then(real).unwrap_or(path);
-    let matching: Vec<&PathRule> = files
-        .rules
-        .iter()
-        .filter(|nested| nested.paths.iter().any(|pattern| pattern.matches(seen)))
-        .collect();
-    matching.into_iter().filter_map(|nested| nested_word(nested, case)).collect()
+    let names = |nested: &&PathRule| nested.paths.iter().any(|pattern| pattern.matches(seen));
+    files.rules.iter().filter(names).filter_map(|nested| nested_word(nested, case)).collect()
 }
 
 fn nested_word(nested: &PathRule, case: &Case<'_>) -> Option<Finding> {
@@ -118,38 +116,61 @@ fn closed_by_name(
     path: &WorkspacePath,
     real: Option<&WorkspacePath>,
 ) -> Option<Finding> {
-    let mut each = core::iter::once(path).chain(real);
-    let denied = |path: &WorkspacePath| files.deny.iter().find(|pattern| pattern.covers(path));
-    let pattern = each.find_map(denied)?;
-    let reason = format!("`{path}` is closed by `paths.deny: {}`", pattern.text);
-    let hint = "leave it alone, or take it out of `paths.deny` if it is needed";
-    Some(Finding::deny(Code::PathNotAllowed, reason).suggest(Some(hint)))
+    denied(files, path, real).map(|pattern| Shut::Denied(pattern).finding(files, path))
 }
 
-/// What closes a path to a tool, if anything does. A denial says nothing about whether the file
-/// exists or where a link leads.
+fn denied<'r>(
+    files: &'r FileRule,
+    path: &WorkspacePath,
+    real: Option<&WorkspacePath>,
+) -> Option<&'r PathPattern> {
+    let mut each = core::iter::once(path).chain(real);
+    each.find_map(|path| files.deny.iter().find(|pattern| pattern.covers(path)))
+}
+
+/// What closes a path to a tool, if anything does.
 pub(super) fn closed(
     files: &FileRule,
     path: &WorkspacePath,
     fact: Option<&PathFact>,
     looks: bool,
 ) -> Option<Finding> {
+    shut(files, path, fact, looks).map(|why| why.finding(files, path))
+}
+
+/// Whether a path may be shown by a tool that looks around. Asked for every entry of a walk.
+pub(crate) fn open_to(files: &FileRule, path: &WorkspacePath) -> bool {
+    shut(files, path, None, true).is_none()
+}
+
+/// Why a path is closed to a tool.
+enum Shut<'r> {
+    Outside(PathProblem),
+    Hidden,
+    Link,
+    Denied(&'r PathPattern),
+    Unopened,
+}
+
+fn shut<'r>(
+    files: &'r FileRule,
+    path: &WorkspacePath,
+    fact: Option<&PathFact>,
+    looks: bool,
+) -> Option<Shut<'r>> {
     if let Some(PathFact { real: Place::Outside(problem), .. }) = fact {
-        return Some(outside(path.as_str(), *problem));
+        return Some(Shut::Outside(*problem));
     }
     let real = fact.and_then(real);
-    let each = || core::iter::once(path).chain(real);
-    if !files.hidden && each().any(WorkspacePath::is_hidden) {
-        let reason = format!("`{path}` is hidden, and hidden files are denied");
-        let hint = "leave hidden files alone, or set `hidden: allow` for this tool";
-        return Some(Finding::deny(Code::PathHidden, reason).suggest(Some(hint)));
+    let mut each = core::iter::once(path).chain(real);
+    if !files.hidden && each.any(WorkspacePath::is_hidden) {
+        return Some(Shut::Hidden);
     }
     if !files.links && real.is_some_and(|real| real != path) {
-        let reason = format!("`{path}` goes through a link, and links are denied");
-        return Some(Finding::deny(Code::PathSymlink, reason).suggest(Some("name the real path")));
+        return Some(Shut::Link);
     }
-    if let Some(finding) = closed_by_name(files, path, real) {
-        return Some(finding);
+    if let Some(pattern) = denied(files, path, real) {
+        return Some(Shut::Denied(pattern));
     }
     let seen = real.unwrap_or(path);
     // A folder above an open path is open for looking; what is shown of it is filtered.
@@ -157,19 +178,39 @@ pub(super) fn closed(
     let open = files.allow.iter().any(|pattern| {
         pattern.matches(seen) || (looks && is_folder && pattern.reaches_beneath(seen))
     });
-    if open {
-        return None;
-    }
-    let allowed: Vec<&str> = files.allow.iter().map(|pattern| pattern.text.as_str()).collect();
-    let reason = format!("`{path}` is not among the paths that are open");
-    let suggestion = match allowed.as_slice() {
-        [] => "no path is open to this tool".into(),
-        allowed => format!("open are `{}`", allowed.join("`, `")),
-    };
-    Some(Finding::deny(Code::PathNotAllowed, reason).suggest(Some(suggestion)))
+    (!open).then_some(Shut::Unopened)
 }
 
-/// Whether a path may be shown by a tool that looks around.
-pub(crate) fn open_to(files: &FileRule, path: &WorkspacePath) -> bool {
-    closed(files, path, None, true).is_none()
+impl Shut<'_> {
+    /// In words, which say nothing about whether the file exists or where a link leads.
+    fn finding(self, files: &FileRule, path: &WorkspacePath) -> Finding {
+        let (code, why, hint) = match self {
+            Self::Outside(problem) => return outside(path.as_str(), problem),
+            Self::Hidden => (
+                Code::PathHidden,
+                "is hidden, and hidden files are denied".into(),
+                "leave hidden files alone, or set `hidden: allow` for this tool".into(),
+            ),
+            Self::Link => (
+                Code::PathSymlink,
+                "goes through a link, and links are denied".into(),
+                "name the real path".into(),
+            ),
+            Self::Denied(pattern) => (
+                Code::PathNotAllowed,
+                format!("is closed by `paths.deny: {}`", pattern.text),
+                "leave it alone, or take it out of `paths.deny` if it is needed".into(),
+            ),
+            Self::Unopened => {
+                let allowed: Vec<&str> =
+                    files.allow.iter().map(|pattern| pattern.text.as_str()).collect();
+                let hint = match allowed.as_slice() {
+                    [] => "no path is open to this tool".into(),
+                    allowed => format!("open are `{}`", allowed.join("`, `")),
+                };
+                (Code::PathNotAllowed, "is not among the paths that are open".to_string(), hint)
+            }
+        };
+        Finding::deny(code, format!("`{path}` {why}")).suggest(Some(hint))
+    }
 }

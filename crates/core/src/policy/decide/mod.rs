@@ -3,6 +3,7 @@
 //! Checks do not answer; they leave findings. The strictest finding is the decision, the first of
 //! several that are equally strict, and where there is none the call is denied.
 
+mod command;
 mod exec;
 mod fetch;
 mod files;
@@ -19,8 +20,10 @@ use crate::capability::Capabilities;
 use crate::code::Code;
 use crate::decision::{Decision, Verdict};
 use crate::policy::bounds::{Bounds, Reach, Sight};
+use crate::policy::decide::command::Command;
 use crate::policy::model::{Constraint, Policy, Source, ToolRule};
 use crate::policy::usage::Usage;
+use crate::programs::CommandLine;
 use crate::risk::Risk;
 use crate::tool::ToolName;
 
@@ -97,11 +100,13 @@ impl Finding {
 /// Decides a case.
 #[must_use]
 pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
-    let mut findings = never::check(policy, case);
+    let line = command::line(case);
+    let command = line.as_ref().map(|line| Command::of(case, line));
+    let mut findings = never::check(policy, case, command.as_ref());
     let rule = policy.tool(case.tool);
     match rule {
         Some(rule) => {
-            constraints(policy, rule, case, &mut findings);
+            constraints(policy, rule, case, command.as_ref(), &mut findings);
             findings.extend(quota::check(rule, case));
         }
         None => findings.push(no_rule(policy, case)),
@@ -127,7 +132,7 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
         code: decided.code,
         rule: decided.rule,
         at: decided.at,
-        risk: risk(case, capabilities),
+        risk: risk(line.as_ref(), capabilities),
         capabilities,
         reason: decided.reason,
         suggestion,
@@ -151,6 +156,7 @@ fn constraints(
     policy: &Arc<Policy>,
     rule: &ToolRule,
     case: &Case<'_>,
+    command: Option<&Command<'_>>,
     findings: &mut Vec<Finding>,
 ) {
     let before = findings.len();
@@ -165,8 +171,8 @@ fn constraints(
         (Constraint::Fetch(fetch), Action::Fetch { url, headers }) => {
             findings.extend(fetch::check(fetch, rule, case, url, headers));
         }
-        (Constraint::Exec(exec), Action::Run { argv, cwd, .. }) => {
-            findings.extend(exec::check(policy, exec, rule, case, argv, cwd));
+        (Constraint::Exec(exec), Action::Run { argv, cwd, .. }) if let Some(command) = command => {
+            findings.extend(exec::check(policy, exec, rule, case, (argv, cwd), command));
         }
         _ => {
             let reason = format!("`{}` cannot do that", case.tool);
@@ -214,11 +220,11 @@ pub(crate) fn because(theirs: &Option<String>, ours: impl FnOnce() -> String) ->
 }
 
 /// How much the call could cost, whatever is decided about it.
-fn risk(case: &Case<'_>, capabilities: Capabilities) -> Risk {
-    match case.action {
-        Action::Run { argv, .. } => exec::risk(argv, case.facts),
-        _ if capabilities.have_effect() => Risk::Medium,
-        _ => Risk::Low,
+fn risk(line: Option<&CommandLine<'_>>, capabilities: Capabilities) -> Risk {
+    match line {
+        Some(line) => exec::risk(line),
+        None if capabilities.have_effect() => Risk::Medium,
+        None => Risk::Low,
     }
 }
 
@@ -249,12 +255,15 @@ fn bounds(policy: &Arc<Policy>, rule: &ToolRule, case: &Case<'_>) -> Bounds {
             redirects: fetch.redirects,
             timeout_ms,
         },
-        (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => Bounds::Run {
-            confinement: exec::confinement(policy, exec, argv, *timeout_ms),
-            clamped: exec::clamped(exec, argv, *timeout_ms),
-            environment: exec.env.clone(),
-            sight: Sight::new(Arc::clone(policy), case.tool.clone()),
-        },
+        (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => {
+            let confinement = exec::confinement(policy, exec, argv, *timeout_ms);
+            Bounds::Run {
+                confinement,
+                clamped: timeout_ms.is_some_and(|asked| asked > confinement.limits.timeout_ms),
+                environment: exec.env.clone(),
+                sight: Sight::new(Arc::clone(policy), case.tool.clone()),
+            }
+        }
         _ => Bounds::Nothing,
     }
 }

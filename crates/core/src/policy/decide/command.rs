@@ -1,0 +1,63 @@
+//! A command line as the checks see it: read once, and each path that it names looked up once.
+
+use alloc::vec::Vec;
+
+use crate::action::{Action, PathFact};
+use crate::path::{PathProblem, WorkspacePath};
+use crate::policy::decide::Case;
+use crate::programs::{CommandLine, PathUse};
+
+/// A command line with the places that its words name.
+pub(super) struct Command<'c> {
+    /// The command line.
+    pub line: &'c CommandLine<'c>,
+    /// The words that name paths, reading by reading.
+    words: Vec<Vec<Word<'c>>>,
+}
+
+/// A word that names paths in the workspace.
+pub(super) struct Word<'c> {
+    /// The word, and how it is used.
+    pub used: &'c PathUse,
+    /// Where it may lead, or why it leads outside.
+    pub places: Result<Vec<Named<'c>>, PathProblem>,
+}
+
+/// A path in the workspace, and what was found there.
+pub(super) type Named<'c> = (WorkspacePath, Option<&'c PathFact>);
+
+/// Reads the command line of a case that is about one.
+pub(super) fn line<'c>(case: &Case<'c>) -> Option<CommandLine<'c>> {
+    match case.action {
+        Action::Run { argv, .. } => Some(CommandLine::of(argv, case.facts.program.as_ref(), false)),
+        _ => None,
+    }
+}
+
+impl<'c> Command<'c> {
+    pub(super) fn of(case: &Case<'c>, line: &'c CommandLine<'c>) -> Self {
+        let facts = case.facts;
+        let word = |used: &'c PathUse| {
+            let places = case.action.argument(used, facts).map(|paths| {
+                let fact = |path: WorkspacePath| {
+                    let fact = facts.at(&path);
+                    (path, fact)
+                };
+                paths.into_iter().map(fact).collect()
+            });
+            Word { used, places }
+        };
+        let words = line.readings().map(|reading| reading.paths.iter().map(word).collect());
+        Self { line, words: words.collect() }
+    }
+
+    /// All words that name paths.
+    pub(super) fn words(&self) -> impl Iterator<Item = &Word<'c>> {
+        self.words.iter().flatten()
+    }
+
+    /// Those of one reading of the line.
+    pub(super) fn words_of(&self, reading: usize) -> &[Word<'c>] {
+        self.words.get(reading).map_or(&[], Vec::as_slice)
+    }
+}
