@@ -19,6 +19,8 @@ pub const YAML_NODES: usize = 100_000;
 pub const DIAGNOSTICS: usize = 50;
 /// The largest arguments of a call, as JSON. Holds the largest `fs.write` in base64.
 pub const ARGUMENT_BYTES: usize = 4_000_000;
+/// How many characters of an argument a message quotes.
+pub const QUOTED_CHARS: usize = 200;
 /// How deep JSON arguments may nest.
 pub const ARGUMENT_DEPTH: usize = 64;
 /// The largest integer that every JSON reader keeps exact: 2^53 (RFC 8259, section 6).
@@ -27,6 +29,9 @@ pub const EXACT_INTEGER: u64 = 1 << 53;
 pub const PLAN_STEPS: usize = 10_000;
 /// The largest text that a plan's `$template` or `$concat` may make.
 pub const PLAN_TEXT_BYTES: usize = 4_000_000;
+/// The largest list or map that a plan may make of results, and the most that its outputs may hold
+/// together.
+pub const PLAN_VALUE_BYTES: usize = 64_000_000;
 /// The most retries of a step.
 pub const PLAN_RETRIES: u64 = 10;
 /// The longest pause between two retries.

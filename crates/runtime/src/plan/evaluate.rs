@@ -58,6 +58,9 @@ impl Scope {
                     let (value, part_tainted) = self.make(part)?;
                     tainted |= part_tainted;
                     text.push_str(&as_text(&value, "$concat")?);
+                    if text.len() > limits::PLAN_TEXT_BYTES {
+                        break;
+                    }
                 }
                 bounded(text, tainted)
             }
@@ -83,17 +86,18 @@ impl Scope {
     fn list(&self, items: &[Item]) -> Result<Made, Problem> {
         let mut list = Vec::new();
         let mut tainted = false;
+        let mut room = Room::default();
         for item in items {
             match item {
                 Item::One(inner) => {
                     let (value, inner_tainted) = self.make(inner)?;
                     tainted |= inner_tainted;
-                    list.push(value);
+                    list.push(room.take(value)?);
                 }
                 Item::Spread(inner) => {
                     let (value, inner_tainted) = self.make(inner)?;
                     tainted |= inner_tainted;
-                    match value {
+                    match room.take(value)? {
                         Value::Array(items) => list.extend(items),
                         _ => return Err(failed("`$spread` needs a list")),
                     }
@@ -106,10 +110,11 @@ impl Scope {
     fn map(&self, entries: &[(String, Expression)]) -> Result<Made, Problem> {
         let mut map = Map::new();
         let mut tainted = false;
+        let mut room = Room::default();
         for (key, inner) in entries {
             let (value, inner_tainted) = self.make(inner)?;
             tainted |= inner_tainted;
-            map.insert(key.clone(), value);
+            map.insert(key.clone(), room.take(value)?);
         }
         Ok((Value::Object(map), tainted))
     }
@@ -159,11 +164,12 @@ impl Scope {
         let mut url = url::Url::parse(&base)
             .map_err(|error| failed(format!("`$url`: `{base}` is not a URL: {error}")))?;
         if !query.is_empty() {
+            let mut room = Room::default();
             let mut pairs = url.query_pairs_mut();
             for (name, inner) in query {
                 let (value, inner_tainted) = self.make(inner)?;
                 tainted |= inner_tainted;
-                pairs.append_pair(name, &as_text(&value, "`query` of `$url`")?);
+                pairs.append_pair(name, &as_text(&room.take(value)?, "`query` of `$url`")?);
             }
         }
         bounded(plain_masks(url.as_str()), tainted)
@@ -173,10 +179,11 @@ impl Scope {
         let (text, mut tainted) = self.make(text)?;
         let text = as_text(&text, "`text` of `$template`")?;
         let mut values = BTreeMap::new();
+        let mut room = Room::default();
         for (name, inner) in vars {
             let (value, inner_tainted) = self.make(inner)?;
             tainted |= inner_tainted;
-            values.insert(name.as_str(), shown(&value));
+            values.insert(name.as_str(), shown(&room.take(value)?));
         }
         let mut made = String::with_capacity(text.len());
         let mut rest = text.as_str();
@@ -198,6 +205,39 @@ impl Scope {
         made.push_str(rest);
         bounded(made, tainted)
     }
+}
+
+/// How much something that is made of many values has taken so far. A few words of a plan can name the same large result
+/// ten thousand times.
+#[derive(Default)]
+pub(crate) struct Room {
+    taken: usize,
+}
+
+impl Room {
+    /// Takes one value more.
+    ///
+    /// # Errors
+    /// [`Code::PlanEvaluation`] beyond [`limits::PLAN_VALUE_BYTES`].
+    pub(crate) fn take(&mut self, value: Value) -> Result<Value, Problem> {
+        self.taken = self.taken.saturating_add(weight(&value));
+        let most = limits::PLAN_VALUE_BYTES;
+        match self.taken > most {
+            true => Err(failed(format!("the value would have more than {most} bytes"))),
+            false => Ok(value),
+        }
+    }
+}
+
+/// About how many bytes a value has.
+fn weight(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(map) => map.iter().map(|(key, item)| key.len() + weight(item)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    inner + size_of::<Value>()
 }
 
 fn bounded(text: String, tainted: bool) -> Result<Made, Problem> {
@@ -332,6 +372,24 @@ mod tests {
             query: vec![("q".into(), Expression::Value("a&b=c #".into()))],
         };
         assert_eq!(scope.make(&url), Ok((json!("https://x.org/a?q=a%26b%3Dc+%23"), false)));
+    }
+
+    #[test]
+    fn values_are_bounded_while_they_are_made() {
+        let mut scope = Scope::default();
+        let large = json!({ "stdout": "x".repeat(1_000_000), "truncated": false });
+        let step = StepResult { value: Some(large), tainted: false, good: true };
+        scope.steps.insert("log".into(), step);
+        let often = || (0..10_000).map(|_| reference("steps.log.stdout"));
+        let named = often().enumerate().map(|(number, inner)| (number.to_string(), inner));
+        for expression in [
+            Expression::Concat(often().collect()),
+            Expression::List(often().map(Item::One).collect()),
+            Expression::Map(named.collect()),
+        ] {
+            let problem = scope.make(&expression).unwrap_err();
+            assert_eq!(problem.code, Code::PlanEvaluation, "{}", problem.message);
+        }
     }
 
     #[test]

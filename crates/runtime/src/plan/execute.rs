@@ -78,13 +78,16 @@ pub fn execute<J: Journal, H: Hands>(
     Ok(Executed { exit, outputs: outputs(plan, &scope) })
 }
 
-/// What the plan gives: an output whose value is not there is left out.
+/// What the plan gives: an output whose value is not there, or for which there is no more room, is
+/// left out.
 fn outputs(plan: &Plan, scope: &Scope) -> Option<Value> {
     if plan.outputs.is_empty() {
         return None;
     }
+    let mut room = evaluate::Room::default();
     let made = plan.outputs.iter().filter_map(|(name, expression)| {
-        scope.make(expression).ok().map(|(value, _)| (name.clone(), value))
+        let (value, _) = scope.make(expression).ok()?;
+        Some((name.clone(), room.take(value).ok()?))
     });
     Some(Value::Object(made.collect()))
 }
