@@ -13,7 +13,9 @@ mod workspace;
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
 use capsule_core::evidence::Understanding;
+use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::redact::excerpt;
 use capsule_core::tool::{Catalogue, Signature};
 
 pub use tool::{Cancel, Commands, Context, Host, Hush, Prepared, Sink, Stream, Tool};
@@ -45,7 +47,7 @@ fn find(name: &str) -> Result<&'static dyn Tool, Problem> {
     let tool =
         known.and_then(|own| TOOLS.iter().find(|tool| tool.signature().id == own.id).copied());
     tool.ok_or_else(|| {
-        let shown: String = name.chars().take(100).collect();
+        let shown = excerpt(name, limits::QUOTED_CHARS);
         let problem = Problem::new(Code::ToolUnknown, format!("there is no tool `{shown}`"));
         match CATALOGUE.closest(name) {
             Some(near) => problem.suggest(format!("did you mean `{near}`?")),

@@ -16,7 +16,7 @@ use core::ops::Range;
 use serde_json::Value;
 
 use crate::digest::Digest;
-use rules::{BUILTIN, Rule};
+use rules::{Alphabet, BUILTIN, Rule};
 
 /// How masks begin, kind by kind.
 const MASKS: [&str; 2] = ["«token:", "«key:"];
@@ -222,6 +222,19 @@ fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     text.windows(needle.len()).position(|window| window == needle)
 }
 
+/// The beginning of a text that a message quotes. It ends where no credential could go on, so that
+/// none is cut in two before it is masked.
+#[must_use]
+pub fn excerpt(text: &str, most_chars: usize) -> Cow<'_, str> {
+    let Some((end, _)) = text.char_indices().nth(most_chars) else { return Cow::Borrowed(text) };
+    let beginning = text.get(..end).unwrap_or_default();
+    let whole = beginning.trim_end_matches(|c| u8::try_from(c).is_ok_and(|b| ANY.holds(b)));
+    Cow::Owned(format!("{whole}…"))
+}
+
+/// Every character that a credential can have behind its prefix.
+const ANY: Alphabet = Alphabet::Dotted;
+
 /// Whether a text holds a mask of ours.
 #[must_use]
 pub fn holds_mask(text: &[u8]) -> bool {
@@ -249,6 +262,18 @@ mod tests {
             assert!(masked.starts_with("key=«") && masked.ends_with("», next"), "{masked}");
             assert_eq!(clean(&masked), masked, "masking twice");
         }
+    }
+
+    #[test]
+    fn excerpts_cut_no_credential_in_two() {
+        let secret = format!("ghp_{}", "a".repeat(36));
+        let text = format!("a b/{secret}/c");
+        for most in 0..text.len() {
+            let shown = excerpt(&text, most);
+            let whole = shown.contains(&secret) || !shown.contains("gh");
+            assert!(whole && shown.ends_with('…'), "{most}: {shown}");
+        }
+        assert_eq!(excerpt(&text, text.len()), text);
     }
 
     #[test]

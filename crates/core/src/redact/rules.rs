@@ -17,7 +17,7 @@ pub(super) enum Alphabet {
 }
 
 impl Alphabet {
-    const fn holds(self, byte: u8) -> bool {
+    pub(super) const fn holds(self, byte: u8) -> bool {
         match self {
             Self::Upper => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Self::Hex => byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'),

@@ -15,7 +15,7 @@ use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::policy::{Bounds, Reach};
-use capsule_core::redact::Piece;
+use capsule_core::redact::{Piece, excerpt};
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::url::Address;
 use serde_json::{Map, Value};
@@ -294,7 +294,7 @@ fn coding(headers: &ureq::http::HeaderMap) -> Coding {
     match (named.next(), named.next()) {
         (None, _) => Coding::Plain,
         (Some(name), None) if name == "gzip" || name == "x-gzip" => Coding::Gzip,
-        (Some(name), None) => Coding::Unknown(name.chars().take(60).collect()),
+        (Some(name), None) => Coding::Unknown(excerpt(&name, 60).into_owned()),
         (Some(_), Some(_)) => Coding::Unknown("several codings at once".into()),
     }
 }

@@ -13,6 +13,7 @@ use crate::net;
 use crate::outcome::Problem;
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{FetchRule, ToolRule, UrlRule};
+use crate::redact::excerpt;
 use crate::url::{Address, HostName};
 
 /// The headers that a call may set: they say what is wanted, never who asks or whom.
@@ -31,7 +32,7 @@ pub(super) fn check(
     let address = match &url.parsed {
         Parsed::Url(address) => address,
         Parsed::Refused(code) => {
-            let shown: String = url.asked.chars().take(200).collect();
+            let shown = excerpt(&url.asked, limits::QUOTED_CHARS);
             let finding = Finding::deny(*code, format!("`{shown}`: {}", lower(code.meaning())))
                 .suggest(Some(code.next_step()));
             return alloc::vec![finding];
@@ -78,7 +79,7 @@ fn forbidden_header(headers: &[(String, String)]) -> Option<Finding> {
         if known && plain {
             return None;
         }
-        let shown: String = name.chars().take(60).collect();
+        let shown = excerpt(name, limits::QUOTED_CHARS);
         let reason = format!("the header `{shown}` may not be set by a call");
         let hint = format!("a call may set `{}`", HEADERS.join("`, `"));
         Some(Finding::deny(Code::NetHeader, reason).suggest(Some(hint)))

@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathTarget, Place};
 use crate::code::Code;
+use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{FileRule, PathRule, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::programs::{PathUse, Use};
+use crate::redact::excerpt;
 
 /// Checks the path of a file tool. Nothing found means that the tool's own word decides.
 pub(super) fn check(
@@ -58,7 +60,7 @@ pub(super) fn outside(asked: &str, problem: PathProblem) -> Finding {
         PathProblem::TooLong => Code::PathTooLong,
         _ => Code::PathOutside,
     };
-    let shown: alloc::string::String = asked.chars().take(200).collect();
+    let shown = excerpt(asked, limits::QUOTED_CHARS);
     let suggestion = match problem {
         PathProblem::Invalid => "name the file plainly",
         PathProblem::TooLong => "shorten the path",
