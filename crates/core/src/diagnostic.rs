@@ -74,5 +74,51 @@ impl Position {
     }
 }
 
+/// Where the lines of a text begin, for whoever asks for many positions.
+#[derive(Clone, Debug)]
+pub struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    /// Finds the lines of a text.
+    #[must_use]
+    pub fn of(text: &'t str) -> Self {
+        let behind = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { text, starts: core::iter::once(0).chain(behind).collect() }
+    }
+
+    /// The text.
+    #[must_use]
+    pub const fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// The position of a byte.
+    #[must_use]
+    pub fn position(&self, byte: usize) -> Position {
+        let line = self.starts.partition_point(|start| *start <= byte.min(self.text.len()));
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let inner = Position::of(self.text.get(start..).unwrap_or(""), byte - start.min(byte));
+        Position { line: line.max(1), ..inner }
+    }
+}
+
 /// The problems of one text, in the order of their places.
 pub type Diagnostics = Vec<Diagnostic>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_know_every_position() {
+        for text in ["", "a", "\n", "a\nbé\n\nc", "é\r\nx\n"] {
+            let lines = Lines::of(text);
+            for byte in 0..text.len() + 2 {
+                assert_eq!(lines.position(byte), Position::of(text, byte), "{text:?} {byte}");
+            }
+        }
+    }
+}

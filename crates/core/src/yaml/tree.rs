@@ -1,5 +1,6 @@
 //! From events to a tree.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -171,7 +172,8 @@ impl Places {
 /// A list or map that is not complete yet.
 enum Open {
     List(Range<usize>, Vec<Node>),
-    Map(Range<usize>, Vec<(Node, Node)>, Option<Node>),
+    /// With the names of its keys so far, and a key that waits for its value.
+    Map(Range<usize>, Vec<(Node, Node)>, BTreeSet<String>, Option<Node>),
 }
 
 struct Builder<'d> {
@@ -206,13 +208,13 @@ impl Builder<'_> {
             Event::MappingStart(anchor, tag) => {
                 self.plain_yaml(&span, anchor, tag.is_some())?;
                 self.deeper(&span)?;
-                self.open.push(Open::Map(span, Vec::new(), None));
+                self.open.push(Open::Map(span, Vec::new(), BTreeSet::new(), None));
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(Open::List(span, items)) => {
                     self.close(Node { span, value: Value::List(items) })?;
                 }
-                Some(Open::Map(span, entries, _)) => {
+                Some(Open::Map(span, entries, ..)) => {
                     self.close(Node { span, value: Value::Map(entries) })?;
                 }
                 None => {}
@@ -232,7 +234,7 @@ impl Builder<'_> {
         match self.open.last_mut() {
             None => self.root = Some(node),
             Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Map(_, entries, waiting)) => match waiting.take() {
+            Some(Open::Map(_, entries, names, waiting)) => match waiting.take() {
                 Some(name) => entries.push((name, node)),
                 None => {
                     let Some(name) = node.text() else {
@@ -241,7 +243,7 @@ impl Builder<'_> {
                     if name == "<<" {
                         return Err(Diagnostic::error(yaml, node.span, "merge keys are not used"));
                     }
-                    if entries.iter().any(|(key, _)| key.text() == Some(name)) {
+                    if !names.insert(name.to_string()) {
                         let message =
                             format!("the key `{}` stands twice", crate::escape::line(name));
                         return Err(Diagnostic::error(duplicate, node.span, message)

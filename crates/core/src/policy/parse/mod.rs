@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 use crate::code::Code;
 use crate::confinement::{Network, Tier, WorkspaceAccess};
-use crate::diagnostic::{Diagnostic, Diagnostics, Position};
+use crate::diagnostic::{Diagnostic, Diagnostics, Lines, Position};
 use crate::digest::Digest;
 use crate::limits;
 use crate::policy::base;
@@ -72,7 +72,7 @@ const AUDIT: &[Key] =
 /// What every part of the parser needs.
 struct Context<'c> {
     reader: Reader,
-    text: &'c str,
+    lines: Lines<'c>,
     name: &'c str,
     home: &'c str,
     tools: Catalogue,
@@ -84,7 +84,7 @@ impl Context<'_> {
     }
 
     fn source_at(&self, span: core::ops::Range<usize>) -> Source {
-        let Position { line, column } = Position::of(self.text, span.start);
+        let Position { line, column } = self.lines.position(span.start);
         Source { at: format!("{}:{line}:{column}", self.name), span }
     }
 
@@ -138,7 +138,8 @@ pub(super) fn policy(
         }
         Err(problem) => return (None, alloc::vec![problem]),
     };
-    let mut context = Context { reader: Reader::new(&DIALECT), text, name, home, tools };
+    let lines = Lines::of(text);
+    let mut context = Context { reader: Reader::new(&DIALECT), lines, name, home, tools };
     let policy = top(&mut context, &root);
     let mut problems = context.reader.problems;
     problems.sort_by_key(|problem| problem.span.start);
@@ -174,7 +175,7 @@ fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
         profile: Profile::supervised(),
         sandbox: section.get("sandbox").map(|node| sandbox(context, node)).unwrap_or_default(),
         audit: section.get("audit").map(|node| audit(context, node)).unwrap_or_default(),
-        digest: Digest::of(context.text.as_bytes()),
+        digest: Digest::of(context.lines.text().as_bytes()),
     })
 }
 
