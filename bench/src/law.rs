@@ -1,7 +1,9 @@
 //! A policy for measures that decide in this process, over tools as far as the policy's reader has
 //! to know them; those of the binary take more arguments.
 
+use capsule_core::action::{FileKind, PathFact, Place};
 use capsule_core::capability::Capability;
+use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Draft, Policy, Roots};
 use capsule_core::tool::{Argument, Catalogue, Kind, Shape, Signature};
 
@@ -55,4 +57,11 @@ pub(crate) fn policy(text: &str) -> Answer<Policy> {
     let (draft, _) = Draft::parse(text, "bench.yaml", HOME, CATALOGUE).map_err(broken)?;
     let roots = Roots { workspace: WORKSPACE.to_owned(), own: Vec::new() };
     draft.bind(&roots, HOME, CATALOGUE).map_err(broken)
+}
+
+/// What would be found at a path: a plain file of nobody in particular, with one name.
+pub(crate) fn plain_file(path: &str) -> Answer<PathFact> {
+    let path = WorkspacePath::parse(path).map_err(|problem| problem.reason().to_owned())?;
+    let real = Place::Inside(path.clone());
+    Ok(PathFact { path, real, kind: FileKind::File, alias: None, ours: false })
 }

@@ -30,7 +30,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let files = options.fresh("p1")?;
     let workspace = options.fresh("p1-workspace")?;
     let binary = Binary::new(options, &files, &workspace, POLICY)?;
-    let mut sql = durable(&files.join("reference.db"))?;
+    let mut sql = peer::database(&files.join("reference.db"), "FULL", "bytes BLOB NOT NULL")?;
     let count = options.pick(101, 11);
     let against_both = Pairs::take(
         count,
@@ -70,20 +70,6 @@ fn confined(bwrap: &Path, workspace: &Path) -> Command {
     command.arg("--ro-bind").arg(workspace).arg("/workspace");
     command.args(["--chdir", "/workspace", "/bin/true"]);
     command
-}
-
-/// A database that is durable with every commit.
-fn durable(place: &Path) -> Answer<Connection> {
-    let open = || -> rusqlite::Result<Connection> {
-        let sql = Connection::open(place)?;
-        sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-        sql.pragma_update(None, "synchronous", "FULL")?;
-        sql.execute_batch(
-            "CREATE TABLE calls (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT",
-        )?;
-        Ok(sql)
-    };
-    open().map_err(|error| format!("{}: {error}", place.display()))
 }
 
 fn commit(sql: &mut Connection) -> Answer<()> {

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use capsule_core::action::{Action, Facts, FileKind, PathFact, PathTarget, Place};
+use capsule_core::action::{Action, Facts, PathTarget};
 use capsule_core::decision::Verdict;
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Case, Policy, Usage, decide};
 use capsule_core::tool::ToolName;
 use cedar_policy::{
@@ -170,10 +169,7 @@ fn run(rules: usize) -> Action {
 fn read(rules: usize) -> Answer<(Action, Facts)> {
     let asked = path(rules);
     let action = Action::Read { path: PathTarget::parse(&asked), offset: 0, limit: None };
-    let path = WorkspacePath::parse(&asked).map_err(|problem| problem.reason().to_owned())?;
-    let real = Place::Inside(path.clone());
-    let fact = PathFact { path, real, kind: FileKind::File, alias: None };
-    Ok((action, Facts { paths: vec![fact], ..Facts::default() }))
+    Ok((action, Facts { paths: vec![law::plain_file(&asked)?], ..Facts::default() }))
 }
 
 /// Cedar's policies, and a request for the last of them.

@@ -8,12 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use capsule_core::action::{Action, Facts, FileKind, PathFact, PathTarget, Place, WriteMode};
+use capsule_core::action::{Action, Facts, PathTarget, WriteMode};
 use capsule_core::call::ToolCall;
 use capsule_core::digest::Digest;
 use capsule_core::evidence::{self, Judged, Permit, Prepared, Understanding};
 use capsule_core::outcome::{Outcome, Output};
-use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Payloads, Policy, Usage};
 use capsule_core::redact::Redactor;
 use capsule_store::{RunWriter, Store};
@@ -24,6 +23,7 @@ use crate::Answer;
 use crate::law;
 use crate::options::Options;
 use crate::pairs::{Pairs, seconds};
+use crate::peer;
 use crate::row::{Row, Target};
 
 const POLICY: &str = "version: 1
@@ -122,9 +122,6 @@ fn asked(effects: bool) -> (&'static str, Value) {
 
 fn understanding(effects: bool) -> Answer<Understanding> {
     let target = PathTarget::parse(PATH);
-    let path = WorkspacePath::parse(PATH).map_err(|problem| problem.reason().to_owned())?;
-    let real = Place::Inside(path.clone());
-    let fact = PathFact { path, real, kind: FileKind::File, alias: None };
     let content = content();
     let action = match effects {
         true => Action::Write {
@@ -135,7 +132,7 @@ fn understanding(effects: bool) -> Answer<Understanding> {
         },
         false => Action::Read { path: target, offset: 0, limit: None },
     };
-    let facts = Facts { paths: vec![fact], ..Facts::default() };
+    let facts = Facts { paths: vec![law::plain_file(PATH)?], ..Facts::default() };
     Ok(Understanding { action, facts, prepared: Box::new(Idle) })
 }
 
@@ -157,16 +154,8 @@ struct Theirs {
 
 impl Theirs {
     fn new(place: &Path, durable: bool) -> Answer<Self> {
-        let open = || -> rusqlite::Result<Connection> {
-            let sql = Connection::open(place)?;
-            sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-            sql.pragma_update(None, "synchronous", if durable { "FULL" } else { "NORMAL" })?;
-            sql.execute_batch(
-                "CREATE TABLE calls (id INTEGER PRIMARY KEY, args TEXT, output TEXT) STRICT",
-            )?;
-            Ok(sql)
-        };
-        let sql = open().map_err(|error| format!("{}: {error}", place.display()))?;
+        let level = if durable { "FULL" } else { "NORMAL" };
+        let sql = peer::database(place, level, "args TEXT, output TEXT")?;
         let (_, args) = asked(durable);
         let output = json!({ "path": PATH, "text": content() });
         Ok(Self { sql, args: args.to_string(), output: output.to_string() })

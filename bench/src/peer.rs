@@ -1,7 +1,9 @@
-//! The programs that Capsule is measured against. One that is missing is named, with the package
-//! that has it; the measure then counts as not taken.
+//! What Capsule is measured against: programs of others, and a bare database. A program that is
+//! missing is named, with the package that has it; the measure then counts as not taken.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
 
 use crate::Answer;
 
@@ -32,4 +34,19 @@ impl Peer {
             format!("`{name}` is missing; install the Debian package `{}`", self.package)
         })
     }
+}
+
+/// A database with one table, `calls`, that commits to a journal like ours: with `FULL` each commit
+/// is durable, with `NORMAL` it may be lost with the machine.
+pub(crate) fn database(place: &Path, synchronous: &str, columns: &str) -> Answer<Connection> {
+    let open = || -> rusqlite::Result<Connection> {
+        let sql = Connection::open(place)?;
+        sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        sql.pragma_update(None, "synchronous", synchronous)?;
+        sql.execute_batch(&format!(
+            "CREATE TABLE calls (id INTEGER PRIMARY KEY, {columns}) STRICT"
+        ))?;
+        Ok(sql)
+    };
+    open().map_err(|error| format!("{}: {error}", place.display()))
 }
