@@ -16,9 +16,9 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{chdir, getppid, setsid, umask};
 
-use crate::backend::namespaces::{self, Ground, Streams, View};
+use crate::backend::namespaces::{self, First, Ground, Streams, View};
 use crate::kernel;
-use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Run, Step, socket};
+use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
 use watch::Ending;
 
 /// How much sooner than other processes the kernel ends this one and its commands when memory runs
@@ -85,8 +85,13 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
             }
             Err(refusal) => Reply::Refused(refusal),
         },
-        (Request::Run(run), Stage::Entered(mut view)) => {
-            let alive = execute(&mut view, socket, run, descriptors);
+        (Request::Run { masks, run }, Stage::Entered(mut view)) => {
+            let started =
+                streams(descriptors).and_then(|streams| view.spawn(&masks, &run, &streams));
+            let alive = match started {
+                Ok(first) => attend(&mut view, socket, &run.limits, &first),
+                Err(refusal) => answer(socket, &Reply::Refused(refusal)).is_ok(),
+            };
             *stage = Stage::Entered(view);
             return alive;
         }
@@ -98,18 +103,12 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
     answer(socket, &reply).is_ok()
 }
 
-/// Runs a command to its end and answers; whether to go on.
-fn execute(view: &mut View, socket: &OwnedFd, run: Run, descriptors: Vec<OwnedFd>) -> bool {
-    let limits = run.limits;
-    let started = streams(descriptors).and_then(|streams| view.spawn(run, &streams));
-    let first = match started {
-        Ok(first) => first,
-        Err(refusal) => return answer(socket, &Reply::Refused(refusal)).is_ok(),
-    };
+/// Stays with a command to its end and answers; whether to go on.
+fn attend(view: &mut View, socket: &OwnedFd, limits: &ProcessLimits, first: &First) -> bool {
     let told = socket::send(socket.as_fd(), &Reply::Started.encode(), &[first.handle().as_fd()]);
     // While the command runs, there is time to make ready for the next one.
     view.stand_by(limits.tmp_bytes);
-    match told.map(|()| watch::until_the_end(view, socket, &limits, &first)) {
+    match told.map(|()| watch::until_the_end(view, socket, limits, first)) {
         // Answered before the first process is taken in: nobody needs to wait for that.
         Ok(Ending::Ended(reply)) => answer(socket, &reply).is_ok(),
         Ok(Ending::Abandoned) | Err(_) => false,

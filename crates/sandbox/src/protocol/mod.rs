@@ -20,9 +20,14 @@ use crate::FileIdentity;
 pub(crate) enum Request {
     /// Build the view. Once a run.
     Enter(Enter),
-    /// Run a command in it. Descriptors: standard output, standard error, and standard input
-    /// unless that is empty.
-    Run(Run),
+    /// Hide paths from it, and run a command in it. Descriptors: standard output, standard error,
+    /// and standard input unless that is empty.
+    Run {
+        /// Every path that is hidden now.
+        masks: Vec<Vec<u8>>,
+        /// The command.
+        run: Run,
+    },
 }
 
 /// What a run sees.
@@ -47,7 +52,8 @@ pub(crate) struct Place {
     pub(crate) inode: u64,
 }
 
-/// A command.
+/// A command, as the first process of its call is told of it. That process is the closest to the
+/// command, so the names of what is hidden are not among it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Its path, and what must be found there.
@@ -56,7 +62,6 @@ pub(crate) struct Run {
     pub(crate) environment: Vec<Vec<u8>>,
     pub(crate) folder: Vec<u8>,
     pub(crate) limits: ProcessLimits,
-    pub(crate) masks: Vec<Vec<u8>>,
 }
 
 /// What the executor answers.
@@ -197,15 +202,10 @@ impl Request {
                     write_place(writer, place);
                 });
             }
-            Self::Run(run) => {
+            Self::Run { masks, run } => {
                 writer.byte(1);
-                writer.bytes(&run.program.0);
-                write_identity(&mut writer, run.program.1);
-                write_texts(&mut writer, &run.arguments);
-                write_texts(&mut writer, &run.environment);
-                writer.bytes(&run.folder);
-                write_limits(&mut writer, &run.limits);
-                write_texts(&mut writer, &run.masks);
+                write_texts(&mut writer, masks);
+                write_run(&mut writer, run);
             }
         }
         writer.finish()
@@ -220,18 +220,26 @@ impl Request {
                 programs: reader
                     .list(|reader| Ok((reader.bytes()?.to_vec(), read_place(reader)?)))?,
             }),
-            1 => Self::Run(Run {
-                program: (reader.bytes()?.to_vec(), read_identity(&mut reader)?),
-                arguments: read_texts(&mut reader)?,
-                environment: read_texts(&mut reader)?,
-                folder: reader.bytes()?.to_vec(),
-                limits: read_limits(&mut reader)?,
-                masks: read_texts(&mut reader)?,
-            }),
+            1 => Self::Run { masks: read_texts(&mut reader)?, run: read_run(&mut reader)? },
             _ => return Err(Malformed),
         };
         reader.end()?;
         Ok(request)
+    }
+}
+
+impl Run {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        write_run(&mut writer, self);
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let run = read_run(&mut reader)?;
+        reader.end()?;
+        Ok(run)
     }
 }
 
@@ -362,6 +370,26 @@ fn read_refusal(reader: &mut Reader<'_>) -> Result<Refusal, Malformed> {
 fn read_errno(reader: &mut Reader<'_>) -> Result<Errno, Malformed> {
     let number = reader.signed()?;
     if (1..4_096).contains(&number) { Ok(Errno::from_raw_os_error(number)) } else { Err(Malformed) }
+}
+
+fn write_run(writer: &mut Writer, run: &Run) {
+    let Run { program: (path, identity), arguments, environment, folder, limits } = run;
+    writer.bytes(path);
+    write_identity(writer, *identity);
+    write_texts(writer, arguments);
+    write_texts(writer, environment);
+    writer.bytes(folder);
+    write_limits(writer, limits);
+}
+
+fn read_run(reader: &mut Reader<'_>) -> Result<Run, Malformed> {
+    Ok(Run {
+        program: (reader.bytes()?.to_vec(), read_identity(reader)?),
+        arguments: read_texts(reader)?,
+        environment: read_texts(reader)?,
+        folder: reader.bytes()?.to_vec(),
+        limits: read_limits(reader)?,
+    })
 }
 
 fn write_place(writer: &mut Writer, place: &Place) {

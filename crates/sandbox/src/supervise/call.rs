@@ -35,7 +35,7 @@ pub(super) fn run(
     let input = input(&launch.stdin)?;
     let (out, out_end) = Capture::new(Stream::Stdout, limits.stdout_bytes).map_err(unable)?;
     let (err, err_end) = Capture::new(Stream::Stderr, limits.stderr_bytes).map_err(unable)?;
-    let order = Request::Run(order(launch)?);
+    let order = order(launch)?;
     let mut given = vec![&out_end, &err_end];
     given.extend(input.as_ref());
     executor.ask(&order, &given)?;
@@ -192,7 +192,7 @@ fn exited(status: i32) -> How {
 }
 
 /// What is sent to the executor.
-fn order(launch: Launch) -> Result<Run, SandboxError> {
+fn order(launch: Launch) -> Result<Request, SandboxError> {
     let wrong = |problem| Err(SandboxError::Launch { problem });
     if !launch.program.path.is_absolute() {
         return wrong("the program's path is not absolute");
@@ -213,19 +213,19 @@ fn order(launch: Launch) -> Result<Run, SandboxError> {
         variable.push(value);
         variable.into_vec()
     });
+    let masks = masks(&launch.masks)?;
     let run = Run {
         program: (launch.program.path.into_os_string().into_vec(), launch.program.identity),
         arguments: launch.argv.into_iter().map(OsString::into_vec).collect(),
         environment: environment.collect(),
         folder: launch.cwd.into_vec(),
         limits: launch.limits,
-        masks: masks(&launch.masks)?,
     };
     let texts = run.arguments.iter().chain(&run.environment).chain([&run.program.0, &run.folder]);
     if texts.into_iter().any(|text| text.contains(&0)) {
         return wrong("a NUL byte stands in the command");
     }
-    Ok(run)
+    Ok(Request::Run { masks, run })
 }
 
 /// What the command will read: a file in memory that nobody can change any more.

@@ -29,7 +29,7 @@ use super::root;
 use crate::FileIdentity;
 use crate::kernel;
 use crate::landlock::{self, Reach};
-use crate::protocol::{At as _, End, Failed, Refusal, Request, Run, Step, encode_verdict, socket};
+use crate::protocol::{At as _, End, Failed, Refusal, Run, Step, encode_verdict, socket};
 
 /// How many files `/tmp` may hold: names take memory too.
 const TMP_FILES: u64 = 200_000;
@@ -76,7 +76,7 @@ fn obey(own_end: &OwnedFd) -> Result<End, Refusal> {
         Some(message) => message,
         None => return Err(Failed { step: Step::Order, errno: Errno::CANCELED }.into()),
     };
-    let Ok(Request::Run(run)) = Request::decode(&message.bytes) else {
+    let Ok(run) = Run::decode(&message.bytes) else {
         return Err(Failed { step: Step::Order, errno: Errno::BADMSG }.into());
     };
     check_program(&run)?;

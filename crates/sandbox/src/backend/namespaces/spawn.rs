@@ -14,9 +14,7 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 use super::View;
 use super::{first, masks};
 use crate::kernel::{self, Birth, CloneRequest};
-use crate::protocol::{
-    At as _, Failed, Refusal, Request, Run, Step, Verdict, decode_verdict, socket,
-};
+use crate::protocol::{At as _, Failed, Refusal, Run, Step, Verdict, decode_verdict, socket};
 
 /// The namespaces of a call.
 const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
@@ -45,12 +43,17 @@ pub(super) struct Standby {
 }
 
 impl View {
-    /// Starts a command.
+    /// Starts a command from which these paths are hidden.
     ///
     /// # Errors
     /// The step that failed; nothing runs then.
-    pub(crate) fn spawn(&mut self, run: Run, streams: &Streams) -> Result<First, Refusal> {
-        let hidden = masks::hide(&self.root.cover, self.workspace.as_fd(), &run.masks);
+    pub(crate) fn spawn(
+        &mut self,
+        masks: &[Vec<u8>],
+        run: &Run,
+        streams: &Streams,
+    ) -> Result<First, Refusal> {
+        let hidden = masks::hide(&self.root.cover, self.workspace.as_fd(), masks);
         if !matches!(hidden, Ok(false)) {
             // What stands by still sees what is, or should be, hidden now.
             self.standby = None;
@@ -65,7 +68,7 @@ impl View {
         };
         let input = streams.input.as_ref().unwrap_or(&self.nothing);
         let descriptors = [input.as_fd(), streams.output.as_fd(), streams.errors.as_fd()];
-        match socket::send(first.line.as_fd(), &Request::Run(run).encode(), &descriptors) {
+        match socket::send(first.line.as_fd(), &run.encode(), &descriptors) {
             // It has ended without waiting for an order; its last words say why.
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(first),
             Err(errno) => Err(Failed { step: Step::Order, errno }.into()),
