@@ -198,6 +198,34 @@ fn without_namespaces_nothing_runs() {
     assert!(output.stdout.is_empty());
 }
 
+/// NFR-1: a run whose view cannot be built says why at each of its commands, not only at the first.
+#[test]
+fn without_a_view_every_command_says_why() {
+    let capsule = capsule();
+    // Nothing of the host's can be shown in `/dev`, where the run has its own.
+    let policy = capsule.policy(
+        "version: 1
+tools:
+  shell.run:
+    executables: { ls: { decision: allow }, tool: { decision: allow, path: /dev/null } }
+",
+    );
+    let plan = capsule.plan(
+        "- { id: one, tool: shell.run, args: { argv: [ls] }, on_error: continue }
+- { id: two, tool: shell.run, args: { argv: [ls] }, on_error: continue }
+",
+    );
+    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--json"]).json();
+    let [one, two] = [&ran["calls"][0]["problem"], &ran["calls"][1]["decision"]];
+    assert_eq!(
+        (&one["code"], &two["code"]),
+        (&json!("sandbox.failed"), &json!("sandbox.below-floor"))
+    );
+    for said in [&one["message"], &two["reason"]] {
+        assert!(said.as_str().unwrap().contains("could not show a program: File exists"), "{said}");
+    }
+}
+
 /// E25: another port of an address that is named is another address.
 #[test]
 fn another_port_is_another_address() {

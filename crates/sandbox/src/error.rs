@@ -4,7 +4,7 @@ use capsule_core::confinement::{Bound, Layer};
 use thiserror::Error;
 
 /// Why a command was not run, or its end is not known.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum SandboxError {
     /// The machine lacks a wall, so nothing is run on it.

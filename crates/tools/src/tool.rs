@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use capsule_core::evidence::Prepared as Hands;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::tool::Signature;
-use capsule_sandbox::{Executor, SandboxError};
+use capsule_sandbox::{Executor, Exit, Launch, SandboxError, View, Watch};
 use serde_json::{Map, Value};
 
 use crate::builtin::Unable;
@@ -129,12 +130,14 @@ enum State {
     /// Not needed so far.
     #[default]
     Idle,
-    /// Started; it has no view of the workspace yet.
-    Started(Executor),
-    /// It sees the workspace.
-    Entered(Executor),
-    /// It could not be started, or ended.
-    Failed(String),
+    /// Started.
+    Running {
+        executor: Executor,
+        /// It sees the workspace.
+        entered: bool,
+    },
+    /// It could not be started, holds no walls, or cannot be shown the workspace: nothing is run.
+    Failed(SandboxError),
     /// It is not to be started: calls are judged and not run.
     Off,
 }
@@ -145,8 +148,8 @@ impl Commands {
         let mut state = self.0.borrow_mut();
         if matches!(*state, State::Idle) {
             *state = match Executor::start() {
-                Ok(executor) => State::Started(executor),
-                Err(error) => State::Failed(error.to_string()),
+                Ok(executor) => State::Running { executor, entered: false },
+                Err(error) => State::Failed(error),
             };
         }
     }
@@ -164,46 +167,56 @@ impl Commands {
         self.start();
         let mut state = self.0.borrow_mut();
         let walls = match &mut *state {
-            State::Started(executor) | State::Entered(executor) => {
-                executor.walls().cloned().map_err(|error| error.to_string())
-            }
-            State::Failed(why) => return Some(Err(why.clone())),
+            State::Running { executor, .. } => executor.walls().cloned(),
+            State::Failed(error) => Err(error.clone()),
             State::Idle | State::Off => return None,
         };
-        if let Err(why) = &walls {
-            *state = State::Failed(why.clone());
-        }
-        Some(walls)
+        Some(walls.map_err(|error| {
+            let why = error.to_string();
+            *state = State::Failed(error);
+            why
+        }))
     }
 
-    /// Whether the executor sees the workspace already.
-    pub(crate) fn is_entered(&self) -> bool {
-        matches!(&*self.0.borrow(), State::Entered(_))
-    }
-
-    /// Does something with the executor; an executor that ended is not used again.
-    pub(crate) fn with<T>(
+    /// Runs a command. Before the first, the executor is shown what the run sees; if that fails, it
+    /// holds nothing that a command could run in, and each later command is told why.
+    ///
+    /// # Errors
+    /// The view could not be made up, or the sandbox did not run the command.
+    pub(crate) fn run(
         &self,
-        act: impl FnOnce(&mut Executor) -> Result<T, SandboxError>,
-    ) -> Result<T, SandboxError> {
+        launch: Launch,
+        watch: &mut dyn Watch,
+        view: impl FnOnce(&Launch) -> io::Result<View>,
+    ) -> Result<Exit, NotRun> {
         self.start();
         let mut state = self.0.borrow_mut();
-        match &mut *state {
-            State::Started(executor) | State::Entered(executor) => act(executor),
-            State::Failed(_) | State::Idle | State::Off => {
-                Err(SandboxError::ExecutorDied { reason: "it was never started" })
+        let (executor, entered) = match &mut *state {
+            State::Running { executor, entered } => (executor, entered),
+            State::Failed(error) => return Err(NotRun::Sandbox(error.clone())),
+            State::Idle | State::Off => {
+                let reason = "it was never started";
+                return Err(NotRun::Sandbox(SandboxError::ExecutorDied { reason }));
             }
-        }
-    }
-
-    /// Notes that the executor sees the workspace.
-    pub(crate) fn entered(&self) {
-        let mut state = self.0.borrow_mut();
-        *state = match std::mem::take(&mut *state) {
-            State::Started(executor) => State::Entered(executor),
-            other => other,
         };
+        if !*entered {
+            let view = view(&launch).map_err(NotRun::View)?;
+            if let Err(error) = executor.enter(view) {
+                *state = State::Failed(error.clone());
+                return Err(NotRun::Sandbox(error));
+            }
+            *entered = true;
+        }
+        executor.run(launch, watch).map_err(NotRun::Sandbox)
     }
+}
+
+/// Why a command was not run, or its end is not known.
+pub(crate) enum NotRun {
+    /// What it should see could not be opened.
+    View(io::Error),
+    /// The sandbox says why.
+    Sandbox(SandboxError),
 }
 
 /// What was found at the path that an action is about.

@@ -25,7 +25,9 @@ use sandbox::{Exit, FileIdentity, How, Launch, Mask, SandboxError, View};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, invalid, text, wrong_permit};
-use crate::tool::{Cancel, Commands, Context, Host, Prepared, Sink, Stream, Tool, command_facts};
+use crate::tool::{
+    Cancel, Commands, Context, Host, NotRun, Prepared, Sink, Stream, Tool, command_facts,
+};
 use crate::veil::{Veil, VeilError};
 use crate::workspace::Workspace;
 
@@ -257,14 +259,6 @@ impl Runner {
     fn launch(self, confinement: &Confinement, environment: &Environment) -> Result<Exit, Problem> {
         let hidden = self.veil.borrow().hidden(&self.workspace).map_err(veil_problem)?;
         let masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
-        let failed = |error: SandboxError| sandbox_problem(&self.argv, &error);
-        if !self.commands.is_entered() {
-            let view = self.view(masks.clone()).map_err(|error| {
-                Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
-            })?;
-            self.commands.with(|executor| executor.enter(view)).map_err(failed)?;
-            self.commands.entered();
-        }
         let launch = Launch {
             program: self.program.file.clone(),
             argv: self.argv.clone(),
@@ -276,7 +270,13 @@ impl Runner {
             masks,
         };
         let mut watch = Watch { sink: self.sink.as_ref(), cancel: &self.cancel };
-        self.commands.with(|executor| executor.run(launch, &mut watch)).map_err(failed)
+        let view = |launch: &Launch| self.view(launch.masks.clone());
+        self.commands.run(launch, &mut watch, view).map_err(|why| match why {
+            NotRun::Sandbox(error) => sandbox_problem(&self.argv, &error),
+            NotRun::View(error) => {
+                Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
+            }
+        })
     }
 
     fn view(&self, masks: Vec<Mask>) -> std::io::Result<View> {
