@@ -20,6 +20,11 @@ const THREADS: usize = 8;
 /// How much of a folder is read at once.
 const BUFFER: usize = 32 * 1024;
 
+/// What [`entries`] reads into; made once for many folders.
+pub(crate) fn buffer() -> Vec<MaybeUninit<u8>> {
+    vec![MaybeUninit::uninit(); BUFFER]
+}
+
 /// One entry of a folder.
 pub(crate) struct Entry<'e> {
     /// The folder, open.
@@ -128,7 +133,7 @@ pub(crate) fn walk(workspace: &Workspace, from: Vec<Waiting>, visitor: &dyn Visi
 }
 
 fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor) {
-    let mut buffer = vec![MaybeUninit::uninit(); BUFFER];
+    let mut buffer = buffer();
     let mut found = Vec::new();
     while let Some((folder, closed)) = work.next() {
         let read = open_folder(workspace, &folder).and_then(|handle| {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::builtin::{again, another_action, folder, not_there, number, text, wrong_permit};
 use crate::tool::{Cancel, Context, Prepared, Tool, prepare_path};
-use crate::walk::entries;
+use crate::walk;
 use crate::workspace::{Found, Workspace};
 
 /// What `fs.list` is called, takes and gives.
@@ -102,6 +102,8 @@ struct Lister {
 /// A listing while it is made.
 struct Listing<'l> {
     sight: &'l Sight,
+    /// What the system writes entries into, one folder at a time.
+    buffer: Vec<MaybeUninit<u8>>,
     deadline: Instant,
     entries: Vec<(String, Value)>,
     scanned: usize,
@@ -118,6 +120,7 @@ impl Hands for Lister {
         }
         let mut listing = Listing {
             sight,
+            buffer: walk::buffer(),
             deadline: Instant::now() + Duration::from_millis(*timeout_ms),
             entries: Vec::new(),
             scanned: 0,
@@ -156,8 +159,9 @@ impl Lister {
         listing: &mut Listing<'_>,
     ) {
         let mut folders = Vec::new();
-        let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
-        let read = entries(handle, &mut buffer, &mut |name, kind, _| {
+        // Taken out while entries go into the same listing, and put back before another folder is read.
+        let mut buffer = std::mem::take(&mut listing.buffer);
+        let read = walk::entries(handle, &mut buffer, &mut |name, kind, _| {
             listing.scanned += 1;
             let enough = listing.scanned > limits::LIST_SCAN
                 || (listing.scanned.is_multiple_of(256)
@@ -174,6 +178,7 @@ impl Lister {
             }
             true
         });
+        listing.buffer = buffer;
         listing.partial |= read.is_err();
         for (name, path) in folders {
             if listing.partial {

@@ -175,14 +175,15 @@ impl Reader {
         let truncated = self.offset.saturating_add(read) < total;
         let asked = bytes.get(window.clone()).unwrap_or_default();
         let output = Output::default().with("path", self.path.to_string());
-        let binary = is_binary(asked, self.offset > 0, truncated);
-        if binary {
-            let preview = usize::try_from(limits::BINARY_PREVIEW_BYTES).unwrap_or(usize::MAX);
-            window.end = window.end.min(window.start.saturating_add(preview));
-        } else {
-            let whole = whole_characters(asked, self.offset > 0, truncated);
-            window = window.start + whole.start..window.start + whole.end;
-        }
+        let text = text_part(asked, self.offset > 0, truncated);
+        let binary = text.is_none();
+        window = match text {
+            Some(whole) => window.start + whole.start..window.start + whole.end,
+            None => {
+                let preview = usize::try_from(limits::BINARY_PREVIEW_BYTES).unwrap_or(usize::MAX);
+                window.start..window.end.min(window.start.saturating_add(preview))
+            }
+        };
         let piece = Piece { bytes, window, cut_before: self.offset > 0, cut_after: truncated };
         let output = match binary {
             true => output.with_binary("base64", piece),
@@ -198,27 +199,21 @@ impl Reader {
     }
 }
 
-/// Whether bytes are not text: a NUL byte, or no UTF-8. A character that is cut by either end of
-/// the piece does not make it binary.
-fn is_binary(bytes: &[u8], cut_before: bool, cut_after: bool) -> bool {
+/// The part of a piece that is text: all of it, without the characters that either end cuts. None
+/// if the bytes are not text, because of a NUL byte or because they are no UTF-8.
+fn text_part(bytes: &[u8], cut_before: bool, cut_after: bool) -> Option<Range<usize>> {
     if bytes.contains(&0) {
-        return true;
+        return None;
     }
-    let whole = bytes.get(whole_characters(bytes, cut_before, cut_after)).unwrap_or_default();
-    std::str::from_utf8(whole).is_err()
-}
-
-/// The piece without the parts of characters at the ends where it was cut.
-fn whole_characters(bytes: &[u8], cut_before: bool, cut_after: bool) -> Range<usize> {
     let tail = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
     let start = if cut_before { tail } else { 0 };
-    let rest = bytes.get(start..).unwrap_or_default();
-    match std::str::from_utf8(rest) {
+    match std::str::from_utf8(bytes.get(start..)?) {
+        Ok(_) => Some(start..bytes.len()),
         // An incomplete character at the very end, not a wrong one in the middle.
         Err(error) if cut_after && error.error_len().is_none() => {
-            start..start + error.valid_up_to()
+            Some(start..start + error.valid_up_to())
         }
-        _ => start..bytes.len(),
+        Err(_) => None,
     }
 }
 
@@ -229,11 +224,14 @@ mod tests {
     #[test]
     fn a_cut_character_is_still_text() {
         let text = "añb".as_bytes();
-        assert!(!is_binary(&text[..2], false, true));
-        assert!(is_binary(&text[..2], false, false));
-        assert!(!is_binary(&text[2..], true, false));
-        assert!(is_binary(b"a\0b", false, false));
-        assert!(is_binary(b"\xff\xfeab", false, true));
-        assert!(!is_binary(b"", false, false));
+        assert_eq!(text_part(text, true, true), Some(0..4));
+        assert_eq!(text_part(&text[..2], false, true), Some(0..1));
+        assert_eq!(text_part(&text[..2], false, false), None);
+        assert_eq!(text_part(&text[2..], true, false), Some(1..2));
+        assert_eq!(text_part(&text[2..], false, false), None);
+        assert_eq!(text_part(b"a\0b", false, false), None);
+        assert_eq!(text_part(b"\xff\xfeab", false, true), None);
+        assert_eq!(text_part(b"a\xffb\xc3", false, true), None);
+        assert_eq!(text_part(b"", false, false), Some(0..0));
     }
 }

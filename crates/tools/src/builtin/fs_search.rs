@@ -215,9 +215,12 @@ struct Search<'s> {
 impl Search<'_> {
     fn matches_name(&self, entry: &Entry<'_>) -> bool {
         let Some(pattern) = &self.pattern else { return true };
-        let text = if self.whole_path { entry.path } else { entry.name }.to_string_lossy();
-        let components: Vec<&str> = text.split('/').collect();
-        pattern.matches_components(&components)
+        if self.whole_path {
+            let path = entry.path.to_string_lossy();
+            pattern.matches_components(&path.split('/').collect::<Vec<&str>>())
+        } else {
+            pattern.matches_components(&[&entry.name.to_string_lossy()])
+        }
     }
 
     fn matches_metadata(&self, stat: &rustix::fs::Stat) -> bool {
@@ -233,8 +236,11 @@ impl Search<'_> {
         else {
             return;
         };
+        if !self.matches_metadata(&stat) {
+            return;
+        }
         let path = inside(entry.path);
-        if !self.matches_metadata(&stat) || !self.sight.shows(&path) {
+        if !self.sight.shows(&path) {
             return;
         }
         let shown = fs_list::entry(&path, entry.name, entry.kind, Some(&stat));
@@ -249,7 +255,7 @@ impl Search<'_> {
 
 /// A walked path, for asking the policy about it.
 fn inside(path: &OsStr) -> WorkspacePath {
-    path.to_string_lossy().split('/').fold(WorkspacePath::root(), |folder, name| folder.join(name))
+    WorkspacePath::root().join(&path.to_string_lossy())
 }
 
 impl Visitor for Search<'_> {
