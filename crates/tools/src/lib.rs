@@ -2,7 +2,7 @@
 //!
 //! A tool is one file under [`builtin`]: its signature (facts for everyone), its preflight (what a
 //! call means, what is found on disk, and the hands that could do it), and its run, which needs a
-//! permit. A new tool is a file and a line in [`TOOLS`].
+//! permit. A new tool is a file and a line in the list of [`TOOLS`].
 
 pub mod builtin;
 mod tool;
@@ -10,6 +10,7 @@ mod veil;
 mod walk;
 mod workspace;
 
+use capsule_core::action::Action;
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
 use capsule_core::evidence::Understanding;
@@ -17,30 +18,30 @@ use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::redact::excerpt;
 use capsule_core::tool::{Catalogue, Signature};
+use serde_json::Value;
 
 pub use tool::{Cancel, Commands, Context, Host, Hush, Prepared, Sink, Stream, Tool};
 pub use veil::{Conceals, Veil, VeilError};
-pub use workspace::{Found, Workspace};
+pub use workspace::Workspace;
 
-/// Every tool of this build.
-pub const TOOLS: &[&dyn Tool] = &[
-    &builtin::fs_search::FsSearch,
-    &builtin::fs_list::FsList,
-    &builtin::fs_read::FsRead,
-    &builtin::fs_write::FsWrite,
-    &builtin::http_get::HttpGet,
-    &builtin::shell_run::ShellRun,
-];
+macro_rules! tools {
+    ($($file:ident::$tool:ident,)*) => {
+        /// Every tool of this build.
+        pub const TOOLS: &[&dyn Tool] = &[$(&builtin::$file::$tool,)*];
 
-/// Their signatures.
-pub const CATALOGUE: Catalogue = Catalogue(&[
-    &builtin::fs_search::SIGNATURE,
-    &builtin::fs_list::SIGNATURE,
-    &builtin::fs_read::SIGNATURE,
-    &builtin::fs_write::SIGNATURE,
-    &builtin::http_get::SIGNATURE,
-    &builtin::shell_run::SIGNATURE,
-]);
+        /// Their signatures.
+        pub const CATALOGUE: Catalogue = Catalogue(&[$(&builtin::$file::SIGNATURE,)*]);
+    };
+}
+
+tools! {
+    fs_search::FsSearch,
+    fs_list::FsList,
+    fs_read::FsRead,
+    fs_write::FsWrite,
+    http_get::HttpGet,
+    shell_run::ShellRun,
+}
 
 fn find(name: &str) -> Result<&'static dyn Tool, Problem> {
     let known = CATALOGUE.find(name);
@@ -71,12 +72,11 @@ pub fn signature_of(name: &str) -> Result<&'static Signature, Problem> {
 ///
 /// # Errors
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`].
-pub fn describe(
-    name: &str,
-    args: &serde_json::Value,
-    now: u64,
-) -> Result<capsule_core::action::Action, Problem> {
-    let tool = find(name)?;
+pub fn describe(name: &str, args: &Value, now: u64) -> Result<Action, Problem> {
+    find(name).and_then(|tool| meaning(tool, args, now))
+}
+
+fn meaning(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, Problem> {
     let args = tool.signature().check(args).map_err(|error| Problem {
         code: Code::ArgsInvalid,
         message: error.message,
@@ -93,7 +93,7 @@ pub fn describe(
 /// fact, and is judged.
 pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding, Problem> {
     let tool = find(call.tool.as_str())?;
-    let action = describe(call.tool.as_str(), &call.args, context.now)?;
+    let action = meaning(tool, &call.args, context.now)?;
     let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
     Ok(Understanding { action, facts, prepared: hands })
 }

@@ -16,6 +16,7 @@ use capsule_core::evidence::Prepared as Hands;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::tool::Signature;
+pub use capsule_sandbox::Stream;
 use capsule_sandbox::{Executor, Exit, Launch, SandboxError, View, Watch};
 use serde_json::{Map, Value};
 
@@ -77,15 +78,6 @@ pub trait Host {
     fn remember_digest(&self, path: &Path, identity: &str, digest: Digest);
     /// A variable of the user's environment.
     fn variable(&self, name: &str) -> Option<OsString>;
-}
-
-/// Which stream of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
 }
 
 /// Where the output of a command goes while it is made, before anything is masked: whoever shows it

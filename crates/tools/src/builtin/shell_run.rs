@@ -79,14 +79,13 @@ pub static SIGNATURE: Signature = Signature {
     ],
 };
 
-/// Where programs are looked for. Nothing that a run can write to is among them.
-const FOLDERS: &[&str] =
-    &["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Where programs are looked for, by us and by commands. Nothing that a run can write to is among
+/// them, and every sandbox has them.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// What every command finds in its environment, and why. The policy can set other values.
 const ENVIRONMENT: &[(&str, &str)] = &[
-    // The folders that every sandbox has.
-    ("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+    ("PATH", PATH),
     // The private folder: programs write their caches there, and it is gone afterwards.
     ("HOME", "/tmp"),
     ("TMPDIR", "/tmp"),
@@ -122,7 +121,7 @@ impl Tool for ShellRun {
         let timeout = match text(args, "timeout") {
             Some(text) => Some(
                 units::parse_duration(text)
-                    .and_then(|timeout| u64::try_from(timeout.as_millis()).ok())
+                    .map(units::millis)
                     .ok_or_else(|| invalid("`timeout` is a duration such as `10s`"))?,
             ),
             None => None,
@@ -196,7 +195,7 @@ fn find(name: &str, host: &dyn Host) -> Option<Program> {
     let path = match named {
         Some(path) => path,
         None if name.is_empty() || name.contains('/') => return None,
-        None => FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| {
+        None => PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| {
             path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
         })?,
     };
@@ -340,11 +339,7 @@ struct Watch<'w> {
 }
 
 impl sandbox::Watch for Watch<'_> {
-    fn output(&mut self, stream: sandbox::Stream, bytes: &[u8]) {
-        let stream = match stream {
-            sandbox::Stream::Stdout => Stream::Stdout,
-            sandbox::Stream::Stderr => Stream::Stderr,
-        };
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
         self.sink.output(stream, bytes);
     }
 

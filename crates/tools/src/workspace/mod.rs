@@ -35,7 +35,7 @@ pub struct Workspace {
 
 /// What stands at a path: held, not just named.
 #[derive(Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// The descriptor: it says which file, and opens nothing (`O_PATH`).
     pub handle: OwnedFd,
     /// What the kernel says of it.
@@ -47,7 +47,7 @@ pub struct Found {
 impl Found {
     /// What kind of thing it is.
     #[must_use]
-    pub fn kind(&self) -> FileKind {
+    pub(crate) fn kind(&self) -> FileKind {
         match FileType::from_raw_mode(self.stat.st_mode) {
             FileType::RegularFile => FileKind::File,
             FileType::Directory => FileKind::Folder,
@@ -57,7 +57,7 @@ impl Found {
 
     /// Whether it is the same file as another.
     #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         same(&self.stat, &other.stat)
     }
 
