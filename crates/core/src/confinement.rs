@@ -11,6 +11,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::units::millis;
 
 /// How strong a sandbox is, weakest first; the default is the strongest, so that a floor that was
 /// left out demands everything.
@@ -78,9 +79,6 @@ pub struct ProcessLimits {
 
 impl Default for ProcessLimits {
     fn default() -> Self {
-        let millis = |duration: core::time::Duration| {
-            u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-        };
         Self {
             timeout_ms: millis(limits::TIMEOUT),
             cpu_ms: millis(limits::CPU),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use capsule_core::confinement::{Hold, ProcessLimits};
+use capsule_core::units;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::UnshareFlags;
 
@@ -169,7 +170,7 @@ impl Trial {
             cwd: OsString::new(),
             stdin: Vec::new(),
             limits: ProcessLimits {
-                timeout_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+                timeout_ms: units::millis(patience),
                 ..ProcessLimits::default()
             },
             masks: Vec::new(),

@@ -13,6 +13,7 @@ use crate::limits;
 use crate::policy::model::{Constraint, Example, Expected, Quota, ToolRule};
 use crate::policy::parse::{Context, exec, fetch, files};
 use crate::tool::{Shape, Signature};
+pub(super) use crate::units::millis;
 use crate::yaml::{self, Key, Node, Section, key, later};
 
 /// The keys that every tool has; each shape adds its own.
@@ -100,11 +101,6 @@ pub(super) fn bounded_time(context: &mut Context<'_>, node: &Node) -> Option<Dur
         return None;
     }
     Some(duration)
-}
-
-/// A duration in milliseconds.
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A number up to a ceiling; a policy that wants more is told so instead of being clamped.
