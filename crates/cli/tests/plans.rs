@@ -363,6 +363,39 @@ fn a_dry_run_changes_nothing() {
     assert!(!capsule.store().exists() || capsule.run(&["list-runs"]).stdout.contains("no runs"));
 }
 
+/// CAP-1, CAP-12: a dry run ends as the run would end, whatever the plan expects of its decisions.
+#[test]
+fn a_dry_run_foresees_what_is_not_expected() {
+    let capsule = capsule();
+    capsule.file("a.txt", "x");
+    let policy = capsule.policy(&format!(
+        "{POLICY}  http.get: {{ decision: ask, urls: [\"https://example.org/**\"] }}\n"
+    ));
+    let read = "tool: fs.read, args: { path: a.txt }";
+    let outside = "tool: fs.read, args: { path: /etc/passwd }";
+    let fetch = "tool: http.get, args: { url: 'https://example.org/' }";
+    for (step, exit, says) in [
+        (format!("{read}, expect: {{ denied: true }}"), 1, "a denial was expected"),
+        (format!("{read}, expect: {{ denied: fs.read }}"), 1, "a denial was expected"),
+        (format!("{read}, expect: {{ denied: true }}, on_error: continue"), 0, "a denial was"),
+        (format!("{read}, expect: {{ capabilities: [fs.write] }}"), 1, "was expected"),
+        (format!("{read}, expect: {{ capabilities: [fs.read] }}"), 0, "allow"),
+        (format!("{outside}, expect: {{ denied: true }}"), 0, "(as expected)"),
+        (format!("{outside}, expect: {{ denied: other }}"), 3, "deny"),
+        (format!("{outside}, on_error: continue"), 3, "deny"),
+        (fetch.to_owned(), 4, "ask"),
+        (format!("{fetch}, expect: {{ denied: true }}"), 0, "(as expected)"),
+        (format!("{fetch}, expect: {{ denied: approval.needed }}"), 0, "(as expected)"),
+        (format!("{fetch}, expect: {{ denied: policy.asked }}"), 4, "ask"),
+    ] {
+        let plan = capsule.plan(&format!("- {{ id: a, {step} }}\n"));
+        let dry = capsule.run(&["run", &plan, "--policy", &policy, "--dry-run"]).exits(exit);
+        assert!(dry.stdout.contains(says), "{step}: {}", dry.stdout);
+        assert_eq!(dry.stdout.contains("(as expected)"), says == "(as expected)", "{}", dry.stdout);
+        let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(exit);
+    }
+}
+
 /// CAP-2: the schema and the parser are made of the same tables, and agree on real plans.
 #[test]
 fn the_schema_knows_every_key() {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::Capabilities;
 use crate::code::Code;
+use crate::outcome::Problem;
 use crate::risk::Risk;
 
 /// The word of a rule. Strictest wins: combining is `max`, and the default denies.
@@ -77,4 +78,38 @@ pub struct Decision {
     pub suggestion: Option<String>,
     /// Whether an approval or a grant could allow it. Neither ever changes a denial.
     pub liftable: bool,
+}
+
+impl Decision {
+    /// The denial of a call that was not understood: an error while judging is a denial.
+    #[must_use]
+    pub fn misunderstood(problem: Problem) -> Self {
+        Self {
+            verdict: Verdict::Deny,
+            code: problem.code,
+            rule: None,
+            at: None,
+            risk: Risk::Low,
+            capabilities: Capabilities::NONE,
+            reason: problem.message,
+            suggestion: problem.suggestion,
+            liftable: false,
+        }
+    }
+
+    /// The same with nobody there to ask.
+    #[must_use]
+    pub fn unattended(self) -> Self {
+        match self.verdict {
+            Verdict::Ask | Verdict::AskEach => Self { code: Code::ApprovalNeeded, ..self },
+            Verdict::Allow | Verdict::Deny => self,
+        }
+    }
+}
+
+impl From<Decision> for Problem {
+    fn from(decision: Decision) -> Self {
+        let Decision { code, reason: message, suggestion, .. } = decision;
+        Self { code, message, suggestion }
+    }
 }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use capsule_core::action::{Action, Facts};
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
-use capsule_core::decision::{Decision, Verdict};
+use capsule_core::decision::Decision;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics};
-use capsule_core::outcome::Problem;
 use capsule_core::policy::{Case, Expected, Policy, Usage, decide};
-use capsule_core::risk::Risk;
 use capsule_core::tool::ToolName;
 use capsule_tools::{CATALOGUE, describe};
 use serde_json::Value;
@@ -31,7 +29,7 @@ pub fn explain<H: Hands>(policy: &Arc<Policy>, hands: &mut H, tool: &str, args: 
             };
             decide(policy, &case).decision
         }
-        Err(problem) => misunderstood(problem),
+        Err(problem) => Decision::misunderstood(problem),
     }
 }
 
@@ -47,20 +45,6 @@ pub fn explain_recorded(
     decide(policy, &Case { tool, action, facts, usage }).decision
 }
 
-fn misunderstood(problem: Problem) -> Decision {
-    Decision {
-        verdict: Verdict::Deny,
-        code: problem.code,
-        rule: None,
-        at: None,
-        risk: Risk::Low,
-        capabilities: capsule_core::capability::Capabilities::NONE,
-        reason: problem.message,
-        suggestion: problem.suggestion,
-        liftable: false,
-    }
-}
-
 /// Decides every example of a policy, as its text alone says: nothing is looked up on disk.
 #[must_use]
 pub fn check_examples(policy: &Arc<Policy>) -> Diagnostics {
@@ -71,7 +55,7 @@ pub fn check_examples(policy: &Arc<Policy>) -> Diagnostics {
             let facts = Facts::default();
             let decision = match describe(tool.as_str(), &example.args, 0) {
                 Ok(action) => explain_recorded(policy, tool, &action, &facts, &usage),
-                Err(problem) => misunderstood(problem),
+                Err(problem) => Decision::misunderstood(problem),
             };
             let by = decision.rule.as_deref().unwrap_or("no rule");
             let wrong = match example.expect {

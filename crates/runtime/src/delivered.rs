@@ -25,14 +25,19 @@ pub struct Delivered {
 
 impl Delivered {
     pub(crate) fn denied(call: u64, denied: &Denied) -> Self {
-        let decision = denied.decision().clone();
-        let problem = Problem {
-            code: decision.code,
-            message: decision.reason.clone(),
-            suggestion: decision.suggestion.clone(),
-        };
+        Self::unrun(call, denied.decision().clone())
+    }
+
+    /// A call that does not run, as was decided.
+    pub(crate) fn unrun(call: u64, decision: Decision) -> Self {
+        let problem = Some(decision.clone().into());
         let status = decision.code.class().into();
-        Self { call, decision, status, value: None, problem: Some(problem) }
+        Self { call, decision, status, value: None, problem }
+    }
+
+    /// A call that is allowed, before anything came of it.
+    pub(crate) const fn allowed(decision: Decision) -> Self {
+        Self { call: 0, decision, status: Status::Ok, value: None, problem: None }
     }
 
     pub(crate) fn done(call: u64, decision: Decision, done: Done) -> Self {

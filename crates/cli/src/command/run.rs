@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use anstyle::Style;
 use capsule_core::code::Code;
 use capsule_core::decision::Verdict;
 use capsule_core::exit::Exit;
@@ -10,14 +11,14 @@ use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::tool::Shape;
-use capsule_runtime::plan::{Plan, Scope, execute};
+use capsule_runtime::plan::{Foreseen, Plan, Scope, execute, foresee};
 use capsule_runtime::{CATALOGUE, Commands, Hush, Law, Session, Start, Text, explain, read_text};
 use serde_json::{Map, Value, json};
 
 use crate::args::Run;
 use crate::failure::{Failure, usage};
 use crate::live::Timeline;
-use crate::screen::{CARE, GOOD, HINT, Screen};
+use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
 
@@ -128,38 +129,27 @@ fn dry_run(
         let made: Result<Map<String, Value>, Problem> = made.collect();
         let decision =
             made.ok().map(|args| explain(&law.policy, &mut hands, step.tool.id, args.into()));
-        let expected = step.expect.denied.as_ref().zip(decision.as_ref());
-        let as_expected =
-            expected.is_some_and(|(denial, own)| denial.is(own.rule.as_deref(), own.code));
-        if let Some(own) = decision.as_ref().filter(|own| own.verdict != Verdict::Allow) {
-            exit = if as_expected { exit } else { exit.min(own.code.exit()) };
-        }
+        let foreseen = decision.as_ref().and_then(|own| foresee(step, own));
+        exit = foreseen.as_ref().map_or(exit, |own| exit.min(own.exit));
         if screen.json {
-            decisions.push(json!({ "step": step.id, "tool": step.tool.id, "decision": decision }));
+            decisions.push(json!({
+                "step": step.id,
+                "tool": step.tool.id,
+                "decision": decision,
+                "ending": foreseen.map(|own| own.ending),
+            }));
             continue;
         }
-        let number = index + 1;
-        screen.say(&match &decision {
-            None => format!(
-                "{number:>2} {CARE}later{CARE:#}     {} {}: depends on earlier results",
-                step.id, step.tool.id
-            ),
+        let about = format!("{} {}", step.id, step.tool.id);
+        let (style, word, says) = match &decision {
+            None => (CARE, "later", String::from("depends on earlier results")),
             Some(own) => {
-                let style = match own.verdict {
-                    Verdict::Allow => GOOD,
-                    Verdict::Ask | Verdict::AskEach => CARE,
-                    Verdict::Deny if as_expected => GOOD,
-                    Verdict::Deny => crate::screen::BAD,
-                };
-                let word = own.verdict.word();
-                let note = if as_expected { " (as expected)" } else { "" };
-                let reason = capsule_core::escape::line(&own.reason).into_owned();
-                format!(
-                    "{number:>2} {style}{word:<9}{style:#} {} {}: {reason}{note}",
-                    step.id, step.tool.id
-                )
+                let (style, note) = told(own.verdict, foreseen.as_ref());
+                (style, own.verdict.word(), format!("{}{note}", own.reason))
             }
-        })?;
+        };
+        let says = capsule_core::escape::line(&says);
+        screen.say(&format!("{:>2} {style}{word:<9}{style:#} {about}: {says}", index + 1))?;
     }
     if screen.json {
         screen.say_json(&json!({ "dry_run": true, "steps": decisions }))?;
@@ -167,4 +157,21 @@ fn dry_run(
         screen.complain(&format!("{HINT}dry run{HINT:#}: nothing ran and nothing was recorded"));
     }
     Ok(exit.status())
+}
+
+/// How a decision is shown, and what the plan's expectations make of it.
+fn told(verdict: Verdict, foreseen: Option<&Foreseen>) -> (Style, String) {
+    let style = match verdict {
+        Verdict::Allow => GOOD,
+        Verdict::Ask | Verdict::AskEach => CARE,
+        Verdict::Deny => BAD,
+    };
+    match foreseen {
+        Some(own) if own.is_expected() => (GOOD, " (as expected)".into()),
+        // What the policy allows goes wrong only where something else is expected of the decision.
+        Some(Foreseen { problem: Some(problem), .. }) if verdict == Verdict::Allow => {
+            (BAD, format!(" ({})", problem.message))
+        }
+        _ => (style, String::new()),
+    }
 }

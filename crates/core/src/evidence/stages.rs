@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Facts, Fingerprint};
 use crate::call::ToolCall;
-use crate::capability::Capabilities;
 use crate::code::Code;
 use crate::confinement::Confinement;
 use crate::decision::{Decision, Verdict};
@@ -20,7 +19,6 @@ use crate::json;
 use crate::outcome::Problem;
 use crate::policy::{Bounds, Case, Judgement, Policy, Usage, decide};
 use crate::redact::Redactor;
-use crate::risk::Risk;
 
 /// A call that was written down. Nothing is known about it yet.
 #[derive(Debug)]
@@ -90,17 +88,7 @@ impl Proposed {
         redactor: &Redactor,
         journal: &mut J,
     ) -> Result<Denied, J::Error> {
-        let decision = Decision {
-            verdict: Verdict::Deny,
-            code: problem.code,
-            rule: None,
-            at: None,
-            risk: Risk::Low,
-            capabilities: Capabilities::NONE,
-            reason: problem.message,
-            suggestion: problem.suggestion,
-            liftable: false,
-        };
+        let decision = Decision::misunderstood(problem);
         write_decision(self.number, &decision, None, redactor, journal)?;
         Ok(Denied { decision })
     }
@@ -268,8 +256,7 @@ impl Asking {
     /// Nobody is there to ask, so it does not run.
     #[must_use]
     pub fn unattended(self) -> Denied {
-        let decision = Decision { code: Code::ApprovalNeeded, ..self.decision };
-        Denied { decision }
+        Denied { decision: self.decision.unattended() }
     }
 }
 

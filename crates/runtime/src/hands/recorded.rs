@@ -44,11 +44,7 @@ impl Hands for Recorded {
             let decision = recorded_decision(&decided, &words);
             return Err(decision.map_or_else(
                 || recording.incomplete("the reason of a denial is missing"),
-                |decision| Problem {
-                    code: decision.code,
-                    message: decision.reason,
-                    suggestion: decision.suggestion,
-                },
+                Problem::from,
             ));
         };
         let bytes = recording.payload(1, &considered).unwrap_or_default();

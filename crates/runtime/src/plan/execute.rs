@@ -2,6 +2,7 @@
 
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::code::Code;
+use capsule_core::decision::{Decision, Verdict};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, StepEnded, StepEnding};
 use capsule_core::outcome::{Problem, Status};
@@ -203,19 +204,74 @@ fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>,
     }))
 }
 
+/// How a step ends, and how the run would end because of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreseen {
+    /// How the step ends.
+    pub ending: StepEnding,
+    /// What goes wrong, or is denied as expected.
+    pub problem: Option<Problem>,
+    /// How the run ends because of it.
+    pub exit: Exit,
+}
+
+impl Foreseen {
+    /// Whether it is just what the plan expects.
+    #[must_use]
+    pub const fn is_expected(&self) -> bool {
+        matches!(self.ending, StepEnding::DeniedAsExpected | StepEnding::FailedAsExpected)
+    }
+}
+
+/// How a step ends by the decision on its call alone, with nobody there to ask; none where that
+/// depends on what the call comes to.
+#[must_use]
+pub fn foresee(step: &Step, decision: &Decision) -> Option<Foreseen> {
+    let (ending, problem) = if decision.verdict == Verdict::Allow {
+        decided(step, &Delivered::allowed(decision.clone()))?
+    } else {
+        judge(step, &Delivered::unrun(0, decision.clone().unattended()))
+    };
+    let ended = Ended::without_result(ending, problem);
+    let exit = exit_of(&ended, step.on_error == OnError::Continue);
+    Some(Foreseen { ending, problem: ended.problem, exit })
+}
+
+type Judged = (StepEnding, Option<Problem>);
+
+fn unexpected(message: String) -> Judged {
+    (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)))
+}
+
 /// Compares what came with what is expected.
-fn judge(step: &Step, delivered: &Delivered) -> (StepEnding, Option<Problem>) {
-    let expect = &step.expect;
-    let unexpected =
-        |message: String| (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)));
+fn judge(step: &Step, delivered: &Delivered) -> Judged {
     let problem = delivered.problem.clone();
     // What we could not do ourselves is no answer to what was expected of the call.
     if delivered.status == Status::RuntimeError {
         return (StepEnding::Failed, problem);
     }
+    if let Some(judged) = decided(step, delivered) {
+        return judged;
+    }
+    match (delivered.status, problem) {
+        (Status::Denied, problem) => (StepEnding::Denied, problem),
+        (Status::ToolError, Some(problem)) => failed(step, delivered, problem),
+        _ if step.expect.failed.is_some() => {
+            unexpected("a failure was expected, and the call went well".into())
+        }
+        _ => match mismatch(step, delivered) {
+            Some(message) => unexpected(message),
+            None => (StepEnding::Ok, None),
+        },
+    }
+}
+
+/// Compares what was decided with what is expected; none where the decision settles nothing.
+fn decided(step: &Step, delivered: &Delivered) -> Option<Judged> {
+    let expect = &step.expect;
+    let denied = delivered.status == Status::Denied;
     if let Some(denial) = &expect.denied {
-        let denied = delivered.status == Status::Denied;
-        return match problem {
+        return Some(match delivered.problem.clone() {
             Some(problem) if denied => {
                 if denial.is(delivered.decision.rule.as_deref(), problem.code) {
                     (StepEnding::DeniedAsExpected, Some(problem))
@@ -224,29 +280,13 @@ fn judge(step: &Step, delivered: &Delivered) -> (StepEnding, Option<Problem>) {
                 }
             }
             _ => unexpected("a denial was expected, and the call was allowed".into()),
-        };
+        });
     }
     // A denial is one, whatever else was expected of the call.
-    if let Some(wanted) = expect.capabilities
-        && delivered.status != Status::Denied
-        && wanted != delivered.capabilities()
-    {
-        return unexpected(format!(
-            "the call needs {:?}, and {wanted:?} was expected",
-            delivered.capabilities()
-        ));
-    }
-    match (delivered.status, problem) {
-        (Status::Denied, problem) => (StepEnding::Denied, problem),
-        (Status::ToolError, Some(problem)) => failed(step, delivered, problem),
-        _ if expect.failed.is_some() => {
-            unexpected("a failure was expected, and the call went well".into())
-        }
-        _ => match mismatch(step, delivered) {
-            Some(message) => unexpected(message),
-            None => (StepEnding::Ok, None),
-        },
-    }
+    let wanted = expect.capabilities.filter(|_| !denied)?;
+    let needed = delivered.capabilities();
+    (wanted != needed)
+        .then(|| unexpected(format!("the call needs {needed:?}, and {wanted:?} was expected")))
 }
 
 /// A denial that is not the one that the plan expects stays a denial, with both codes.
@@ -261,7 +301,7 @@ fn other_denial(expected: &Denial, delivered: &Delivered, problem: Problem) -> P
 }
 
 /// A call that failed may be just what the plan expects: by its code, or by its exit status.
-fn failed(step: &Step, delivered: &Delivered, problem: Problem) -> (StepEnding, Option<Problem>) {
+fn failed(step: &Step, delivered: &Delivered, problem: Problem) -> Judged {
     match step.expect.failed {
         Some(None) => return (StepEnding::FailedAsExpected, Some(problem)),
         Some(Some(code)) if code == problem.code => {
@@ -269,7 +309,7 @@ fn failed(step: &Step, delivered: &Delivered, problem: Problem) -> (StepEnding, 
         }
         Some(Some(code)) => {
             let message = format!("it failed with `{}`, and `{code}` was expected", problem.code);
-            return (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)));
+            return unexpected(message);
         }
         None => {}
     }
@@ -277,9 +317,7 @@ fn failed(step: &Step, delivered: &Delivered, problem: Problem) -> (StepEnding, 
     if problem.code == Code::ExecFailed && names_status {
         return match mismatch(step, delivered) {
             None => (StepEnding::FailedAsExpected, Some(problem)),
-            Some(message) => {
-                (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)))
-            }
+            Some(message) => unexpected(message),
         };
     }
     (StepEnding::Failed, Some(problem))

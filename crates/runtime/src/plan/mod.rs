@@ -13,7 +13,7 @@ mod parse;
 mod schema;
 
 pub use evaluate::{Made, Scope, StepResult};
-pub use execute::{Executed, execute};
+pub use execute::{Executed, Foreseen, execute, foresee};
 pub use expect::{Denial, Expect, Matcher};
 pub use expression::{Expression, Item, Reference, Segment};
 pub use lint::lint;
