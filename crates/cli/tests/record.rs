@@ -746,3 +746,26 @@ fn no_record_no_run() {
     assert!(!capsule.workspace().join("out/new.txt").exists());
     assert!(fs::read_to_string(&other).unwrap().starts_with("not a database"));
 }
+
+/// CAP-10: who compares a report with the store finds the same hashes, and no number that JSON rounds.
+#[test]
+fn a_report_repeats_the_store() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.file("a.txt", "hello");
+    let policy = capsule.policy("version: 1\ntools: { fs.read: allow }\n");
+    let args = json!({ "path": "a.txt" }).to_string();
+    let call = ["call", "fs.read", "--args", &args, "--policy", &policy];
+    let _ = capsule.run(&call).exits(0);
+    let report = capsule.run(&["report", "latest", "--json"]).exits(0).json();
+    let store = Connection::open(capsule.store()).unwrap();
+    let mut query = store.prepare("SELECT lower(hex(hash)) FROM events ORDER BY leaf").unwrap();
+    let kept: Vec<String> =
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let records = report["records"].as_array().unwrap();
+    let told: Vec<&str> = records.iter().map(|own| own["hash"].as_str().unwrap()).collect();
+    assert_eq!(told, kept);
+    let place = &records[0]["entry"]["body"]["workspace"];
+    let meta = std::fs::metadata(capsule.workspace()).unwrap();
+    assert_eq!(place["device"], std::os::unix::fs::MetadataExt::dev(&meta).to_string());
+    assert_eq!(place["inode"], std::os::unix::fs::MetadataExt::ino(&meta).to_string());
+}

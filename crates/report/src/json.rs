@@ -1,7 +1,7 @@
 //! A run as JSON, for programs: schema-versioned, in causal order, each record with its leaf and
-//! hash.
+//! the hash of that leaf, as the store has it.
 
-use capsule_core::digest::Digest;
+use capsule_core::journal::leaf_hash;
 use capsule_store::{Store, StoreError};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ pub fn run(store: &Store, id: &str) -> Result<Value, StoreError> {
         story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
         records.push(json!({
             "leaf": stored.leaf,
-            "hash": Digest::of(&stored.bytes),
+            "hash": leaf_hash(&stored.bytes),
             "entry": stored.entry,
         }));
         Ok(())

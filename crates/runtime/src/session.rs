@@ -111,8 +111,8 @@ impl<'o> Session<'o> {
             key,
             workspace: Workspace {
                 path: law.roots.workspace.clone(),
-                device: law.workspace.device(),
-                inode: law.workspace.inode(),
+                device: law.workspace.device().to_string(),
+                inode: law.workspace.inode().to_string(),
             },
             home: law.home.clone(),
             own: law.roots.own.clone(),

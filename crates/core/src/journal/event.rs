@@ -122,10 +122,10 @@ pub struct Document {
 pub struct Workspace {
     /// Its real path.
     pub path: String,
-    /// The device it lies on.
-    pub device: u64,
-    /// Its inode.
-    pub inode: u64,
+    /// The device it lies on, in decimal text: canonical JSON has no exact number above 2^53.
+    pub device: String,
+    /// Its inode, in the same way.
+    pub inode: String,
 }
 
 /// A run began.
