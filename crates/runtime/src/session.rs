@@ -134,9 +134,7 @@ impl<'o> Session<'o> {
         out: Option<&Path>,
     ) -> Result<Finished, StoreError> {
         seal(&mut self.run, exit, outputs)?;
-        let mut store = self.run.journal.into_inner().finish();
-        let sealed = store.sealed_at(&self.id.to_string())?;
-        let tree = store.tree_at(sealed + 1)?;
+        let (mut store, tree) = self.run.journal.into_inner().finish();
         let exported = match out {
             Some(path) => {
                 let sha256 = store.export(&self.id.to_string(), path)?;

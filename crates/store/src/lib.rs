@@ -15,7 +15,6 @@ mod verify;
 mod write;
 
 pub use error::StoreError;
-pub use export::{Sheet, write_single};
 pub use lock::RunLock;
 pub use open::Store;
 pub use read::{Filter, Payload, RunState, RunSummary, Stored};

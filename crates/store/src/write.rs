@@ -40,6 +40,7 @@ pub struct RunWriter {
     prev: Option<Digest>,
     at: u64,
     waiting: Vec<Kept>,
+    tree: Frontier,
     lock: Option<RunLock>,
 }
 
@@ -65,6 +66,7 @@ impl Store {
             prev: None,
             at: 0,
             waiting: Vec::new(),
+            tree: Frontier::default(),
             lock: Some(lock),
         })
     }
@@ -73,9 +75,10 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn note(&mut self, event: Event, at: u64) -> Result<u64, StoreError> {
+    pub fn note(&mut self, event: Event, at: u64) -> Result<(), StoreError> {
         let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
         append(&mut self.sql, &entry, &entry.to_bytes(), &mut Vec::new(), Durability::Process)
+            .map(drop)
     }
 }
 
@@ -101,11 +104,11 @@ impl RunWriter {
         &self.store
     }
 
-    /// Ends the writing: the lock goes, the store stays.
+    /// Ends the writing: the lock goes, the store stays, with the tree as it was when the run's last
+    /// event was its newest leaf.
     #[must_use]
-    pub fn finish(mut self) -> Store {
-        self.lock = None;
-        self.store
+    pub fn finish(self) -> (Store, Frontier) {
+        (self.store, self.tree)
     }
 }
 
@@ -150,7 +153,7 @@ impl Journal for RunWriter {
             event,
         };
         let bytes = entry.to_bytes();
-        append(&mut self.store.sql, &entry, &bytes, &mut self.waiting, durability)?;
+        self.tree = append(&mut self.store.sql, &entry, &bytes, &mut self.waiting, durability)?;
         self.seq = entry.seq;
         self.prev = Some(Digest::of(&bytes));
         if matches!(entry.event, Event::RunSealed(_)) {
@@ -160,17 +163,17 @@ impl Journal for RunWriter {
     }
 }
 
-/// Writes an entry and the payloads that wait for it; gives its leaf.
+/// Writes an entry and the payloads that wait for it; gives the tree whose newest leaf it is.
 pub(crate) fn append(
     sql: &mut Connection,
     entry: &Entry,
     bytes: &[u8],
     waiting: &mut Vec<Kept>,
     durability: Durability,
-) -> Result<u64, StoreError> {
-    let leaf = append_to(sql, entry, bytes, waiting, durability).map_err(StoreError::write)?;
+) -> Result<Frontier, StoreError> {
+    let tree = append_to(sql, entry, bytes, waiting, durability).map_err(StoreError::write)?;
     waiting.clear();
-    Ok(leaf)
+    Ok(tree)
 }
 
 fn append_to(
@@ -179,7 +182,7 @@ fn append_to(
     bytes: &[u8],
     waiting: &[Kept],
     durability: Durability,
-) -> rusqlite::Result<u64> {
+) -> rusqlite::Result<Frontier> {
     // Between transactions; inside one it has no effect.
     sql.prepare_cached(match durability {
         Durability::Power => "PRAGMA synchronous = FULL",
@@ -226,7 +229,7 @@ fn append_to(
         .prepare_cached("UPDATE tree SET size = ?1, peaks = ?2")?
         .execute(params![number(tree.size()), tree.to_bytes()])?;
     transaction.commit()?;
-    Ok(leaf)
+    Ok(tree)
 }
 
 /// The right edge of the tree, from its cache.
