@@ -765,7 +765,40 @@ fn a_report_repeats_the_store() {
     let told: Vec<&str> = records.iter().map(|own| own["hash"].as_str().unwrap()).collect();
     assert_eq!(told, kept);
     let place = &records[0]["entry"]["body"]["workspace"];
-    let meta = std::fs::metadata(capsule.workspace()).unwrap();
+    let meta = fs::metadata(capsule.workspace()).unwrap();
     assert_eq!(place["device"], std::os::unix::fs::MetadataExt::dev(&meta).to_string());
     assert_eq!(place["inode"], std::os::unix::fs::MetadataExt::ino(&meta).to_string());
+}
+
+/// CAP-9: a run says since which one the policy of its name has not changed; a text that comes back
+/// begins anew.
+#[test]
+fn an_unchanged_policy_is_dated() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.file("a.txt", "hello");
+    let args = json!({ "path": "a.txt" }).to_string();
+    let texts = ["one", "two"]
+        .map(|name| format!("version: 1\nname: {name}\ntools: {{ fs.read: allow }}\n"));
+    let changed = format!("{}# changed\n", texts[0]);
+    let mut labels: Vec<String> = Vec::new();
+    // The run that each one names, by its place in this list.
+    for (text, since) in [
+        (&texts[0], None),
+        (&texts[0], Some(0)),
+        (&texts[1], None),
+        (&texts[0], Some(0)),
+        (&changed, None),
+        (&texts[0], None),
+        (&texts[1], Some(2)),
+        (&texts[0], Some(5)),
+        (&texts[0], Some(5)),
+    ] {
+        let policy = capsule.policy(text);
+        let _ = capsule.run(&["call", "fs.read", "--args", &args, "--policy", &policy]).exits(0);
+        let opened =
+            &capsule.run(&["report", "latest", "--json"]).exits(0).json()["opened"]["entry"];
+        labels.push(opened["label"].as_str().unwrap().to_owned());
+        let named = since.map(|place: usize| labels[place].clone());
+        assert_eq!(opened["policy_since"], json!(named), "{}", labels.len());
+    }
 }

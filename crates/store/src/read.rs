@@ -171,28 +171,22 @@ impl Store {
         label.ok().flatten().unwrap_or_else(|| run.to_owned())
     }
 
-    /// The label of the earliest run since which the policy's digest has not changed, given that
-    /// the newest run of that policy name had the same digest.
+    /// The label of the run since which the policy's digest has not changed, given that the newest
+    /// run of that policy name had the same digest: that run says so of itself, or is the first.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn policy_since(&self, name: &str, sha256: &str) -> Result<Option<String>, StoreError> {
-        self.sql
-            .query_row(
-                "WITH same_name AS (
-                     SELECT leaf, json ->> '$.body.label' AS label,
-                            json ->> '$.body.policy.sha256' AS sha256
-                     FROM entries
-                     WHERE kind = 'run.opened' AND json ->> '$.body.policy_name' = ?1
-                     ORDER BY leaf DESC LIMIT 1000)
-                 SELECT label FROM same_name WHERE sha256 = ?2 AND leaf > coalesce(
-                     (SELECT max(leaf) FROM same_name WHERE sha256 <> ?2), -1)
-                 ORDER BY leaf LIMIT 1",
-                [name, sha256],
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(StoreError::read)
+        let newest = self.sql.query_row(
+            "SELECT iif(json ->> '$.body.policy.sha256' = ?2,
+                        coalesce(json ->> '$.body.policy_since', json ->> '$.body.label'), NULL)
+             FROM entries
+             WHERE kind = 'run.opened' AND json ->> '$.body.policy_name' = ?1
+             ORDER BY leaf DESC LIMIT 1",
+            [name, sha256],
+            |row| row.get(0),
+        );
+        newest.optional().map(Option::flatten).map_err(StoreError::read)
     }
 
     /// Lists runs, the newest first.
@@ -219,11 +213,7 @@ impl Store {
         let run: String = row.get(0)?;
         let status: String = row.get(6)?;
         let exit: Option<Exit> = serde_json::from_value(status.into()).ok();
-        let state = match exit {
-            Some(exit) => RunState::Sealed(exit),
-            None if RunLock::is_held(&self.path, &run) => RunState::Running,
-            None => RunState::Crashed,
-        };
+        let state = self.state_from(&run, exit);
         let ended: Option<i64> = row.get(5)?;
         Ok(RunSummary {
             label: row.get(1)?,
@@ -255,11 +245,17 @@ impl Store {
             )
             .optional()
             .map_err(StoreError::read)?;
-        Ok(match exit.and_then(|exit| serde_json::from_value(exit.into()).ok()) {
+        let exit = exit.and_then(|exit| serde_json::from_value(exit.into()).ok());
+        Ok(self.state_from(run, exit))
+    }
+
+    /// Whether a run is at its end that was sealed with this exit, or was not sealed.
+    fn state_from(&self, run: &str, exit: Option<Exit>) -> RunState {
+        match exit {
             Some(exit) => RunState::Sealed(exit),
             None if RunLock::is_held(&self.path, run) => RunState::Running,
             None => RunState::Crashed,
-        })
+        }
     }
 
     /// Visits the events of a run in their order; memory does not grow with the run. Each must be
@@ -319,10 +315,20 @@ impl Store {
         leaf: u64,
         event: &Event,
     ) -> Result<Vec<(PayloadRef, Payload)>, StoreError> {
+        self.payloads_in(leaf, event, PayloadRow::checked)
+    }
+
+    /// The payloads of an event, each row looked at in this way.
+    pub(crate) fn payloads_in(
+        &self,
+        leaf: u64,
+        event: &Event,
+        check: impl Fn(PayloadRow, &PayloadRef, PayloadClass) -> Result<Payload, &'static str>,
+    ) -> Result<Vec<(PayloadRef, Payload)>, StoreError> {
         let own = event.payloads().into_iter().enumerate();
         own.map(|(part, (reference, class))| {
             let row = self.payload_row(leaf, part).map_err(StoreError::read)?;
-            let payload = row.ok_or("it is missing").and_then(|row| row.checked(&reference, class));
+            let payload = row.ok_or("it is missing").and_then(|row| check(row, &reference, class));
             payload.map(|payload| (reference, payload)).map_err(|what| {
                 let commit = reference.commit.to_string();
                 let commit = commit.get(..8).unwrap_or("");
@@ -335,13 +341,16 @@ impl Store {
 
     fn payload_row(&self, leaf: u64, part: usize) -> rusqlite::Result<Option<PayloadRow>> {
         self.sql
-            .prepare_cached("SELECT class, salt, bytes, commitment FROM payloads WHERE id = ?1")?
+            .prepare_cached(
+                "SELECT class, salt, bytes, commitment, sha256 FROM payloads WHERE id = ?1",
+            )?
             .query_row([payload_id(leaf, part)], |row| {
                 Ok(PayloadRow {
                     class: row.get(0)?,
                     salt: row.get(1)?,
                     bytes: row.get(2)?,
                     commitment: row.get(3)?,
+                    sha256: row.get(4)?,
                 })
             })
             .optional()
@@ -416,16 +425,21 @@ impl Store {
 }
 
 /// A payload as its row has it; nothing in it is believed before it was compared.
-struct PayloadRow {
+pub(crate) struct PayloadRow {
     class: String,
     salt: Option<Vec<u8>>,
     bytes: Option<Vec<u8>>,
     commitment: String,
+    sha256: Option<String>,
 }
 
 impl PayloadRow {
     /// The payload, if the row holds what the event committed to, as the field of the event says.
-    fn checked(self, own: &PayloadRef, class: PayloadClass) -> Result<Payload, &'static str> {
+    pub(crate) fn checked(
+        self,
+        own: &PayloadRef,
+        class: PayloadClass,
+    ) -> Result<Payload, &'static str> {
         if self.commitment != own.commit.to_string() || self.class != class.word() {
             return Err("its columns say something else than its event");
         }
@@ -437,6 +451,22 @@ impl PayloadRow {
             }
         }
         Ok(Payload { class, salt: self.salt, bytes: self.bytes })
+    }
+
+    /// The same, where the plain digest beside the bytes, which the views show, is theirs too.
+    pub(crate) fn checked_with_digest(
+        self,
+        own: &PayloadRef,
+        class: PayloadClass,
+    ) -> Result<Payload, &'static str> {
+        let digest = self.sha256.clone();
+        let payload = self.checked(own, class)?;
+        match (digest, &payload.bytes) {
+            (Some(digest), Some(bytes)) if digest != Digest::of(bytes).to_string() => {
+                Err("its digest is not that of its bytes")
+            }
+            _ => Ok(payload),
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Checks that a store is what was written.
 //!
 //! Everything is computed again from the bytes: the hash of every event, the tree, the order within
-//! each run, the seals, and every payload against its commitment; and the tables, views and triggers
-//! are those of this format. The memory that it takes grows
-//! with the number of runs that are open at one time, not with the number of events.
+//! each run, the seals, and every payload against its commitment and the digest beside it; and the
+//! tables, views and triggers are those of this format. The memory that it takes grows with the
+//! number of runs that are open at one time, not with the number of events.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,17 @@ use capsule_core::policy::Payloads;
 
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::read::PayloadRow;
 use crate::schema;
 use crate::write::frontier;
 
 /// What a store that was verified holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// Leaves of the tree.
     pub leaves: u64,
     /// The root of the tree.
-    pub root: String,
+    pub root: Digest,
     /// Runs that were sealed.
     pub sealed: u64,
     /// Runs that were not.
@@ -36,6 +37,22 @@ pub struct Proof {
     pub payloads: u64,
     /// Payloads whose bytes were erased, withheld or never kept.
     pub absent: u64,
+}
+
+impl Proof {
+    /// Of a store that holds nothing.
+    fn empty() -> Self {
+        Self {
+            leaves: 0,
+            root: Frontier::default().root(),
+            sealed: 0,
+            unsealed: 0,
+            events: 0,
+            run_sealed: false,
+            payloads: 0,
+            absent: 0,
+        }
+    }
 }
 
 /// The first thing that is not what was written.
@@ -77,7 +94,7 @@ impl Store {
             wanted: run,
             tree: Frontier::default(),
             open: BTreeMap::new(),
-            proof: Proof::default(),
+            proof: Proof::empty(),
             referenced: 0,
         };
         // One snapshot for everything, while other processes go on writing.
@@ -178,7 +195,8 @@ impl Checker<'_> {
         let entry =
             hold!(Entry::from_bytes(&row.bytes).map_err(|error| fault(&place, error.to_string())));
         let keeps = hold!(self.order(&place, row, &entry));
-        let payloads = match self.store.payloads(leaf, &entry.event) {
+        let checked = PayloadRow::checked_with_digest;
+        let payloads = match self.store.payloads_in(leaf, &entry.event, checked) {
             Ok(payloads) => payloads,
             Err(StoreError::Integrity { place, what }) => return Ok(Err(fault(place, what))),
             Err(error) => return Ok(Err(fault(place, error.to_string()))),
@@ -269,34 +287,10 @@ impl Checker<'_> {
             let what = format!("{rows} are stored and {} are known to events", self.referenced);
             return Ok(Err(fault("payloads", what)));
         }
-        hold!(self.digests());
         self.proof.leaves = self.tree.size();
-        self.proof.root = self.tree.root().to_string();
+        self.proof.root = self.tree.root();
         self.proof.unsealed = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         Ok(Ok(()))
-    }
-
-    /// The plain digests beside the payloads, which the views show.
-    fn digests(&self) -> Result<(), Fault> {
-        let broken = |error: rusqlite::Error| fault("payloads", error.to_string());
-        let mut query = self
-            .store
-            .sql
-            .prepare("SELECT id, sha256, bytes FROM payloads WHERE bytes IS NOT NULL")
-            .map_err(broken)?;
-        let mut rows = query.query([]).map_err(broken)?;
-        while let Some(row) = rows.next().map_err(broken)? {
-            let (id, digest): (i64, Option<String>) =
-                (row.get(0).map_err(broken)?, row.get(1).map_err(broken)?);
-            let bytes = row.get_ref(2).and_then(|value| Ok(value.as_blob()?)).map_err(broken)?;
-            if digest.is_some_and(|digest| digest != Digest::of(bytes).to_string()) {
-                return Err(fault(
-                    format!("payload row {id}"),
-                    "its digest is not that of its bytes",
-                ));
-            }
-        }
-        Ok(())
     }
 }
 

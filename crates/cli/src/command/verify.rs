@@ -49,10 +49,7 @@ pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Resu
 }
 
 fn show(proof: &Proof, label: Option<&str>, screen: &Screen) -> Result<(), Failure> {
-    let root = match (proof.root.get(..6), proof.root.get(62..)) {
-        (Some(head), Some(tail)) => format!("{head}…{tail}"),
-        _ => proof.root.clone(),
-    };
+    let root = proof.root.short();
     let good = format!("{GOOD}✔{GOOD:#}");
     screen.say(&format!("{good} tree           {} events, root {root}", proof.leaves))?;
     if let Some(label) = label {
