@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use capsule_core::action::{Action, Facts, Parsed};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::evidence::recorded_decision;
+use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{
     CallFinished, CallProposed, CallStarted, Event, PayloadRef, RunOpened, RunSealed, StepEnded,
@@ -14,7 +14,7 @@ use capsule_core::outcome::{Ending, Problem, Status};
 use capsule_core::redact::holds_mask;
 use capsule_core::tool::ToolName;
 use capsule_store::Payload;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 /// Looks up a payload that was kept.
@@ -107,12 +107,6 @@ pub struct StepStory {
     pub note: Option<Problem>,
 }
 
-#[derive(Deserialize)]
-struct Considered {
-    action: Action,
-    facts: Facts,
-}
-
 impl Story {
     /// Takes the next event.
     pub fn see(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) {
@@ -129,13 +123,11 @@ impl Story {
                 let decision = recorded_decision(decided, &words);
                 let considered = decided.action.as_ref().and_then(payloads);
                 let masked = considered.as_deref().is_some_and(holds_mask);
-                let considered: Option<Considered> =
-                    considered.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                let considered = considered.as_deref().and_then(recorded_action);
                 if let Some(call) = self.call(decided.call) {
                     call.decision = decision;
                     call.masked = masked;
-                    (call.action, call.facts) = considered
-                        .map_or((None, None), |both| (Some(both.action), Some(both.facts)));
+                    (call.action, call.facts) = considered.unzip();
                 }
             }
             Event::CallStarted(started) => {

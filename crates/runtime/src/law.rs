@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use capsule_core::code::Code;
 use capsule_core::diagnostic::Diagnostics;
-use capsule_core::digest::Digest;
+use capsule_core::journal::RunOpened;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::{Draft, Policy, Roots};
@@ -127,18 +127,16 @@ impl Law {
         })
     }
 
-    /// Binds a policy that was recorded, to the workspace that was recorded; nothing is opened.
+    /// Binds the recorded text of a run's policy to the workspace that was recorded; nothing is
+    /// opened.
     ///
     /// # Errors
     /// When this build does not read it.
-    pub fn recorded(
-        text: &Text,
-        sha256: Digest,
-        roots: &Roots,
-        home: &str,
-    ) -> Result<Arc<Policy>, Diagnostics> {
+    pub fn recorded(text: &Text, opened: &RunOpened) -> Result<Arc<Policy>, Diagnostics> {
+        let RunOpened { policy, workspace, own, home, .. } = opened;
+        let roots = Roots { workspace: workspace.path.clone(), own: own.clone() };
         let (draft, _) = Draft::parse(&text.text, &text.name, home, CATALOGUE)?;
-        draft.recorded_as(sha256).bind(roots, home, CATALOGUE).map(Arc::new)
+        draft.recorded_as(policy.sha256).bind(&roots, home, CATALOGUE).map(Arc::new)
     }
 }
 

@@ -12,7 +12,7 @@ use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_core::policy::{Roots, Usage};
+use capsule_core::policy::Usage;
 use capsule_report::{CallStory, Story, kept};
 use capsule_runtime::{
     Cancel, Commands, Hush, Law, Live, Machine, Text, check_examples, explain as decide,
@@ -304,9 +304,7 @@ fn recorded_policy(
     let bytes = kept(&payloads)(&opened.policy.text);
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(missing)?;
     let text = Text { name: capsule_runtime::shown_name(&opened.policy.path), text };
-    let roots = Roots { workspace: opened.workspace.path.clone(), own: opened.own.clone() };
-    Law::recorded(&text, opened.policy.sha256, &roots, &opened.home)
-        .map_err(|problems| Failure::Texts(text, problems))
+    Law::recorded(&text, opened).map_err(|problems| Failure::Texts(text, problems))
 }
 
 /// What the run had used before a call, as the record has it.

@@ -17,5 +17,5 @@ mod stages;
 pub use run::{Done, Permit, Prepared, run};
 pub use stages::{
     Allowed, Asking, Cleared, Denied, Judged, Preflight, Proposed, Understanding, propose,
-    recorded_decision,
+    recorded_action, recorded_decision,
 };

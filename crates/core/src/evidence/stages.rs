@@ -223,6 +223,13 @@ pub fn recorded_decision(event: &CallDecided, words: &[u8]) -> Option<Decision> 
     })
 }
 
+/// The action and the facts that were judged, from their recorded bytes.
+#[must_use]
+pub fn recorded_action(bytes: &[u8]) -> Option<(Action, Facts)> {
+    let Considered { action, facts } = serde_json::from_slice(bytes).ok()?;
+    Some((action, facts))
+}
+
 /// A call that was judged.
 pub enum Judged {
     /// The policy allows it.

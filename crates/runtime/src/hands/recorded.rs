@@ -4,13 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use capsule_core::action::{Action, Facts};
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared, Understanding, recorded_decision};
+use capsule_core::evidence::{Permit, Prepared, Understanding, recorded_action, recorded_decision};
 use capsule_core::journal::{CallFinished, Event};
 use capsule_core::outcome::{Outcome, Output, Problem};
-use serde::Deserialize;
 
 use crate::hands::Hands;
 use crate::replay::Recording;
@@ -24,12 +22,6 @@ impl Recorded {
     pub(crate) const fn new(recording: Rc<RefCell<Recording>>) -> Self {
         Self { recording }
     }
-}
-
-#[derive(Deserialize)]
-struct Considered {
-    action: Action,
-    facts: Facts,
 }
 
 impl Hands for Recorded {
@@ -48,7 +40,7 @@ impl Hands for Recorded {
             ));
         };
         let bytes = recording.payload(1, &considered).unwrap_or_default();
-        let Ok(Considered { action, facts }) = serde_json::from_slice(&bytes) else {
+        let Some((action, facts)) = recorded_action(&bytes) else {
             return Err(recording.incomplete("what a call meant is missing"));
         };
         drop(recording);

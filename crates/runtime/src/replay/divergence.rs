@@ -1,13 +1,10 @@
 //! Where and why a replay differs from its recording.
 
-use std::fmt;
-
 use capsule_core::action::Parsed;
 use capsule_core::journal::{CallDecided, CallProposed, Event};
 use serde_json::Value;
 
 use crate::replay::Recording;
-use crate::run::{engine, tools_digest};
 
 /// Why a replay differs: a closed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +77,6 @@ pub struct Divergence {
     pub nearest: Option<u64>,
 }
 
-impl fmt::Display for Divergence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.cause.words())?;
-        if let Some(step) = &self.step {
-            write!(f, " at step `{step}`")?;
-        }
-        Ok(())
-    }
-}
-
 impl Divergence {
     /// Compares what was recorded with what the replay would write in its place.
     pub(super) fn at(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Self {
@@ -116,24 +103,13 @@ impl Divergence {
     }
 
     fn empty(recording: &Recording, cause: Cause) -> Self {
-        let (mut served, mut calls) = (0, 0);
-        // A recording that cannot be read to its end still has a place where it diverged.
-        let _ = recording.store.visit::<capsule_store::StoreError>(&recording.run, |stored| {
-            if let Event::CallProposed(_) = stored.entry.event {
-                calls += 1;
-                served += u64::from(stored.entry.seq <= recording.seq);
-            }
-            Ok(())
-        });
-        // A call that was proposed and then differed was not served.
-        let mid_call = matches!(recording.ahead(0), Some(Event::CallProposed(_)));
-        let served = served - u64::from(mid_call && served > 0);
         Self {
             cause,
             step: None,
             place: None,
-            served,
-            calls,
+            // A call that was proposed and then differed was not served.
+            served: recording.served,
+            calls: u64::try_from(recording.calls().len()).unwrap_or(u64::MAX),
             differences: Vec::new(),
             nearest: None,
         }
@@ -162,7 +138,7 @@ fn cause(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Cause 
             };
             // What was decided is the same and its bytes are not: no policy does that.
             let same = word(then) == word(call);
-            if same_engine(recording) && !same { Cause::PolicyChanged } else { other(recording) }
+            if recording.same_engine && !same { Cause::PolicyChanged } else { other(recording) }
         }
         (Some(Event::StepEnded(_)), Event::StepEnded(_)) => by_plan(other(recording)),
         (Some(Event::RunSealed(_)), _) | (_, Event::RunSealed(_)) => by_plan(other(recording)),
@@ -171,16 +147,7 @@ fn cause(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Cause 
 }
 
 fn other(recording: &Recording) -> Cause {
-    if same_engine(recording) { Cause::EngineBug } else { Cause::ToolVersionChanged }
-}
-
-fn same_engine(recording: &Recording) -> bool {
-    match recording.store.event(&recording.run, 1).ok().flatten().map(|stored| stored.entry.event) {
-        Some(Event::RunOpened(opened)) => {
-            opened.engine == engine() && opened.tools == tools_digest()
-        }
-        _ => false,
-    }
+    if recording.same_engine { Cause::EngineBug } else { Cause::ToolVersionChanged }
 }
 
 /// What differs, in words.
@@ -235,19 +202,12 @@ fn differences(recording: &Recording, recorded: Option<&Event>, now: &Event) -> 
     found
 }
 
-/// The recorded call with the same tool, host and path as one that was not recorded.
+/// The recorded call that comes nearest to one that was not recorded: the last of the same tool in
+/// the same step, else the first of the same tool.
 fn nearest(recording: &Recording, call: &CallProposed) -> Option<u64> {
-    let mut found = None;
-    let visited = recording.store.visit::<capsule_store::StoreError>(&recording.run, |stored| {
-        if let Event::CallProposed(then) = stored.entry.event
-            && then.tool == call.tool
-            && (then.step == call.step || found.is_none())
-        {
-            found = Some(then.call);
-        }
-        Ok(())
-    });
-    visited.ok().and(found)
+    let mut same = recording.calls().iter().filter(|then| then.tool == call.tool);
+    let near = same.clone().rfind(|then| then.step == call.step).or_else(|| same.next());
+    near.map(|then| then.call)
 }
 
 /// A word of a closed list, as it is recorded.

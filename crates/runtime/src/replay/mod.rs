@@ -13,19 +13,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use capsule_core::call::{Origin, ToolCall};
+use capsule_core::diagnostic::Diagnostics;
 use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, RunKind, RunOpened};
-use capsule_core::policy::{Policy, Roots};
+use capsule_core::policy::Policy;
 use capsule_core::redact::holds_mask;
 use capsule_store::{Store, StoreError};
 use serde_json::Value;
 
 use crate::hands::Recorded;
-use crate::law::{Law, Text, shown_name};
+use crate::law::{Law, Text};
 use crate::observe::{Observed, Observer};
 use crate::path::submit;
 use crate::plan::{Executed, Plan, execute};
-use crate::run::{Run, seal};
+use crate::run::{Run, engine, seal, tools_digest};
 pub use divergence::{Cause, Difference, Divergence};
 use places::Places;
 pub(crate) use recording::Recording;
@@ -107,6 +108,8 @@ fn walk(
         Some(Event::RunOpened(opened)) => opened,
         _ => return Err(ReplayError::Incomplete("the run's beginning is missing".into())),
     };
+    recording.borrow_mut().same_engine =
+        opened.engine == engine() && opened.tools == tools_digest();
     let policy = recorded_policy(recording, &opened)?;
     let inputs = recorded_inputs(recording, &opened)?;
     let plan = match (opened.origin, plan) {
@@ -159,36 +162,25 @@ fn recorded_policy(
     recording: &Rc<RefCell<Recording>>,
     opened: &RunOpened,
 ) -> Result<Arc<Policy>, ReplayError> {
-    let text = recording.borrow_mut().payload(1, &opened.policy.text);
-    let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = recording.borrow().text(&opened.policy);
     let text = text.ok_or_else(|| ReplayError::Incomplete("the policy was not kept".into()))?;
-    recording.borrow_mut().masked_policy = holds_mask(text.as_bytes());
-    let text = Text { name: shown_name(&opened.policy.path), text };
-    let roots = Roots { workspace: opened.workspace.path.clone(), own: opened.own.clone() };
-    Law::recorded(&text, opened.policy.sha256, &roots, &opened.home).map_err(|problems| {
-        let first = problems.into_iter().next().map(|problem| problem.message);
-        ReplayError::Incomplete(format!(
-            "this build does not read the recorded policy: {}",
-            first.unwrap_or_default()
-        ))
-    })
+    recording.borrow_mut().masked_policy = holds_mask(text.text.as_bytes());
+    Law::recorded(&text, opened).map_err(|problems| unread("policy", &problems))
 }
 
 fn recorded_plan(
     recording: &Rc<RefCell<Recording>>,
     opened: &RunOpened,
 ) -> Result<Plan, ReplayError> {
-    let missing = || ReplayError::Incomplete("the plan was not kept".into());
-    let plan = opened.plan.as_ref().ok_or_else(missing)?;
-    let text = recording.borrow_mut().payload(1, &plan.text).ok_or_else(missing)?;
-    let text = String::from_utf8(text).map_err(|_| missing())?;
-    Plan::parse(&text, &opened.name, capsule_tools::CATALOGUE).map_err(|problems| {
-        let first = problems.into_iter().next().map(|problem| problem.message);
-        ReplayError::Incomplete(format!(
-            "this build does not read the recorded plan: {}",
-            first.unwrap_or_default()
-        ))
-    })
+    let text = opened.plan.as_ref().and_then(|plan| recording.borrow().text(plan));
+    let text = text.ok_or_else(|| ReplayError::Incomplete("the plan was not kept".into()))?;
+    Plan::parse(&text.text, &opened.name, capsule_tools::CATALOGUE)
+        .map_err(|problems| unread("plan", &problems))
+}
+
+fn unread(what: &str, problems: &Diagnostics) -> ReplayError {
+    let first = problems.first().map_or("", |problem| &problem.message);
+    ReplayError::Incomplete(format!("this build does not read the recorded {what}: {first}"))
 }
 
 fn recorded_inputs(

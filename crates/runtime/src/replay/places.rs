@@ -6,7 +6,7 @@ use capsule_core::diagnostic::Position;
 use capsule_core::journal::Event;
 use capsule_tools::CATALOGUE;
 
-use crate::law::{Text, shown_name};
+use crate::law::Text;
 use crate::plan::Plan;
 use crate::replay::{Cause, Divergence, Recording};
 
@@ -47,9 +47,7 @@ impl Places {
 
 fn recorded(recording: &Recording) -> Option<Text> {
     let Some(Event::RunOpened(opened)) = recording.ahead(1) else { return None };
-    let plan = opened.plan?;
-    let text = String::from_utf8(recording.payload(1, &plan.text)?).ok()?;
-    Some(Text { name: shown_name(&plan.path), text })
+    recording.text(opened.plan.as_ref()?)
 }
 
 fn places(text: &Text, plan: &Plan) -> BTreeMap<String, String> {

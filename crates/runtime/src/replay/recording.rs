@@ -1,6 +1,7 @@
 //! What was recorded, as the journal of a replay.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use capsule_core::code::Code;
@@ -9,14 +10,30 @@ use capsule_core::evidence::recorded_decision;
 use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Durability, Entry, Event, Journal, PayloadClass, PayloadRef, Recalled, Recorded, VERSION,
+    CallProposed, Document, Durability, Entry, Event, Journal, PayloadClass, PayloadRef, Recalled,
+    Recorded, VERSION,
 };
 use capsule_core::outcome::Problem;
 use capsule_core::redact::holds_mask;
-use capsule_store::{Payload, RunState, Store};
+use capsule_core::tool::ToolName;
+use capsule_store::{Payload, RunState, Store, StoreError, Stored};
 
+use crate::law::{Text, shown_name};
 use crate::replay::ReplayError;
 use crate::replay::divergence::Divergence;
+
+/// A recorded event that was read, with its payloads once somebody asks for them.
+struct Near {
+    stored: Stored,
+    payloads: OnceCell<Vec<(PayloadRef, Payload)>>,
+}
+
+/// A recorded call, for whoever looks for one like it.
+pub(super) struct Known {
+    pub(super) call: u64,
+    pub(super) tool: ToolName,
+    pub(super) step: Option<String>,
+}
 
 /// A recorded run, and how far a replay has come in it.
 pub(crate) struct Recording {
@@ -34,6 +51,16 @@ pub(crate) struct Recording {
     pub(super) keep_going: bool,
     /// The differences that were met so far.
     pub(super) met: Vec<Divergence>,
+    /// Whether this build, with these tools, made the record.
+    pub(super) same_engine: bool,
+    /// How many calls were served to their decision.
+    pub(super) served: u64,
+    /// Whether the last event that was written proposes a call.
+    proposed: bool,
+    /// What was read of the events from here on, by number.
+    near: RefCell<BTreeMap<u64, Rc<Near>>>,
+    /// The recorded calls, looked up at the first difference.
+    calls: OnceCell<Vec<Known>>,
     /// What was found missing; it ends the replay at the next event.
     missing: Option<String>,
     /// The last payload that was not the recorded one.
@@ -59,29 +86,82 @@ impl Recording {
             met: Vec::new(),
             seq: 0,
             prev: None,
+            same_engine: false,
+            served: 0,
+            proposed: false,
+            near: RefCell::default(),
+            calls: OnceCell::new(),
             missing: None,
             strange: Vec::new(),
         })
     }
 
-    /// The recorded event so many places ahead of the last one that was written.
-    pub(crate) fn ahead(&self, places: u64) -> Option<Event> {
-        let stored = self.store.event(&self.run, self.seq + places).ok()??;
-        Some(stored.entry.event)
+    /// The recorded event so many places ahead of the last one that was written; it is read and
+    /// hashed once.
+    fn near(&self, places: u64) -> Result<Option<Rc<Near>>, StoreError> {
+        let seq = self.seq + places;
+        if let Some(near) = self.near.borrow().get(&seq) {
+            return Ok(Some(Rc::clone(near)));
+        }
+        let Some(stored) = self.store.event(&self.run, seq)? else { return Ok(None) };
+        let near = Rc::new(Near { stored, payloads: OnceCell::new() });
+        self.near.borrow_mut().insert(seq, Rc::clone(&near));
+        Ok(Some(near))
     }
 
-    /// The payloads of the event so many places ahead.
-    fn payloads_ahead(&self, places: u64) -> Vec<(PayloadRef, Payload)> {
-        let stored = self.store.event(&self.run, self.seq + places).ok().flatten();
-        let read = stored.map(|stored| self.store.payloads(stored.leaf, &stored.entry.event));
-        read.and_then(Result::ok).unwrap_or_default()
+    /// The recorded event so many places ahead; none where it cannot be read either, which
+    /// whoever writes the next event is told.
+    pub(crate) fn ahead(&self, places: u64) -> Option<Event> {
+        Some(self.near(places).ok()??.stored.entry.event.clone())
+    }
+
+    /// Looks for a payload of the event so many places ahead.
+    fn look<T>(
+        &self,
+        places: u64,
+        found: impl Fn(&PayloadRef, &Payload) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(near) = self.near(places)? else { return Ok(None) };
+        let payloads = match near.payloads.get() {
+            Some(payloads) => payloads,
+            None => {
+                let Stored { leaf, entry, .. } = &near.stored;
+                let read = self.store.payloads(*leaf, &entry.event)?;
+                near.payloads.get_or_init(|| read)
+            }
+        };
+        Ok(payloads.iter().find_map(|(reference, payload)| found(reference, payload)))
     }
 
     /// The bytes of a payload of the event so many places ahead, if they were kept.
     pub(crate) fn payload(&self, places: u64, wanted: &PayloadRef) -> Option<Vec<u8>> {
-        let payloads = self.payloads_ahead(places);
-        let own = payloads.into_iter().find(|(reference, _)| reference == wanted);
-        own?.1.bytes
+        let own = |reference: &PayloadRef, payload: &Payload| {
+            (reference == wanted).then(|| payload.bytes.clone())
+        };
+        self.look(places, own).ok()??
+    }
+
+    /// A text that the run began with, where that is what comes next.
+    pub(super) fn text(&self, document: &Document) -> Option<Text> {
+        let text = String::from_utf8(self.payload(1, &document.text)?).ok()?;
+        Some(Text { name: shown_name(&document.path), text })
+    }
+
+    /// The recorded calls. A recording that cannot be read to its end still has a place where it
+    /// diverged.
+    pub(super) fn calls(&self) -> &[Known] {
+        self.calls.get_or_init(|| {
+            let mut calls = Vec::new();
+            let _ = self.store.visit::<StoreError>(&self.run, |stored| {
+                if let Event::CallProposed(CallProposed { call, tool, step, .. }) =
+                    stored.entry.event
+                {
+                    calls.push(Known { call, tool, step });
+                }
+                Ok(())
+            });
+            calls
+        })
     }
 
     /// Whether the run ends here because it was interrupted. A signal can come after the last call
@@ -115,7 +195,7 @@ impl Recording {
 
     /// Says whether everything that was recorded was used.
     pub(super) fn consumed(&self) -> Result<(), ReplayError> {
-        match self.ahead(1) {
+        match self.near(1)? {
             None => Ok(()),
             Some(_) => Err(ReplayError::Diverged(vec![Divergence::unconsumed(self)])),
         }
@@ -128,25 +208,25 @@ impl Recording {
 
     /// The recorded payload of the next event that these bytes are; a commitment that is nobody's
     /// where there is none, so that the event differs.
-    fn recognise(&mut self, class: PayloadClass, payload: &[u8]) -> PayloadRef {
-        let recorded = self.payloads_ahead(1).into_iter().find_map(|(reference, known)| {
+    fn recognise(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, StoreError> {
+        let recorded = self.look(1, |reference, known| {
             // Private payloads are not needed to replay, and may be erased.
             let same = known.class == class
                 && (class.is_private() || known.bytes.as_deref() == Some(payload));
-            same.then_some(reference)
-        });
-        recorded.unwrap_or_else(|| {
+            same.then_some(*reference)
+        })?;
+        Ok(recorded.unwrap_or_else(|| {
             self.strange = payload.to_vec();
             let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
             PayloadRef { commit: Digest::of(payload), bytes }
-        })
+        }))
     }
 
     fn append(&mut self, event: Event) -> Result<Recorded, ReplayError> {
-        let recorded = self.store.event(&self.run, self.seq + 1)?;
-        let Some(recorded) = recorded else {
+        let Some(near) = self.near(1)? else {
             return Err(ReplayError::Diverged(vec![Divergence::at(self, None, &event)]));
         };
+        let recorded = &near.stored;
         let entry = Entry {
             v: VERSION,
             run: Some(self.id),
@@ -167,8 +247,11 @@ impl Recording {
             }
             self.met.push(divergence);
         }
+        self.served += u64::from(self.proposed);
+        self.proposed = matches!(recorded.entry.event, Event::CallProposed(_));
         self.seq += 1;
         self.prev = Some(Digest::of(&recorded.bytes));
+        self.near.borrow_mut().retain(|seq, _| *seq > self.seq);
         Ok(Recorded { seq: self.seq, at: entry.at })
     }
 }
@@ -199,7 +282,7 @@ impl Journal for Shared {
     type Error = ReplayError;
 
     fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, ReplayError> {
-        Ok(self.0.borrow_mut().recognise(class, payload))
+        Ok(self.0.borrow_mut().recognise(class, payload)?)
     }
 
     fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, ReplayError> {
@@ -221,5 +304,51 @@ impl Journal for Shared {
 
     fn append(&mut self, event: Event, _: Durability) -> Result<Recorded, ReplayError> {
         self.0.borrow_mut().append(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+    use std::fs;
+
+    use capsule_core::journal::{RunSealed, StepEnded, StepEnding};
+    use capsule_core::policy::Payloads;
+
+    use super::*;
+
+    /// CAP-10: what is recorded behind the end of a replay is seen also where it cannot be read.
+    #[test]
+    fn what_cannot_be_read_is_not_used_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, one) = (folder.path().join("store.db"), folder.path().join("one.db"));
+        let sealed = RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None };
+        let sealed = Event::RunSealed(sealed);
+        let ended = StepEnded {
+            step: "a-step".into(),
+            ending: StepEnding::Ok,
+            code: None,
+            goes_on: false,
+            note: None,
+        };
+        let clock = Box::new(|| 1);
+        let mut writer = Store::open(&store).unwrap().begin(clock, Payloads::Full).unwrap();
+        let run = writer.run().to_string();
+        writer.append(sealed.clone(), Durability::Process).unwrap();
+        writer.append(Event::StepEnded(ended), Durability::Process).unwrap();
+        writer.finish().0.export(&run, &one).unwrap();
+        let replayed = |path| {
+            let store = Store::open_read_only(path).unwrap();
+            let mut recording = Recording::of(store, &run, false).unwrap();
+            recording.append(sealed.clone()).unwrap();
+            recording.consumed()
+        };
+        assert!(matches!(replayed(&one), Err(ReplayError::Diverged(_))));
+        let bytes = fs::read(&one).unwrap();
+        let at = bytes.windows(6).position(|own| own == b"a-step").unwrap();
+        let changed = [&bytes[..at], b"b-step", &bytes[at + 6..]].concat();
+        fs::write(&one, changed).unwrap();
+        assert!(matches!(replayed(&one), Err(ReplayError::Store(_))));
     }
 }
