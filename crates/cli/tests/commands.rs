@@ -643,6 +643,8 @@ fn small_commands_are_exact() {
         .map(|line| json!([line["id"], line["error"].is_string()]))
         .collect();
     assert_eq!(json!(ids), json!([[1, false], [null, true], [3, false]]));
+    let known = capsule.run(&["explain-code", "policy.allowed", "--json"]).exits(0).json();
+    assert_eq!((&known["move"], &known["class"]), (&json!("nobody"), &json!("ok")));
     let code = capsule.run(&["explain-code", "path.outside"]).exits(2);
     assert!(code.stderr.contains("did you mean `path.outside-workspace`"), "{}", code.stderr);
 }

@@ -549,3 +549,18 @@ fn patterns_reach_into_the_workspace_only() {
     let ran = read(&capsule.policy(&outside)).exits(2);
     assert!(ran.stderr.contains("lies outside of the workspace"), "{}", ran.stderr);
 }
+
+/// CAP-1: whoever only asks makes no store, also where programs are looked at.
+#[test]
+fn asking_makes_no_store() {
+    let capsule = capsule();
+    let policy = capsule.policy(DEVELOPER);
+    let call = json!({ "tool": "shell.run", "args": { "argv": ["git", "status"] } }).to_string();
+    let args = json!({ "argv": ["git", "status"] }).to_string();
+    let line = ["policy", "explain", "--policy", &policy, "--tool", "shell.run", "--args", &args];
+    let _ = capsule.run(&line).exits(0);
+    let _ = capsule.run_with(&["policy", "explain", "--policy", &policy, "--batch", "-"], &call);
+    let plan = capsule.plan("- { tool: shell.run, args: { argv: [git, status] } }\n");
+    let _ = capsule.run(&["run", &plan, "--policy", &policy, "--dry-run"]).exits(0);
+    assert!(!capsule.store().parent().unwrap().exists());
+}

@@ -29,6 +29,22 @@ pub enum Move {
     Nobody,
 }
 
+impl Move {
+    /// Who that is, in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Asker => "whoever asked",
+            Self::Policy => "the policy's author",
+            Self::Person => "a person",
+            Self::World => "the world outside",
+            Self::Machine => "the machine's owner",
+            Self::Capsule => "Capsule: a fault in this program",
+            Self::Nobody => "nobody",
+        }
+    }
+}
+
 /// The three ways in which a call can fail, as models, users and reports see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

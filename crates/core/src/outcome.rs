@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::code::{Class, Code};
+use crate::code::{Class, Code, Move};
 use crate::confinement::Enforcement;
 use crate::redact::{Piece, Redactor};
 
@@ -66,6 +66,15 @@ impl From<Class> for Status {
             Class::Denied => Self::Denied,
             Class::ToolError => Self::ToolError,
             Class::RuntimeError => Self::RuntimeError,
+        }
+    }
+}
+
+impl From<Code> for Status {
+    fn from(code: Code) -> Self {
+        match code.whose() {
+            Move::Nobody => Self::Ok,
+            _ => code.class().into(),
         }
     }
 }

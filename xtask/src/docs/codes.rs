@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::code::{Class, Code, Move};
+use capsule_core::code::Code;
+use capsule_core::outcome::Status;
 
 use crate::docs::markdown;
 
@@ -34,32 +35,10 @@ fn row(code: Code) -> Vec<String> {
         code.meaning().to_owned(),
         code.cause().to_owned(),
         code.next_step().to_owned(),
-        whose(code.whose()).to_owned(),
-        class(code).to_owned(),
+        code.whose().words().to_owned(),
+        Status::from(code).word().to_owned(),
         code.exit().status().to_string(),
     ]
-}
-
-const fn whose(whose: Move) -> &'static str {
-    match whose {
-        Move::Asker => "whoever asked",
-        Move::Policy => "the policy's author",
-        Move::Person => "a person",
-        Move::World => "the world outside",
-        Move::Machine => "the machine's owner",
-        Move::Capsule => "Capsule",
-        Move::Nobody => "nobody",
-    }
-}
-
-/// The class; none where nothing went wrong.
-const fn class(code: Code) -> &'static str {
-    match (code.whose(), code.class()) {
-        (Move::Nobody, _) => "ok",
-        (_, Class::Denied) => "denied",
-        (_, Class::ToolError) => "tool_error",
-        (_, Class::RuntimeError) => "runtime_error",
-    }
 }
 
 #[cfg(test)]

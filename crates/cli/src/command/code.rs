@@ -1,6 +1,7 @@
 //! `capsule explain-code`: the table of codes.
 
-use capsule_core::code::{Class, Code, Move};
+use capsule_core::code::Code;
+use capsule_core::outcome::Status;
 use capsule_core::tool::closest;
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ pub(crate) fn run(args: &ExplainCode, screen: &Screen) -> Result<u8, Failure> {
     screen.say(&format!("  means    {}", code.meaning()))?;
     screen.say(&format!("  cause    {}", code.cause()))?;
     screen.say(&format!("  next     {}", code.next_step()))?;
-    screen.say(&format!("  move     {}", whose(code.whose())))?;
-    screen.say(&format!("  class    {}", class(code)))?;
+    screen.say(&format!("  move     {}", code.whose().words()))?;
+    screen.say(&format!("  class    {}", Status::from(code).word()))?;
     screen.say(&format!("  exit     {}", code.exit().status()))?;
     Ok(0)
 }
@@ -50,29 +51,8 @@ fn to_json(code: Code) -> Value {
         "meaning": code.meaning(),
         "cause": code.cause(),
         "next": code.next_step(),
-        "move": whose(code.whose()),
-        "class": class(code),
+        "move": code.whose().words(),
+        "class": Status::from(code),
         "exit": code.exit().status(),
     })
-}
-
-const fn whose(whose: Move) -> &'static str {
-    match whose {
-        Move::Asker => "whoever asked",
-        Move::Policy => "the policy's author",
-        Move::Person => "a person",
-        Move::World => "the outside",
-        Move::Machine => "the machine's owner",
-        Move::Capsule => "us: a fault in this program",
-        Move::Nobody => "nobody's",
-    }
-}
-
-fn class(code: Code) -> &'static str {
-    match (code.whose(), code.class()) {
-        (Move::Nobody, _) => "none",
-        (_, Class::Denied) => "denied",
-        (_, Class::ToolError) => "tool_error",
-        (_, Class::RuntimeError) => "runtime_error",
-    }
 }

@@ -1,6 +1,6 @@
 //! Hands that touch the world, through the tools.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -94,9 +94,9 @@ pub type Variables = Box<dyn Fn(&str) -> Option<OsString>>;
 /// the user's environment.
 pub struct Machine {
     places: Vec<(String, String)>,
-    /// A second connection for the cache of digests, opened when it is needed.
+    /// A second connection for the cache of digests, opened when it is first needed.
     store: PathBuf,
-    cache: RefCell<Option<Store>>,
+    cache: OnceCell<Option<Store>>,
     variable: Variables,
 }
 
@@ -114,16 +114,14 @@ impl Machine {
             .flatten()
             .filter_map(|program| Some((program.name.clone(), program.path.clone()?)))
             .collect();
-        Self { places, store: store.to_owned(), cache: RefCell::new(None), variable }
+        Self { places, store: store.to_owned(), cache: OnceCell::new(), variable }
     }
 
     fn with_cache<T>(&self, act: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
-        let mut cache = self.cache.borrow_mut();
-        if cache.is_none() {
-            // Without a cache everything works, and takes longer.
-            *cache = Store::open(&self.store).ok();
-        }
-        cache.as_ref().and_then(act)
+        // Without a cache everything works, and takes longer. Whoever only asks makes no store for
+        // it; a run has made its own before.
+        let open = || self.store.exists().then(|| Store::open(&self.store).ok()).flatten();
+        self.cache.get_or_init(open).as_ref().and_then(act)
     }
 }
 
