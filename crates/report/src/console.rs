@@ -408,20 +408,3 @@ fn sentence_end(fragment: &str) -> String {
     let ends = fragment.ends_with(['.', '?', '!']);
     if ends { fragment.into() } else { format!("{fragment}.") }
 }
-
-/// The lines of every step or call of a run that was read to its end.
-#[must_use]
-pub fn steps(story: &Story, layout: Layout) -> Vec<String> {
-    let console = Console { story: story.clone(), layout };
-    if story.steps.is_empty() {
-        let signs = story.calls.iter().map(|call| (call, Sign::of_call(call)));
-        return signs
-            .flat_map(|(call, sign)| {
-                let mut lines = console.line(call.call, &sign, "", Some(call));
-                lines.extend(console.trouble(call, None));
-                lines
-            })
-            .collect();
-    }
-    story.steps.iter().flat_map(|step| console.step(step)).collect()
-}

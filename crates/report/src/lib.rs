@@ -11,7 +11,7 @@ mod runs;
 mod story;
 
 pub use columns::{Layout, clip, width, wrap};
-pub use console::{Console, steps};
+pub use console::Console;
 pub use detail::call_detail;
 pub use json::{call, run as run_json};
 pub use runs::{run_list, run_list_json};

@@ -107,7 +107,6 @@ impl Law {
             let message = format!("`{}` cannot be opened: {error}", root.display());
             Problem::new(Code::WorkspaceMissing, message)
         })?;
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let own = lookup.own.iter().map(|path| real(path)).chain(file.clone());
         let roots = Roots {
             workspace: workspace.path().to_string_lossy().into_owned(),
@@ -154,8 +153,7 @@ fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem
         PolicySource::File(path) => {
             let text = read_text(path, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
             let name = shown_name(&path.to_string_lossy());
-            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            Ok((Text { name, text }, Some(real)))
+            Ok((Text { name, text }, Some(real(path))))
         }
     }
 }
@@ -164,6 +162,12 @@ fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem
 #[must_use]
 pub fn shown_name(path: &str) -> String {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path).to_owned()
+}
+
+/// A place as it really is, behind its links; as it was named where that cannot be told.
+#[must_use]
+pub fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Reads a text file that a person wrote: a regular file, UTF-8, not too large.
@@ -216,7 +220,6 @@ pub(crate) fn workspace_root(
             None => base.join(named),
         });
     }
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let here = real(lookup.cwd);
     if here == real(lookup.home) || here == Path::new("/") {
         let message =

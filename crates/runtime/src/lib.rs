@@ -22,7 +22,7 @@ pub use capsule_tools::{
 pub use check::{check_examples, explain, explain_recorded};
 pub use delivered::Delivered;
 pub use hands::{Hands, Live, Machine, Variables};
-pub use law::{Law, LawError, Lookup, PolicySource, Text, read_text, shown_name};
+pub use law::{Law, LawError, Lookup, PolicySource, Text, read_text, real, shown_name};
 pub use lint::lint;
 pub use observe::{Note, Observed, Observer, Silent};
 pub use path::submit;

@@ -65,9 +65,13 @@ impl<J: Journal, H: Hands> Run<J, H> {
     /// # Errors
     /// When it cannot be kept.
     pub fn keep_text(&mut self, text: &Value) -> Result<PayloadRef, J::Error> {
+        self.keep_masked(PayloadClass::Text, text.clone())
+    }
+
+    fn keep_masked(&mut self, class: PayloadClass, value: Value) -> Result<PayloadRef, J::Error> {
         let mut masked = 0;
-        let clean = self.redactor.value(text.clone(), &mut masked);
-        self.journal.keep(PayloadClass::Text, &json::canonical(&clean))
+        let clean = self.redactor.value(value, &mut masked);
+        self.journal.keep(class, &json::canonical(&clean))
     }
 }
 
@@ -116,9 +120,7 @@ impl Opening<'_> {
         };
         let plan = self.plan.map(&mut document).transpose()?;
         let policy = document(self.policy_text)?;
-        let mut masked = 0;
-        let inputs = run.redactor.value(self.inputs, &mut masked);
-        let inputs = run.journal.keep(PayloadClass::Document, &json::canonical(&inputs))?;
+        let inputs = run.keep_masked(PayloadClass::Document, self.inputs)?;
         let opened = RunOpened {
             label: self.label,
             origin: self.origin,
@@ -152,14 +154,8 @@ pub(crate) fn seal<J: Journal, H: Hands>(
     exit: Exit,
     outputs: Option<&Value>,
 ) -> Result<(), J::Error> {
-    let outputs = match outputs {
-        Some(outputs) => {
-            let mut masked = 0;
-            let clean = run.redactor.value(outputs.clone(), &mut masked);
-            Some(run.journal.keep(PayloadClass::Output, &json::canonical(&clean))?)
-        }
-        None => None,
-    };
+    let mut keep = |outputs: &Value| run.keep_masked(PayloadClass::Output, outputs.clone());
+    let outputs = outputs.map(&mut keep).transpose()?;
     let events = run.journal.written() + 1;
     let sealed = RunSealed { exit, events, calls: run.calls, outputs };
     run.write(Event::RunSealed(sealed))

@@ -13,7 +13,7 @@ use capsule_tools::{Cancel, Commands, Sink};
 use serde_json::Value;
 
 use crate::hands::{Live, Machine, Variables, now};
-use crate::law::Law;
+use crate::law::{Law, real};
 use crate::observe::{Observed, Observer};
 use crate::run::{Opening, Run, seal};
 
@@ -138,7 +138,7 @@ impl<'o> Session<'o> {
         let exported = match out {
             Some(path) => {
                 let sha256 = store.export(&self.id.to_string(), path)?;
-                let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let place = real(path);
                 let event = RunExported {
                     subject: self.id,
                     sha256,

@@ -12,7 +12,9 @@ use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::tool::Shape;
 use capsule_runtime::plan::{Foreseen, Plan, Scope, execute, foresee};
-use capsule_runtime::{CATALOGUE, Commands, Hush, Law, Session, Start, Text, explain, read_text};
+use capsule_runtime::{
+    CATALOGUE, Commands, Hush, Law, Session, Start, Text, explain, read_text, real,
+};
 use serde_json::{Map, Value, json};
 
 use crate::args::Run;
@@ -36,7 +38,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
         return dry_run(&plan, inputs, &law, around, screen);
     }
     let mut timeline = Timeline::new(*screen, screen.json);
-    let path = args.plan.canonicalize().unwrap_or_else(|_| args.plan.clone());
+    let path = real(&args.plan);
     let path = path.to_string_lossy();
     let cancel = signal::cancel();
     let mut session = Session::open(Start {

@@ -117,22 +117,25 @@ impl fmt::Display for Reference {
 }
 
 impl Expression {
-    /// Visits every reference in it.
-    pub fn references(&self, visit: &mut dyn FnMut(&Reference)) {
+    /// Visits every reference in it, and says of each whether what it leads to is spread.
+    pub(crate) fn references(&self, spread: bool, visit: &mut dyn FnMut(&Reference, bool)) {
         match self {
             Self::Value(_) => {}
-            Self::Ref(reference) => visit(reference),
-            Self::Lines(inner) | Self::NotEmpty(inner) => inner.references(visit),
+            Self::Ref(reference) => visit(reference, spread),
+            Self::Lines(inner) | Self::NotEmpty(inner) => inner.references(spread, visit),
             Self::Concat(items) | Self::Default(items) => {
-                items.iter().for_each(|item| item.references(visit));
+                items.iter().for_each(|item| item.references(spread, visit));
             }
-            Self::Map(entries) => entries.iter().for_each(|(_, item)| item.references(visit)),
+            Self::Map(entries) => {
+                entries.iter().for_each(|(_, item)| item.references(spread, visit))
+            }
             Self::Url { base: text, query: entries } | Self::Template { text, vars: entries } => {
-                text.references(visit);
-                entries.iter().for_each(|(_, item)| item.references(visit));
+                text.references(spread, visit);
+                entries.iter().for_each(|(_, item)| item.references(spread, visit));
             }
             Self::List(items) => items.iter().for_each(|item| match item {
-                Item::One(inner) | Item::Spread(inner) => inner.references(visit),
+                Item::One(inner) => inner.references(spread, visit),
+                Item::Spread(inner) => inner.references(true, visit),
             }),
         }
     }

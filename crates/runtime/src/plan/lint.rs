@@ -6,7 +6,7 @@ use capsule_core::code::Code;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::tool::Shape;
 
-use crate::plan::{Expression, Item, Plan, Reference};
+use crate::plan::{Plan, Reference};
 
 /// Warns of arguments that others get to count: `$spread` of what a command printed or a server sent
 /// makes as many of them as it likes, and each may be a flag.
@@ -18,7 +18,11 @@ pub fn lint(plan: &Plan) -> Diagnostics {
     for step in &plan.steps {
         for (name, expression) in &step.args {
             let mut sources = Vec::new();
-            spread(expression, false, &mut sources);
+            expression.references(false, &mut |reference, spread| {
+                if let (Reference::Step { id, .. }, true) = (reference, spread) {
+                    sources.push(id.clone());
+                }
+            });
             let outside = sources
                 .iter()
                 .find(|id| matches!(shapes.get(id.as_str()), Some(Shape::Exec | Shape::Fetch)));
@@ -31,39 +35,4 @@ pub fn lint(plan: &Plan) -> Diagnostics {
         }
     }
     found
-}
-
-/// The steps whose results are spread in an expression.
-fn spread(expression: &Expression, within: bool, found: &mut Vec<String>) {
-    match expression {
-        Expression::Value(_) | Expression::Ref(Reference::Input(_)) => {}
-        Expression::Ref(Reference::Step { id, .. }) => {
-            if within {
-                found.push(id.clone());
-            }
-        }
-        Expression::List(items) => {
-            for item in items {
-                match item {
-                    Item::One(inner) => spread(inner, within, found),
-                    Item::Spread(inner) => spread(inner, true, found),
-                }
-            }
-        }
-        Expression::Map(entries) => {
-            entries.iter().for_each(|(_, inner)| spread(inner, within, found));
-        }
-        Expression::Concat(parts) | Expression::Default(parts) => {
-            parts.iter().for_each(|inner| spread(inner, within, found));
-        }
-        Expression::Url { base, query } => {
-            spread(base, within, found);
-            query.iter().for_each(|(_, inner)| spread(inner, within, found));
-        }
-        Expression::Template { text, vars } => {
-            spread(text, within, found);
-            vars.iter().for_each(|(_, inner)| spread(inner, within, found));
-        }
-        Expression::Lines(inner) | Expression::NotEmpty(inner) => spread(inner, within, found),
-    }
 }

@@ -30,8 +30,6 @@ use serde_json::Value;
 pub struct Plan {
     /// What it is called.
     pub name: String,
-    /// What it is for.
-    pub description: Option<String>,
     /// What it must be given.
     pub inputs: Vec<Input>,
     /// Its steps, in the order in which they run.
@@ -51,8 +49,6 @@ pub struct Input {
     pub default: Option<Value>,
     /// What its text must match as a whole.
     pub pattern: Option<regex::Regex>,
-    /// What it is for.
-    pub description: Option<String>,
 }
 
 /// What an input may be.
@@ -71,8 +67,6 @@ pub enum InputKind {
 pub struct Step {
     /// Its id; its number where the plan gives none.
     pub id: String,
-    /// What it is for.
-    pub name: Option<String>,
     /// Its tool.
     pub tool: &'static Signature,
     /// Its arguments.

@@ -110,7 +110,6 @@ impl Parser {
     fn plan(&mut self, root: &Node, fallback: &str) -> Option<Plan> {
         let mut plan = Plan {
             name: fallback.to_owned(),
-            description: None,
             inputs: Vec::new(),
             steps: Vec::new(),
             outputs: Vec::new(),
@@ -130,8 +129,7 @@ impl Parser {
         if let Some(node) = section.get("name") {
             plan.name = self.reader.line(node)?;
         }
-        plan.description =
-            section.get("description").and_then(|node| self.reader.text(node)).map(Into::into);
+        self.remark(&section, "description");
         plan.inputs = section.get("inputs").map(|node| self.inputs(node)).unwrap_or_default();
         let defaults = match section.get("defaults") {
             Some(node) => self.defaults(node),
@@ -168,16 +166,8 @@ impl Parser {
                 _ => InputKind::String,
             };
             let pattern = section.get("pattern").and_then(|node| self.regex(node, true));
-            let input = Input {
-                name: name.to_owned(),
-                kind,
-                default: None,
-                pattern,
-                description: section
-                    .get("description")
-                    .and_then(|node| self.reader.text(node))
-                    .map(Into::into),
-            };
+            self.remark(&section, "description");
+            let input = Input { name: name.to_owned(), kind, default: None, pattern };
             let default = section.get("default").and_then(|node| {
                 let given = input.read(node.text().unwrap_or_default());
                 given.map_err(|why| self.error(Code::PlanInput, node, why)).ok()
@@ -185,6 +175,13 @@ impl Parser {
             inputs.push(Input { default, ..input });
         }
         inputs
+    }
+
+    /// A text for whoever reads the plan; nothing depends on it, and it is one.
+    fn remark(&mut self, section: &Section<'_>, name: &str) {
+        if let Some(node) = section.get(name) {
+            self.reader.text(node);
+        }
     }
 
     fn regex(&mut self, node: &Node, whole: bool) -> Option<regex::Regex> {
@@ -252,8 +249,11 @@ impl Parser {
         let signature = self.tool(tool)?;
         let args = section.get("args").map(|node| self.args(node, signature)).unwrap_or_default();
         self.required(&section, signature, &args);
+        // For whoever reads the plan, as descriptions are, and one line.
+        if let Some(node) = section.get("name") {
+            self.reader.line(node);
+        }
         let step = Step {
-            name: section.get("name").and_then(|node| self.reader.line(node)),
             tool: signature,
             args,
             expect: section
