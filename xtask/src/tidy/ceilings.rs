@@ -8,7 +8,7 @@ use crate::tidy::Finding;
 const FILE: usize = 500;
 /// Lines of a function, from its signature to its brace.
 const FUNCTION: usize = 60;
-/// Lines of code of `core`, without tests, blank lines and comments.
+/// Lines of code of `core`, without tests, blank lines, comments and tables.
 const CORE: usize = 8_000;
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
@@ -73,7 +73,9 @@ fn functions(source: &Source) -> Vec<Finding> {
 }
 
 fn core(house: &House) -> Option<Finding> {
+    let is_table = |source: &&Source| LONGER.iter().any(|(path, _)| *path == source.path);
     let own = house.sources.iter().filter(|source| source.path.starts_with("crates/core/src/"));
+    let own = own.filter(|source| !is_table(source));
     let lines: usize = own.map(code_lines).sum();
     (lines > CORE)
         .then(|| Finding::at("crates/core", format!("{lines} lines of code; at most {CORE}")))
