@@ -56,7 +56,7 @@ fn walk(step: &Step, scope: &Scope) {
 
 /// Makes a value, whose references read back and whose texts are bounded.
 fn made(scope: &Scope, expression: &Expression) -> Option<Value> {
-    expression.references(&mut |reference| {
+    expression.references(false, &mut |reference, _| {
         assert_eq!(Reference::parse(&reference.to_string()).as_ref(), Ok(reference));
     });
     let (value, _) = scope.make(expression).ok()?;

@@ -118,7 +118,7 @@ impl fmt::Display for Reference {
 
 impl Expression {
     /// Visits every reference in it, and says of each whether what it leads to is spread.
-    pub(crate) fn references(&self, spread: bool, visit: &mut dyn FnMut(&Reference, bool)) {
+    pub fn references(&self, spread: bool, visit: &mut dyn FnMut(&Reference, bool)) {
         match self {
             Self::Value(_) => {}
             Self::Ref(reference) => visit(reference, spread),
