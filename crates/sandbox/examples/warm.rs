@@ -41,11 +41,14 @@ fn main() -> ExitCode {
         cwd: "".into(),
         stdin: Vec::new(),
         limits: ProcessLimits::default(),
+        writes: false,
         masks: Vec::new(),
     };
     let enter = |executor: &mut Executor| {
         let workspace = File::open(&folder).unwrap().into();
-        executor.enter(View { workspace, masks: Vec::new(), programs: Vec::new() }).unwrap();
+        executor
+            .enter(View { workspace, staging: None, masks: Vec::new(), programs: Vec::new() })
+            .unwrap();
     };
 
     let mut executor = Executor::start().unwrap();

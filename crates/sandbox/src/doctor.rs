@@ -82,6 +82,7 @@ impl Trial {
         let workspace = File::open(bait.workspace()).map_err(|error| error.to_string())?;
         let view = View {
             workspace: workspace.into(),
+            staging: None,
             masks: vec![Mask { path: "masked".into() }],
             programs: vec![(PathBuf::from(ATTEMPTER), own.into())],
         };
@@ -173,6 +174,7 @@ impl Trial {
                 timeout_ms: units::millis(patience),
                 ..ProcessLimits::default()
             },
+            writes: false,
             masks: Vec::new(),
         };
         let exit = self.executor.run(launch, &mut Silent);

@@ -1,6 +1,7 @@
 //! Systems without a backend of their own yet: everything says so, and nothing is run.
 
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,7 +37,7 @@ impl Executor {
 
     /// # Errors
     /// Never: there is no executor.
-    pub fn enter(&mut self, _view: View) -> Result<(), SandboxError> {
+    pub fn enter(&mut self, _view: View) -> Result<Option<OwnedFd>, SandboxError> {
         match *self {}
     }
 

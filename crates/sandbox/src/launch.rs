@@ -16,12 +16,25 @@ pub struct View {
     /// [`WORKSPACE_MOUNT`](capsule_core::path::WORKSPACE_MOUNT), read-only. Other mounts in it are
     /// hidden.
     pub workspace: OwnedFd,
+    /// Where its changes are collected, if commands may make any.
+    pub staging: Option<Staging>,
     /// Paths in the workspace that are hidden.
     pub masks: Vec<Mask>,
     /// Programs, or whole folders of them, that lie outside the system folders: the absolute path
     /// at which each appears, and the file or folder, opened. They cannot appear in `/proc`, `/tmp`,
     /// `/dev` or the workspace.
     pub programs: Vec<(PathBuf, OwnedFd)>,
+}
+
+/// Where changes of the workspace are collected: two folders of one file system, opened (`O_PATH`
+/// will do), that nobody else uses. What commands change lies in the first one as the kernel's
+/// overlay describes it.
+#[derive(Debug)]
+pub struct Staging {
+    /// The changes. May hold some already.
+    pub changes: OwnedFd,
+    /// The kernel's own.
+    pub work: OwnedFd,
 }
 
 /// A path in the workspace whose content, size, dates and entries are hidden. Its name and whether
@@ -98,6 +111,8 @@ pub struct Launch {
     pub stdin: Vec<u8>,
     /// Its bounds.
     pub limits: ProcessLimits,
+    /// Whether it may change the staged workspace. Without a staged one, nothing may.
+    pub writes: bool,
     /// Every path that is to be hidden now. What was hidden stays hidden, unless another file was
     /// put in its place: so those of the view are listed again.
     pub masks: Vec<Mask>,

@@ -33,7 +33,9 @@ mod seccomp;
 mod supervise;
 
 pub use error::SandboxError;
-pub use launch::{Captured, Exit, FileIdentity, How, Launch, Mask, Program, Stream, View, Watch};
+pub use launch::{
+    Captured, Exit, FileIdentity, How, Launch, Mask, Program, Staging, Stream, View, Watch,
+};
 
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Executor, executor_main};

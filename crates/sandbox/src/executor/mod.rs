@@ -8,7 +8,7 @@ pub(crate) mod cgroup;
 pub(crate) mod sample;
 mod watch;
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use capsule_core::confinement::ProcessLimits;
@@ -16,7 +16,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{chdir, getppid, setsid, umask};
 
-use crate::backend::namespaces::{self, First, Ground, Streams, View};
+use crate::backend::namespaces::{self, Built, First, Ground, Streams, View};
 use crate::kernel;
 use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
 use watch::Ending;
@@ -75,21 +75,25 @@ fn begin() -> Result<(), Failed> {
 fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<OwnedFd>) -> bool {
     let reply = match (request, std::mem::replace(stage, Stage::Barred)) {
         (Request::Enter(enter), Stage::Ready(ground)) => match ground.enter(&enter) {
-            Ok(mut view) => {
-                let alive = answer(socket, &Reply::Entered).is_ok();
+            Ok((mut view, shared)) => {
+                let shared: Vec<_> = shared.iter().map(AsFd::as_fd).collect();
+                let told = socket::send(socket.as_fd(), &Reply::Entered.encode(), &shared);
+                let alive = told.is_ok();
                 // The deciding process has things to write down before it asks for the first
                 // command; meanwhile its first process is made.
-                view.stand_by(ProcessLimits::default().tmp_bytes);
+                let tmp_bytes = ProcessLimits::default().tmp_bytes;
+                view.stand_by(Built { tmp_bytes, writes: false });
                 *stage = Stage::Entered(view);
                 return alive;
             }
             Err(refusal) => Reply::Refused(refusal),
         },
-        (Request::Run { masks, run }, Stage::Entered(mut view)) => {
+        (Request::Run { writes, masks, run }, Stage::Entered(mut view)) => {
+            let built = Built { tmp_bytes: run.limits.tmp_bytes, writes };
             let started =
-                streams(descriptors).and_then(|streams| view.spawn(&masks, &run, &streams));
+                streams(descriptors).and_then(|streams| view.spawn(&masks, &run, built, &streams));
             let alive = match started {
-                Ok(first) => attend(&mut view, socket, &run.limits, &first),
+                Ok(first) => attend(&mut view, socket, (&run.limits, built), &first),
                 Err(refusal) => answer(socket, &Reply::Refused(refusal)).is_ok(),
             };
             *stage = Stage::Entered(view);
@@ -104,10 +108,15 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
 }
 
 /// Stays with a command to its end and answers; whether to go on.
-fn attend(view: &mut View, socket: &OwnedFd, limits: &ProcessLimits, first: &First) -> bool {
+fn attend(
+    view: &mut View,
+    socket: &OwnedFd,
+    (limits, built): (&ProcessLimits, Built),
+    first: &First,
+) -> bool {
     let told = socket::send(socket.as_fd(), &Reply::Started.encode(), &[first.handle().as_fd()]);
     // While the command runs, there is time to make ready for the next one.
-    view.stand_by(limits.tmp_bytes);
+    view.stand_by(built);
     match told.map(|()| watch::until_the_end(view, socket, limits, first)) {
         // Answered before the first process is taken in: nobody needs to wait for that.
         Ok(Ending::Ended(reply)) => answer(socket, &reply).is_ok(),

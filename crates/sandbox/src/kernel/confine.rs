@@ -31,9 +31,26 @@ pub(crate) fn set_mount_attributes(
     recursive: bool,
     attributes: MountAttrFlags,
 ) -> Result<(), Errno> {
+    change_mount(mount, recursive, attributes, MountAttrFlags::empty())
+}
+
+/// Makes a mount writable, and nothing that is mounted in it.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn make_writable(mount: BorrowedFd<'_>) -> Result<(), Errno> {
+    change_mount(mount, false, MountAttrFlags::empty(), MountAttrFlags::MOUNT_ATTR_RDONLY)
+}
+
+fn change_mount(
+    mount: BorrowedFd<'_>,
+    recursive: bool,
+    added: MountAttrFlags,
+    removed: MountAttrFlags,
+) -> Result<(), Errno> {
     let request = libc::mount_attr {
-        attr_set: u64::from(attributes.bits()),
-        attr_clr: 0,
+        attr_set: u64::from(added.bits()),
+        attr_clr: u64::from(removed.bits()),
         propagation: libc::MS_PRIVATE,
         userns_fd: 0,
     };

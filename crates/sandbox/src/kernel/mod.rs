@@ -6,7 +6,9 @@ mod confine;
 mod process;
 mod signal;
 
-pub(crate) use confine::{attach_filter, landlock_abi, set_mount_attributes, unshare};
+pub(crate) use confine::{
+    attach_filter, landlock_abi, make_writable, set_mount_attributes, unshare,
+};
 pub(crate) use process::{
     Birth, CloneRequest, LeaveOnDrop, Program, close_range, fork, give_birth, inherited_socket,
     kill_everyone_else, leave, memory_of_children, start_program, wait_for,

@@ -23,6 +23,8 @@ pub(crate) enum Request {
     /// Hide paths from it, and run a command in it. Descriptors: standard output, standard error,
     /// and standard input unless that is empty.
     Run {
+        /// Whether it may change the staged workspace.
+        writes: bool,
         /// Every path that is hidden now.
         masks: Vec<Vec<u8>>,
         /// The command.
@@ -35,6 +37,8 @@ pub(crate) enum Request {
 pub(crate) struct Enter {
     /// The root of the workspace.
     pub(crate) workspace: Place,
+    /// Where its changes are collected, and a folder that the kernel uses for that.
+    pub(crate) staging: Option<[Place; 2]>,
     /// Paths in it that are hidden.
     pub(crate) masks: Vec<Vec<u8>>,
     /// Files and folders outside the system's, and where they appear.
@@ -69,7 +73,7 @@ pub(crate) struct Run {
 pub(crate) enum Reply {
     /// First of all: what it can hold on this machine.
     Hello(Walls),
-    /// The view stands.
+    /// The view stands. Descriptor: the staged workspace, if there is one.
     Entered,
     /// A command's first process was born. Descriptor: a handle on it.
     Started,
@@ -170,6 +174,7 @@ steps! {
     Device = "show a device",
     Order = "do things in order",
     Workspace = "show the workspace",
+    Staging = "lay a folder of changes over the workspace",
     WorkspaceMoved = "find the workspace again at its path",
     Mask = "hide a path",
     Program = "show a program",
@@ -196,14 +201,18 @@ impl Request {
             Self::Enter(enter) => {
                 writer.byte(0);
                 write_place(&mut writer, &enter.workspace);
+                writer.list(
+                    enter.staging.as_ref().map_or(&[][..], <[Place; 2]>::as_slice),
+                    write_place,
+                );
                 write_texts(&mut writer, &enter.masks);
                 writer.list(&enter.programs, |writer, (target, place)| {
                     writer.bytes(target);
                     write_place(writer, place);
                 });
             }
-            Self::Run { masks, run } => {
-                writer.byte(1);
+            Self::Run { writes, masks, run } => {
+                writer.byte(1).byte(u8::from(*writes));
                 write_texts(&mut writer, masks);
                 write_run(&mut writer, run);
             }
@@ -216,11 +225,16 @@ impl Request {
         let request = match reader.byte()? {
             0 => Self::Enter(Enter {
                 workspace: read_place(&mut reader)?,
+                staging: read_staging(&mut reader)?,
                 masks: read_texts(&mut reader)?,
                 programs: reader
                     .list(|reader| Ok((reader.bytes()?.to_vec(), read_place(reader)?)))?,
             }),
-            1 => Self::Run { masks: read_texts(&mut reader)?, run: read_run(&mut reader)? },
+            1 => Self::Run {
+                writes: reader.byte()? == 1,
+                masks: read_texts(&mut reader)?,
+                run: read_run(&mut reader)?,
+            },
             _ => return Err(Malformed),
         };
         reader.end()?;
@@ -398,6 +412,14 @@ fn write_place(writer: &mut Writer, place: &Place) {
 
 fn read_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
     Ok(Place { path: reader.bytes()?.to_vec(), device: reader.number()?, inode: reader.number()? })
+}
+
+fn read_staging(reader: &mut Reader<'_>) -> Result<Option<[Place; 2]>, Malformed> {
+    let places = reader.list(read_place)?;
+    match places.is_empty() {
+        true => Ok(None),
+        false => places.try_into().map(Some).map_err(|_| Malformed),
+    }
 }
 
 fn write_identity(writer: &mut Writer, identity: FileIdentity) {

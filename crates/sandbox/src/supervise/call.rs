@@ -225,7 +225,7 @@ fn order(launch: Launch) -> Result<Request, SandboxError> {
     if texts.into_iter().any(|text| text.contains(&0)) {
         return wrong("a NUL byte stands in the command");
     }
-    Ok(Request::Run { masks, run })
+    Ok(Request::Run { writes: launch.writes, masks, run })
 }
 
 /// What the command will read: a file in memory that nobody can change any more.

@@ -24,7 +24,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::executor::cgroup;
 use crate::protocol::socket::{self, Message};
 use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request};
-use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, View, Watch};
+use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
 
 /// How long an executor may take to end by itself once its socket is closed.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -91,11 +91,12 @@ impl Executor {
         self.walls.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it said nothing" })
     }
 
-    /// Builds the view of the run. Once.
+    /// Builds the view of the run. Once. Gives the staged workspace as commands see it, to be read
+    /// and written through, if there is one.
     ///
     /// # Errors
     /// A wall is missing on this machine, or a step of the set-up failed. Nothing can be run then.
-    pub fn enter(&mut self, view: View) -> Result<(), SandboxError> {
+    pub fn enter(&mut self, view: View) -> Result<Option<OwnedFd>, SandboxError> {
         whole(self.walls()?)?;
         let mut programs = Vec::with_capacity(view.programs.len());
         for (target, file) in &view.programs {
@@ -104,12 +105,16 @@ impl Executor {
             }
             programs.push((target.as_os_str().as_bytes().to_vec(), place(file)?));
         }
-        let enter =
-            Enter { workspace: place(&view.workspace)?, masks: masks(&view.masks)?, programs };
-        self.ask(&Request::Enter(enter), &[])?;
-        match self.expect_reply()? {
-            Reply::Entered => Ok(()),
-            Reply::Refused(refusal) => Err(refusal.into()),
+        let staging = match &view.staging {
+            Some(Staging { changes, work }) => Some([place(changes)?, place(work)?]),
+            None => None,
+        };
+        let staged = staging.is_some();
+        let (workspace, masks) = (place(&view.workspace)?, masks(&view.masks)?);
+        self.ask(&Request::Enter(Enter { workspace, staging, masks, programs }), &[])?;
+        match self.expect_answer()? {
+            (Reply::Entered, mut shared) if shared.len() == usize::from(staged) => Ok(shared.pop()),
+            (Reply::Refused(refusal), _) => Err(refusal.into()),
             _ => Err(self.give_up("it spoke out of turn")),
         }
     }
@@ -154,15 +159,19 @@ impl Executor {
         })
     }
 
-    /// Waits for a reply to the set-up, but not for ever.
     fn expect_reply(&mut self) -> Result<Reply, SandboxError> {
+        self.expect_answer().map(|(reply, _)| reply)
+    }
+
+    /// Waits for a reply to the set-up with its descriptors, but not for ever.
+    fn expect_answer(&mut self) -> Result<(Reply, Vec<OwnedFd>), SandboxError> {
         let end = Instant::now() + limits::SANDBOX_SETUP;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let mut files = [PollFd::new(self.socket()?, PollFlags::IN)];
             match poll(&mut files, Some(&timespec(left))) {
                 Ok(0) => return Err(self.give_up("it did not answer in time")),
-                Ok(_) => return self.receive().map(|(reply, _)| reply),
+                Ok(_) => return self.receive(),
                 Err(Errno::INTR) => {}
                 Err(_) => return Err(self.give_up("it cannot be waited for")),
             }

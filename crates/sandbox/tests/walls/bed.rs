@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use capsule_core::confinement::ProcessLimits;
 use capsule_sandbox::{
-    Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError, Stream, View, Watch,
+    Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError, Staging, Stream, View,
+    Watch,
 };
 use tempfile::TempDir;
 
@@ -34,20 +36,44 @@ impl Watch for Nobody {
 impl Bed {
     /// A workspace as `lay` makes it, with these paths hidden.
     pub(crate) fn new(lay: impl FnOnce(&Path), masks: &[&[u8]]) -> Self {
+        Self::make(lay, masks, false).0
+    }
+
+    /// One whose changes are collected in [`Bed::changes`], with the workspace as commands see it.
+    pub(crate) fn staged(lay: impl FnOnce(&Path), masks: &[&[u8]]) -> (Self, OwnedFd) {
+        let (bed, shared) = Self::make(lay, masks, true);
+        (bed, shared.unwrap())
+    }
+
+    fn make(lay: impl FnOnce(&Path), masks: &[&[u8]], staged: bool) -> (Self, Option<OwnedFd>) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("workspace")).unwrap();
         fs::write(folder.path().join("sibling"), "the sibling").unwrap();
         lay(&folder.path().join("workspace"));
         let mut executor = Executor::start().unwrap();
         let workspace = File::open(folder.path().join("workspace")).unwrap().into();
-        executor
-            .enter(View {
-                workspace,
-                masks: masks.iter().map(|path| mask(path)).collect(),
-                programs: own(),
-            })
-            .unwrap();
-        Self { executor, folder }
+        let own_folder = |name: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir(&path).unwrap();
+            File::open(path).unwrap().into()
+        };
+        let staging =
+            staged.then(|| Staging { changes: own_folder("changes"), work: own_folder("work") });
+        let masks = masks.iter().map(|path| mask(path)).collect();
+        let shared = executor.enter(View { workspace, staging, masks, programs: own() }).unwrap();
+        (Self { executor, folder }, shared)
+    }
+
+    /// Where the changes of a staged workspace lie.
+    pub(crate) fn changes(&self) -> PathBuf {
+        self.folder.path().join("changes")
+    }
+
+    /// Runs a line of a shell that may write.
+    pub(crate) fn write(&mut self, line: &str) -> Exit {
+        let mut launch = launch("/bin/sh", &["sh", "-c", line]);
+        launch.writes = true;
+        self.try_run(launch).unwrap()
     }
 
     /// A workspace with one file in it.
@@ -92,7 +118,7 @@ impl Bed {
 }
 
 /// The probe, to be shown inside.
-pub(crate) fn own() -> Vec<(PathBuf, std::os::fd::OwnedFd)> {
+pub(crate) fn own() -> Vec<(PathBuf, OwnedFd)> {
     vec![(PathBuf::from(PROBE), File::open("/proc/self/exe").unwrap().into())]
 }
 
@@ -114,6 +140,7 @@ pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
         cwd: OsString::new(),
         stdin: Vec::new(),
         limits: ProcessLimits::default(),
+        writes: false,
         masks: Vec::new(),
     }
 }

@@ -220,7 +220,7 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
     let arguments = [EXECUTOR_ARGUMENT.as_ref(), marker.as_ref()];
     let mut executor = Executor::start_with("/proc/self/exe".as_ref(), &arguments).unwrap();
     let workspace = fs::File::open(folder).unwrap().into();
-    executor.enter(View { workspace, masks: Vec::new(), programs: own() }).unwrap();
+    executor.enter(View { workspace, staging: None, masks: Vec::new(), programs: own() }).unwrap();
     if words.get(2).is_some() {
         executor.run(launch("/bin/true", &["true"]), &mut Nobody).unwrap();
         executor.part();

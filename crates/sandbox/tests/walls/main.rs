@@ -30,6 +30,7 @@ mod process;
 mod programs;
 mod refusal;
 mod sight;
+mod staged;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,6 +86,7 @@ fn tests(world: world::World) -> Vec<Test> {
     [
         sight::TESTS,
         change::TESTS,
+        staged::TESTS,
         network::TESTS,
         process::TESTS,
         limits::TESTS,

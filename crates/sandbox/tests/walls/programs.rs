@@ -109,9 +109,13 @@ fn programs_outside_system_folders_can_be_shown() {
     let open = |path: &str| fs::File::open(folder.path().join(path)).unwrap().into();
     let start = |programs: Vec<(std::path::PathBuf, std::os::fd::OwnedFd)>| {
         let mut executor = capsule_sandbox::Executor::start().unwrap();
-        let view =
-            capsule_sandbox::View { workspace: open("workspace"), masks: Vec::new(), programs };
-        executor.enter(view).map(|()| executor)
+        let view = capsule_sandbox::View {
+            workspace: open("workspace"),
+            staging: None,
+            masks: Vec::new(),
+            programs,
+        };
+        executor.enter(view).map(|_| executor)
     };
     let mut executor = start(vec![("/opt/some/tools".into(), open("tools"))]).unwrap();
     let mut say = launch(folder.path().join("tools/bin/say").to_str().unwrap(), &["say", "hello"]);

@@ -122,12 +122,16 @@ fn a_moved_workspace_is_not_entered() {
     fs::create_dir(&workspace).unwrap();
     let mut executor = Executor::start().unwrap();
     // The path is that of the moved folder, so this is fine.
-    let view =
-        View { workspace: opened.try_clone().unwrap(), masks: Vec::new(), programs: Vec::new() };
+    let view = View {
+        workspace: opened.try_clone().unwrap(),
+        staging: None,
+        masks: Vec::new(),
+        programs: Vec::new(),
+    };
     executor.enter(view).unwrap();
     fs::remove_dir(folder.path().join("moved")).unwrap();
     let mut executor = Executor::start().unwrap();
-    let view = View { workspace: opened, masks: Vec::new(), programs: Vec::new() };
+    let view = View { workspace: opened, staging: None, masks: Vec::new(), programs: Vec::new() };
     let got = executor.enter(view);
     assert!(
         matches!(got, Err(SandboxError::Setup { .. } | SandboxError::Launch { .. })),
@@ -144,7 +148,12 @@ fn nothing_runs_without_a_view() {
     // And a view is built once.
     let mut bed = Bed::plain();
     let workspace = File::open(bed.workspace()).unwrap().into();
-    let again = bed.executor.enter(View { workspace, masks: Vec::new(), programs: Vec::new() });
+    let again = bed.executor.enter(View {
+        workspace,
+        staging: None,
+        masks: Vec::new(),
+        programs: Vec::new(),
+    });
     assert!(again.is_err());
     assert!(bed.try_run(launch("/bin/true", &["true"])).is_ok());
 }
@@ -165,7 +174,12 @@ fn nothing_runs_without_user_namespaces() {
                 .any(|held| held.layer == Layer::Landlock && held.hold == Hold::Held)
         );
         let workspace = File::open("/").unwrap().into();
-        let entered = executor.enter(View { workspace, masks: Vec::new(), programs: Vec::new() });
+        let entered = executor.enter(View {
+            workspace,
+            staging: None,
+            masks: Vec::new(),
+            programs: Vec::new(),
+        });
         assert!(
             matches!(entered, Err(SandboxError::Unavailable { layer: Layer::UserNamespace, .. })),
             "{entered:?}"

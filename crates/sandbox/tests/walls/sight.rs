@@ -323,6 +323,7 @@ fn mounts_in_the_workspace_are_hidden() {
     let mut executor = capsule_sandbox::Executor::start().unwrap();
     let view = capsule_sandbox::View {
         workspace: fs::File::open(&workspace).unwrap().into(),
+        staging: None,
         masks: Vec::new(),
         programs: crate::bed::own(),
     };

@@ -265,6 +265,7 @@ impl Runner {
             cwd: self.cwd.clone(),
             stdin: self.stdin.clone(),
             limits: confinement.limits,
+            writes: false,
             // All of them each time: what was hidden before may be another file by now.
             masks,
         };
@@ -291,7 +292,7 @@ impl Runner {
             let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
             programs.push((path, handle));
         }
-        Ok(View { workspace, masks, programs })
+        Ok(View { workspace, staging: None, masks, programs })
     }
 }
 

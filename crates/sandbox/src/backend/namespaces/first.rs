@@ -26,6 +26,7 @@ use rustix::thread::{
 use super::View;
 use super::probe::{KEPT, PID_MAX};
 use super::root;
+use super::spawn::Built;
 use crate::FileIdentity;
 use crate::kernel;
 use crate::landlock::{self, Reach};
@@ -39,9 +40,9 @@ const OWN_PROCESSES: u64 = 3;
 
 /// Lives the whole life of the first process. `line` is the executor's end of its line to this
 /// process, `own_end` the other.
-pub(super) fn live(view: &View, line: &OwnedFd, own_end: &OwnedFd, tmp_bytes: u64) -> ! {
+pub(super) fn live(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built) -> ! {
     let _never_back = kernel::LeaveOnDrop;
-    let verdict = set_up(view, line, own_end, tmp_bytes).and_then(|()| obey(own_end));
+    let verdict = set_up(view, line, own_end, built).and_then(|()| obey(own_end));
     end_all_others();
     // If nobody listens any more, nobody needs to know.
     let _ = socket::send(own_end.as_fd(), &encode_verdict(verdict), &[]);
@@ -49,7 +50,7 @@ pub(super) fn live(view: &View, line: &OwnedFd, own_end: &OwnedFd, tmp_bytes: u6
 }
 
 /// Builds and raises everything that does not depend on the order, outermost wall first.
-fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, tmp_bytes: u64) -> Result<(), Refusal> {
+fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built) -> Result<(), Refusal> {
     hold_the_line(line, own_end).at(Step::Lifeline)?;
     view.cgroups.join().at(Step::Cgroup)?;
     // The path of the control group would name the user's session.
@@ -59,8 +60,12 @@ fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, tmp_bytes: u64) -> Res
         write_to("/proc/sys/kernel/pid_max", &PID_MAX.to_string()).at(Step::Limits)?;
     }
     mount_proc().at(Step::Proc)?;
-    mount_tmp(tmp_bytes).at(Step::Tmp)?;
-    raise_landlock(view).at(Step::Landlock)?;
+    mount_tmp(built.tmp_bytes).at(Step::Tmp)?;
+    if built.writes {
+        // In this call's own mounts: no other call's workspace becomes writable by it.
+        kernel::make_writable(workspace().at(Step::Staging)?.as_fd()).at(Step::Staging)?;
+    }
+    raise_landlock(view, built.writes).at(Step::Landlock)?;
     umask(Mode::from_raw_mode(0o022));
     drop_capabilities().at(Step::Capabilities)?;
     kernel::attach_filter(&view.filter).at(Step::Filter)?;
@@ -138,7 +143,7 @@ fn now(found: &Stat) -> FileIdentity {
 /// executor's belongs to its mounts, and going up from there would lead past those of this call.
 fn go_to_folder(run: &Run) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let workspace = open(WORKSPACE_MOUNT, flags, Mode::empty())?;
+    let workspace = workspace()?;
     if run.folder.is_empty() {
         return fchdir(workspace);
     }
@@ -146,13 +151,21 @@ fn go_to_folder(run: &Run) -> Result<(), Errno> {
     fchdir(openat2(workspace, root::path(&run.folder), flags, Mode::empty(), beneath)?)
 }
 
-fn raise_landlock(view: &View) -> Result<(), Errno> {
+/// The workspace, as this call has it mounted.
+fn workspace() -> Result<OwnedFd, Errno> {
+    open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn raise_landlock(view: &View, writes: bool) -> Result<(), Errno> {
     let own = |path: &str| open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let (proc, tmp) = (own("/proc")?, own("/tmp")?);
+    let (proc, tmp, workspace) = (own("/proc")?, own("/tmp")?, workspace()?);
     let mut rules: Vec<(BorrowedFd<'_>, Reach)> =
         view.root.reach.iter().map(|(file, reach)| (file.as_fd(), *reach)).collect();
     rules.push((proc.as_fd(), Reach::Read));
     rules.push((tmp.as_fd(), Reach::Change));
+    if writes {
+        rules.push((workspace.as_fd(), Reach::Change));
+    }
     landlock::restrict(view.abi, &rules)
 }
 

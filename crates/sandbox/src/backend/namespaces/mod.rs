@@ -13,9 +13,10 @@ pub(crate) mod mountinfo;
 mod probe;
 mod root;
 mod spawn;
+mod staging;
 pub(crate) mod system;
 mod view;
 
 pub(crate) use probe::{Ground, probe};
-pub(crate) use spawn::{First, Streams};
+pub(crate) use spawn::{Built, First, Streams};
 pub(crate) use view::View;

@@ -39,7 +39,16 @@ pub(crate) struct First {
 pub(super) struct Standby {
     first: First,
     /// What was built into it, and must be what the order asks for.
-    tmp_bytes: u64,
+    built: Built,
+}
+
+/// What is built into a first process before its order comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// The size of its `/tmp`.
+    pub(crate) tmp_bytes: u64,
+    /// Whether its program may change the staged workspace.
+    pub(crate) writes: bool,
 }
 
 impl View {
@@ -51,6 +60,7 @@ impl View {
         &mut self,
         masks: &[Vec<u8>],
         run: &Run,
+        built: Built,
         streams: &Streams,
     ) -> Result<First, Refusal> {
         let hidden = masks::hide(&self.root.cover, self.workspace.as_fd(), masks);
@@ -60,11 +70,13 @@ impl View {
         }
         let _any = hidden?;
         self.cgroups.bound(&run.limits).at(Step::Cgroup)?;
-        let tmp_bytes = run.limits.tmp_bytes;
-        let fits = |standby: &Standby| standby.tmp_bytes == tmp_bytes && !standby.first.has_ended();
+        if built.writes && !self.staged {
+            return Err(Failed { step: Step::Staging, errno: Errno::ROFS }.into());
+        }
+        let fits = |standby: &Standby| standby.built == built && !standby.first.has_ended();
         let first = match self.standby.take().filter(fits) {
             Some(standby) => standby.first,
-            None => self.give_birth(tmp_bytes)?,
+            None => self.give_birth(built)?,
         };
         let input = streams.input.as_ref().unwrap_or(&self.nothing);
         let descriptors = [input.as_fd(), streams.output.as_fd(), streams.errors.as_fd()];
@@ -77,14 +89,13 @@ impl View {
 
     /// Makes the first process of the next call. Should that fail, the next call tries again, and
     /// says so if it fails again.
-    pub(crate) fn stand_by(&mut self, tmp_bytes: u64) {
+    pub(crate) fn stand_by(&mut self, built: Built) {
         if self.standby.is_none() {
-            self.standby =
-                self.give_birth(tmp_bytes).ok().map(|first| Standby { first, tmp_bytes });
+            self.standby = self.give_birth(built).ok().map(|first| Standby { first, built });
         }
     }
 
-    fn give_birth(&self, tmp_bytes: u64) -> Result<First, Failed> {
+    fn give_birth(&self, built: Built) -> Result<First, Failed> {
         let (line, other_end) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .at(Step::Lifeline)?;
@@ -93,7 +104,7 @@ impl View {
             cgroup: self.cgroups.born_into(),
         };
         match kernel::give_birth(&request).at(Step::Birth)? {
-            Birth::Child => first::live(self, &line, &other_end, tmp_bytes),
+            Birth::Child => first::live(self, &line, &other_end, built),
             Birth::Parent(pid, handle) => Ok(First { pid, handle, line }),
         }
     }

@@ -9,10 +9,10 @@ use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, UnmountFlags, open_tree, unmount};
 use rustix::process::{chdir, fchdir, pivot_root};
 
-use super::masks;
 use super::probe::Ground;
 use super::root::{self, Root, SEALED, WORKSPACE};
 use super::spawn::Standby;
+use super::{masks, staging};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel::set_mount_attributes;
 use crate::landlock::Reach;
@@ -29,6 +29,8 @@ pub(crate) struct View {
     pub(super) standby: Option<Standby>,
     pub(super) root: Root,
     pub(super) workspace: OwnedFd,
+    /// Whether its changes are collected, so that commands may make some.
+    pub(super) staged: bool,
     pub(super) abi: i32,
     pub(super) filter: Filter,
     pub(super) pid_max: bool,
@@ -42,9 +44,9 @@ impl Ground {
     ///
     /// # Errors
     /// The step that failed. The ground is lost with it, so that no half-built view is ever used.
-    pub(crate) fn enter(self, enter: &Enter) -> Result<View, Refusal> {
+    pub(crate) fn enter(self, enter: &Enter) -> Result<(View, Option<OwnedFd>), Refusal> {
         let Self { mut root, abi, cgroups, pid_max, filter, maker } = self;
-        let with_mounts = attach_workspace(&root, &enter.workspace)?;
+        let Attached { with_mounts, shared } = attach_workspace(&root, enter)?;
         for (target, place) in &enter.programs {
             show_program(&mut root, root::path(target), place)?;
         }
@@ -60,15 +62,34 @@ impl Ground {
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
         drop(maker);
-        let standby = None;
-        Ok(View { standby, root, workspace, abi, filter, pid_max, cgroups, nothing })
+        let (standby, staged) = (None, shared.is_some());
+        let view =
+            View { standby, root, workspace, staged, abi, filter, pid_max, cgroups, nothing };
+        Ok((view, shared))
     }
 }
 
-/// Puts the workspace into the root, read-only. This is the one place that knows how: a staged
-/// workspace is another file system attached here. Tells whether other mounts came along.
-fn attach_workspace(root: &Root, place: &Place) -> Result<bool, Failed> {
-    let folder = open_again(place, Step::WorkspaceMoved)?;
+/// The workspace, as it was put into the root.
+struct Attached {
+    /// Whether other mounts came along.
+    with_mounts: bool,
+    /// The staged workspace, for the deciding process.
+    shared: Option<OwnedFd>,
+}
+
+/// Puts the workspace into the root, read-only; a staged one is made writable for the calls that may
+/// write. This is the one place that knows how.
+fn attach_workspace(root: &Root, enter: &Enter) -> Result<Attached, Failed> {
+    let folder = open_again(&enter.workspace, Step::WorkspaceMoved)?;
+    let attach = |copy: &OwnedFd| root.attach(copy.as_fd(), Path::new(WORKSPACE), SEALED);
+    if let Some([changes, work]) = &enter.staging {
+        let changes = open_again(changes, Step::Staging)?;
+        let work = open_again(work, Step::Staging)?;
+        let overlay = staging::overlay(&folder, &changes, &work).at(Step::Staging)?;
+        let shared = staging::share(overlay.as_fd()).at(Step::Staging)?;
+        attach(&overlay).at(Step::Workspace)?;
+        return Ok(Attached { with_mounts: false, shared: Some(shared) });
+    }
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH;
@@ -78,9 +99,8 @@ fn attach_workspace(root: &Root, place: &Place) -> Result<bool, Failed> {
         Err(Errno::INVAL) => (open_tree(&folder, "", flags | OpenTreeFlags::AT_RECURSIVE), true),
         alone => (alone, false),
     };
-    let copy = copy.at(Step::Workspace)?;
-    root.attach(copy.as_fd(), Path::new(WORKSPACE), SEALED).at(Step::Workspace)?;
-    Ok(with_mounts)
+    attach(&copy.at(Step::Workspace)?).at(Step::Workspace)?;
+    Ok(Attached { with_mounts, shared: None })
 }
 
 /// Shows a program, or a folder of one, from outside the system folders.

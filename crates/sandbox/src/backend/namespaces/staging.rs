@@ -1,0 +1,54 @@
+//! The staged workspace: an overlay, so that what commands write is collected beside the workspace
+//! and nothing in it changes.
+//!
+//! It is mounted in the run's user namespace, which the kernel allows with markers in attributes of
+//! the user's own (`userxattr`). What it makes of the folder of changes is described in the kernel's
+//! `Documentation/filesystems/overlayfs.rst`.
+
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, open_tree,
+};
+
+/// What a command can never make in the workspace to any effect.
+const ATTRIBUTES: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+
+/// Lays a folder of changes over the workspace. `work` is a folder that only the kernel uses, on
+/// the same file system as the changes.
+///
+/// # Errors
+/// The kernel refused: something is mounted in the workspace, or the file system of the changes
+/// cannot hold them.
+pub(super) fn overlay(
+    workspace: &OwnedFd,
+    changes: &OwnedFd,
+    work: &OwnedFd,
+) -> Result<OwnedFd, Errno> {
+    // By number: a path may hold the characters that separate folders in an option.
+    let folder = |file: &OwnedFd| format!("/proc/self/fd/{}", file.as_raw_fd());
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let context = context.as_fd();
+    fsconfig_set_string(context, "source", "capsule")?;
+    fsconfig_set_flag(context, "userxattr")?;
+    for (option, file) in [("lowerdir", workspace), ("upperdir", changes), ("workdir", work)] {
+        fsconfig_set_string(context, option, folder(file))?;
+    }
+    fsconfig_create(context)?;
+    fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, ATTRIBUTES)
+}
+
+/// A handle on the staged workspace for the deciding process, which reads and writes through it
+/// what commands see.
+///
+/// # Errors
+/// The kernel refused.
+pub(super) fn share(overlay: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    open_tree(overlay, "", flags)
+}
