@@ -24,19 +24,21 @@ pub(crate) fn can() -> bool {
 /// The tree cannot be listed although its first process is there.
 pub(super) fn tree_memory(first: Pid, bound: u64) -> Result<u64, Errno> {
     let processes = tree(first)?;
-    let sum = |of: fn(i32) -> u64| {
-        processes.iter().map(|process| of(*process)).fold(0, u64::saturating_add)
-    };
-    // What is shared counts for each here, so this is never too little.
-    let most = sum(loaded);
-    if most <= bound && sum(mapped) <= bound {
+    let (mut mapped, mut most) = (0_u64, 0_u64);
+    for process in &processes {
+        let size = size(*process);
+        // What is shared counts for each here, so this is never too little.
+        most = most.saturating_add(size.loaded);
+        mapped = mapped.saturating_add(size.mapped);
+    }
+    if most <= bound && mapped <= bound {
         return Ok(most);
     }
     let shared = shared(&processes);
     if most.saturating_add(shared) <= bound {
         return Ok(most);
     }
-    Ok(sum(own).saturating_add(shared))
+    Ok(processes.iter().map(|process| own(*process)).fold(shared, u64::saturating_add))
 }
 
 fn tree(first: Pid) -> Result<Vec<i32>, Errno> {
@@ -67,20 +69,20 @@ fn children(process: i32) -> Option<Vec<i32>> {
     Some(all)
 }
 
-/// All that a process has loaded.
-fn loaded(process: i32) -> u64 {
-    pages(process, 1)
+/// The size of a process, in bytes.
+struct Size {
+    /// All that it has mapped, loaded or not.
+    mapped: u64,
+    /// All that it has loaded.
+    loaded: u64,
 }
 
-/// All that a process has mapped, loaded or not.
-fn mapped(process: i32) -> u64 {
-    pages(process, 0)
-}
-
-fn pages(process: i32, column: usize) -> u64 {
+/// The size of a process by its first two numbers of pages; none of one that is gone.
+fn size(process: i32) -> Size {
     let text = fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
-    let pages = text.split(' ').nth(column).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(page_size() as u64)
+    let mut pages = text.split(' ').map(|pages| pages.parse::<u64>().unwrap_or(0));
+    let mut next = || pages.next().unwrap_or(0).saturating_mul(page_size() as u64);
+    Size { mapped: next(), loaded: next() }
 }
 
 /// A process's own memory, and its part of what it shares with others since a fork. Files that are
@@ -90,7 +92,7 @@ fn own(process: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kilobytes.map_or_else(|| loaded(process), |kilobytes| kilobytes.saturating_mul(1024))
+    kilobytes.map_or_else(|| size(process).loaded, |kilobytes| kilobytes.saturating_mul(1024))
 }
 
 /// The memory that processes share without a file, each piece once, as far as it is mapped.
