@@ -5,7 +5,6 @@
 //! used, and no signal or abstract socket reaches a process outside the call.
 
 use std::error::Error;
-use std::io;
 use std::os::fd::BorrowedFd;
 
 use ::landlock::{
@@ -87,9 +86,8 @@ fn enforce(abi: ABI, rules: &[(BorrowedFd<'_>, Reach)]) -> Result<RulesetStatus,
 fn cause(error: &RulesetError) -> Errno {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
-        let number = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-        if let Some(number) = number {
-            return Errno::from_raw_os_error(number);
+        if let Some(errno) = error.downcast_ref().and_then(Errno::from_io_error) {
+            return errno;
         }
         next = error.source();
     }

@@ -31,6 +31,8 @@ mod protocol;
 mod seccomp;
 #[cfg(target_os = "linux")]
 mod supervise;
+#[cfg(target_os = "linux")]
+mod waiting;
 
 pub use error::SandboxError;
 pub use launch::{

@@ -4,12 +4,13 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use capsule_core::confinement::ProcessLimits;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::sample;
 use crate::backend::namespaces::{First, View};
 use crate::protocol::{At as _, Ended, Failed, Refusal, Reply, Step};
+use crate::waiting;
 
 /// How often the memory of the tree is added up where no control group bounds it.
 const SAMPLING: Duration = Duration::from_millis(50);
@@ -88,11 +89,7 @@ fn watch(
             (None, true) => Some(SAMPLING),
             (left, false) => left,
         };
-        let pause = pause.map(|pause| Timespec {
-            tv_sec: i64::try_from(pause.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(pause.subsec_nanos()),
-        });
-        match poll(&mut files, pause.as_ref()) {
+        match waiting::wait(&mut files, pause) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Failed { step: Step::Silence, errno }),
         }

@@ -25,5 +25,5 @@ fn checked(result: libc::c_long) -> Result<libc::c_long, Errno> {
 }
 
 fn last_error() -> Errno {
-    io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

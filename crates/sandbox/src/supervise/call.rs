@@ -1,6 +1,8 @@
 //! One command, from the order to the last byte of its output.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -8,14 +10,15 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use capsule_core::limits;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{MemfdFlags, SealFlags, SeekFrom, fcntl_add_seals, memfd_create, seek};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::capture::{self, Capture};
-use super::{Executor, masks, text, timespec};
+use super::{Executor, masks, text};
 use crate::protocol::{Ended, Reply, Request, Run};
+use crate::waiting;
 use crate::{Exit, How, Launch, SandboxError, Stream, Watch};
 
 /// How often it is asked whether the command is still wanted.
@@ -124,7 +127,7 @@ impl Call {
         let mut files = vec![PollFd::new(socket, PollFlags::IN)];
         let (out, err) = (self.out.waiting(), self.err.waiting());
         files.extend(out.into_iter().chain(err).map(|end| PollFd::new(end, PollFlags::IN)));
-        match poll(&mut files, Some(&timespec(pause))) {
+        match waiting::wait(&mut files, Some(pause)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => {
                 drop(files);
@@ -243,18 +246,15 @@ fn input(bytes: &[u8]) -> Result<Option<OwnedFd>, SandboxError> {
             Err(Errno::INVAL) => memfd_create("stdin", flags)?,
             made => made?,
         };
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let written = rustix::io::write(&file, rest)?;
-            rest = rest.get(written..).unwrap_or_default();
-        }
-        seek(&file, SeekFrom::Start(0))?;
+        let mut file = File::from(file);
+        file.write_all(bytes)?;
+        file.rewind()?;
         let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
         fcntl_add_seals(&file, seals)?;
-        Ok(file)
+        Ok(file.into())
     };
-    make().map(Some).map_err(|errno: Errno| SandboxError::Setup {
+    make().map(Some).map_err(|error: io::Error| SandboxError::Setup {
         step: "pass the standard input",
-        reason: text(errno),
+        reason: error.to_string(),
     })
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use capsule_core::confinement::{Hold, Walls};
 use capsule_core::limits;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -24,6 +24,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::executor::cgroup;
 use crate::protocol::socket::{self, Message};
 use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request};
+use crate::waiting;
 use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
 
 /// How long an executor may take to end by itself once its socket is closed.
@@ -169,7 +170,7 @@ impl Executor {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let mut files = [PollFd::new(self.socket()?, PollFlags::IN)];
-            match poll(&mut files, Some(&timespec(left))) {
+            match waiting::wait(&mut files, Some(left)) {
                 Ok(0) => return Err(self.give_up("it did not answer in time")),
                 Ok(_) => return self.receive(),
                 Err(Errno::INTR) => {}
@@ -221,7 +222,7 @@ impl Drop for Executor {
         let handle = self.pid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let ended = handle.is_some_and(|handle| {
             let mut files = [PollFd::new(&handle, PollFlags::IN)];
-            let waited = rustix::io::retry_on_intr(|| poll(&mut files, Some(&timespec(GOODBYE))));
+            let waited = rustix::io::retry_on_intr(|| waiting::wait(&mut files, Some(GOODBYE)));
             waited.is_ok_and(|ready| ready > 0)
         });
         if ended {
@@ -261,13 +262,6 @@ fn masks(masks: &[Mask]) -> Result<Vec<Vec<u8>>, SandboxError> {
         return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
     }
     Ok(masks.iter().map(|mask| mask.path.as_bytes().to_vec()).collect())
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
 }
 
 /// An error of the system in its own words.

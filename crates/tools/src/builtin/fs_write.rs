@@ -230,7 +230,7 @@ fn undo_record(path: &WorkspacePath, mode: Option<u32>, old: &[u8]) -> Vec<u8> {
 
 impl Writer {
     fn system(&self, error: &io::Error) -> Problem {
-        let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
         system(&self.path, errno)
     }
 

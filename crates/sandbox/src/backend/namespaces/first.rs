@@ -8,15 +8,14 @@
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use capsule_core::path::WORKSPACE_MOUNT;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, open, openat2, statat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
-use rustix::process::{
-    Pid, Resource, Rlimit, WaitOptions, fchdir, getrlimit, setrlimit, umask, wait,
-};
+use rustix::process::{Pid, Resource, WaitOptions, fchdir, umask, wait};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, remove_capability_from_bounding_set,
@@ -25,12 +24,14 @@ use rustix::thread::{
 
 use super::View;
 use super::probe::{KEPT, PID_MAX};
+use super::rlimits;
 use super::root;
 use super::spawn::Built;
 use crate::FileIdentity;
 use crate::kernel;
 use crate::landlock::{self, Reach};
 use crate::protocol::{At as _, End, Failed, Refusal, Run, Step, encode_verdict, socket};
+use crate::waiting;
 
 /// How many files `/tmp` may hold: names take memory too.
 const TMP_FILES: u64 = 200_000;
@@ -98,8 +99,7 @@ fn hold_the_line(line: &OwnedFd, own_end: &OwnedFd) -> Result<(), Errno> {
     // Whoever ends closes its descriptors first and then signals its children. So either the line
     // is still open, and the signal is yet to come, or it is closed.
     let mut end = [PollFd::new(own_end, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    if poll(&mut end, Some(&now))? > 0 { Err(Errno::CANCELED) } else { Ok(()) }
+    if waiting::wait(&mut end, Some(Duration::ZERO))? > 0 { Err(Errno::CANCELED) } else { Ok(()) }
 }
 
 /// A `/proc` that shows this call's processes and nothing else: no settings of the kernel, no
@@ -174,18 +174,12 @@ fn set_limits(run: &Run) -> Result<(), Errno> {
     // The kernel counts in seconds and signals at the first number; at the second it kills.
     let cpu = limits.cpu_ms.div_ceil(1_000);
     let processes = limits.processes.saturating_add(OWN_PROCESSES);
-    for (resource, soft, hard) in [
+    rlimits::lower(&[
         (Resource::Cpu, cpu, cpu.saturating_add(2)),
         (Resource::Nofile, limits.open_files, limits.open_files),
         (Resource::Fsize, limits.file_bytes, limits.file_bytes),
         (Resource::Nproc, processes, processes),
-    ] {
-        // A limit of the user's own that is lower stays.
-        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let limit = Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) };
-        setrlimit(resource, limit)?;
-    }
-    Ok(())
+    ])
 }
 
 fn drop_capabilities() -> Result<(), Errno> {

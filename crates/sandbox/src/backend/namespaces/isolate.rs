@@ -166,12 +166,14 @@ fn same_for_everyone(own: &str) -> String {
     map
 }
 
-fn write(path: &str, text: &str) -> Result<(), Errno> {
+/// Writes a setting of the kernel.
+pub(super) fn write(path: &str, text: &str) -> Result<(), Errno> {
     fs::write(path, text).map_err(errno)
 }
 
-fn errno(error: std::io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+/// The kernel's reason for an error of the library's.
+pub(super) fn errno(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod isolate;
 mod masks;
 pub(crate) mod mountinfo;
 mod probe;
+mod rlimits;
 mod root;
 mod spawn;
 mod staging;

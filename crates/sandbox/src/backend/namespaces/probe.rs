@@ -7,17 +7,16 @@ use std::fs;
 
 use capsule_core::confinement::{Bound, BoundHeld, Hold, Layer, LayerHeld, Tier, Walls};
 use rustix::io::Errno;
-use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, geteuid, getrlimit, set_dumpable_behavior, setrlimit,
-};
+use rustix::process::{DumpableBehavior, Resource, geteuid, set_dumpable_behavior};
 use rustix::system::{sethostname, uname};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, clear_ambient_capability_set,
     remove_capability_from_bounding_set, set_capabilities_secure_bits, set_no_new_privs,
 };
 
-use super::isolate::Maker;
+use super::isolate::{self, Maker};
 use super::mountinfo::{self, Mount};
+use super::rlimits;
 use super::root::Root;
 use crate::executor::cgroup::Cgroups;
 use crate::executor::sample;
@@ -181,17 +180,14 @@ const CEILINGS: &[(&str, &str)] = &[
 
 fn set_ceilings() -> Result<(), Failed> {
     for (name, value) in CEILINGS {
-        let written = fs::write(format!("/proc/sys/user/{name}"), value);
-        written
-            .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))
-            .at(Step::Limits)?;
+        isolate::write(&format!("/proc/sys/user/{name}"), value).at(Step::Limits)?;
     }
     Ok(())
 }
 
-/// The limits that are the same for every command. A lower limit of the user's own stays.
+/// The limits that are the same for every command.
 fn set_fixed_limits() -> Result<(), Errno> {
-    for (resource, soft, hard) in [
+    rlimits::lower(&[
         (Resource::Core, NO_CORE, NO_CORE),
         (Resource::Memlock, LOCKED_BYTES, LOCKED_BYTES),
         (Resource::Msgqueue, QUEUE_BYTES, QUEUE_BYTES),
@@ -199,12 +195,7 @@ fn set_fixed_limits() -> Result<(), Errno> {
         (Resource::Stack, STACK_BYTES.0, STACK_BYTES.1),
         (Resource::Nice, 0, 0),
         (Resource::Rtprio, 0, 0),
-    ] {
-        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let limit = Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) };
-        setrlimit(resource, limit)?;
-    }
-    Ok(())
+    ])
 }
 
 /// Why no `/proc` of one's own can be mounted: the kernel refuses it where parts of the visible one

@@ -5,6 +5,8 @@
 //! relative to it. It becomes the only root later ([`super::view`]).
 
 use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
@@ -20,6 +22,7 @@ use rustix::mount::{
     open_tree,
 };
 
+use super::isolate::errno;
 use super::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS, LINKS, Shown};
 use crate::kernel::set_mount_attributes;
 use crate::landlock::Reach;
@@ -159,8 +162,8 @@ impl Root {
             FileType::RegularFile if length <= COPIED_BYTES => {
                 let mut bytes = vec![0; COPIED_BYTES];
                 let got = rustix::io::read(&source, bytes.as_mut_slice())?;
-                let file = self.make_file(name, Mode::from_raw_mode(0o444))?;
-                write_all(file.as_fd(), bytes.get(..got).unwrap_or_default())
+                let mut file = File::from(self.make_file(name, Mode::from_raw_mode(0o444))?);
+                file.write_all(bytes.get(..got).unwrap_or_default()).map_err(errno)
             }
             FileType::RegularFile => {
                 self.make_file(name, Mode::from_raw_mode(0o444))?;
@@ -200,10 +203,7 @@ impl Root {
     /// Binds a path of the host, with all that is mounted beneath it: the kernel does not let
     /// anything be uncovered.
     fn bind(&self, source: &Path, target: &Path, attributes: MountAttrFlags) -> Result<(), Errno> {
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_RECURSIVE;
-        let copy = open_tree(CWD, source, flags)?;
+        let copy = open_tree(CWD, source, COPY | OpenTreeFlags::AT_RECURSIVE)?;
         self.attach(copy.as_fd(), target, attributes)
     }
 
@@ -289,12 +289,29 @@ impl Cover {
     }
 }
 
+/// A mount of its own that shows what another one does.
+const COPY: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC);
+
+/// What becomes of the mounts beneath a place that is copied.
+pub(super) enum Beneath {
+    /// They are left out. The kernel refuses that where they cover something.
+    Left,
+    /// They are copied, too.
+    Copied,
+}
+
+/// Copies the mount of an open file or folder.
+pub(super) fn copy(place: &OwnedFd, beneath: Beneath) -> Result<OwnedFd, Errno> {
+    let beneath = match beneath {
+        Beneath::Left => OpenTreeFlags::empty(),
+        Beneath::Copied => OpenTreeFlags::AT_RECURSIVE,
+    };
+    open_tree(place, "", COPY | OpenTreeFlags::AT_EMPTY_PATH | beneath)
+}
+
 /// Lays a copy of one place over another.
 fn spread(source: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    let copy = open_tree(source, "", flags)?;
+    let copy = copy(source, Beneath::Left)?;
     set_mount_attributes(copy.as_fd(), false, SEALED | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&copy, "", target, "", flags)
@@ -332,14 +349,6 @@ fn names_in(folder: &str) -> Vec<String> {
 /// The path without its leading slash.
 fn relative(path: &str) -> &str {
     path.trim_start_matches('/')
-}
-
-fn write_all(file: BorrowedFd<'_>, mut bytes: &[u8]) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        let written = rustix::io::write(file, bytes)?;
-        bytes = bytes.get(written..).unwrap_or_default();
-    }
-    Ok(())
 }
 
 /// A path as the bytes that came over the socket.

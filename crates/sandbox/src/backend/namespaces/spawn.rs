@@ -5,8 +5,9 @@
 //! No process serves two commands.
 
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
@@ -15,6 +16,7 @@ use super::View;
 use super::{first, masks};
 use crate::kernel::{self, Birth, CloneRequest};
 use crate::protocol::{At as _, Failed, Refusal, Run, Step, Verdict, decode_verdict, socket};
+use crate::waiting;
 
 /// The namespaces of a call.
 const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
@@ -143,8 +145,7 @@ impl First {
 
     fn has_ended(&self) -> bool {
         let mut files = [PollFd::new(&self.handle, PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut files, Some(&now)) != Ok(0)
+        waiting::wait(&mut files, Some(Duration::ZERO)) != Ok(0)
     }
 
     /// Kills every process of the call, by killing the first one. That it is already gone is fine.

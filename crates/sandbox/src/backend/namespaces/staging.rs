@@ -5,12 +5,12 @@
 //! the user's own (`userxattr`). What it makes of the folder of changes is described in the kernel's
 //! `Documentation/filesystems/overlayfs.rst`.
 
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag,
-    fsconfig_set_string, fsmount, fsopen, open_tree,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen,
 };
 
 /// What a command can never make in the workspace to any effect.
@@ -39,16 +39,4 @@ pub(super) fn overlay(
     }
     fsconfig_create(context)?;
     fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, ATTRIBUTES)
-}
-
-/// A handle on the staged workspace for the deciding process, which reads and writes through it
-/// what commands see.
-///
-/// # Errors
-/// The kernel refused.
-pub(super) fn share(overlay: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    open_tree(overlay, "", flags)
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
-use rustix::mount::{OpenTreeFlags, UnmountFlags, open_tree, unmount};
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{chdir, fchdir, pivot_root};
 
 use super::probe::Ground;
-use super::root::{self, Root, SEALED, WORKSPACE};
+use super::root::{self, Beneath, Root, SEALED, WORKSPACE};
 use super::spawn::Standby;
 use super::{masks, staging};
 use crate::executor::cgroup::Cgroups;
@@ -86,17 +86,15 @@ fn attach_workspace(root: &Root, enter: &Enter) -> Result<Attached, Failed> {
         let changes = open_again(changes, Step::Staging)?;
         let work = open_again(work, Step::Staging)?;
         let overlay = staging::overlay(&folder, &changes, &work).at(Step::Staging)?;
-        let shared = staging::share(overlay.as_fd()).at(Step::Staging)?;
+        // Through it the deciding process reads and writes what commands see.
+        let shared = root::copy(&overlay, Beneath::Left).at(Step::Staging)?;
         attach(&overlay).at(Step::Workspace)?;
         return Ok(Attached { with_mounts: false, shared: Some(shared) });
     }
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH;
     // Alone if possible. If something is mounted in it, the kernel only copies all of it, lest what
     // lies beneath be uncovered.
-    let (copy, with_mounts) = match open_tree(&folder, "", flags) {
-        Err(Errno::INVAL) => (open_tree(&folder, "", flags | OpenTreeFlags::AT_RECURSIVE), true),
+    let (copy, with_mounts) = match root::copy(&folder, Beneath::Left) {
+        Err(Errno::INVAL) => (root::copy(&folder, Beneath::Copied), true),
         alone => (alone, false),
     };
     attach(&copy.at(Step::Workspace)?).at(Step::Workspace)?;
@@ -119,11 +117,7 @@ fn show_program(root: &mut Root, target: &Path, place: &Place) -> Result<(), Fai
         root.make_file(relative, Mode::from_raw_mode(0o555)).map(drop)
     };
     made.at(Step::Program)?;
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | OpenTreeFlags::AT_RECURSIVE;
-    let copy = open_tree(&file, "", flags).at(Step::Program)?;
+    let copy = root::copy(&file, Beneath::Copied).at(Step::Program)?;
     root.attach(copy.as_fd(), relative, SEALED).at(Step::Program)?;
     root.allow(relative, reach).at(Step::Program)
 }
