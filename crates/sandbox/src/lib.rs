@@ -43,9 +43,7 @@ pub use launch::{
 pub use elsewhere::{Executor, executor_main};
 
 #[cfg(target_os = "linux")]
-pub use backend::namespaces::system::{Shown, is_system_path, shown_of_the_host};
-#[cfg(target_os = "linux")]
-pub use seccomp::{SystemCall, Verdict, system_calls};
+pub use backend::namespaces::system::is_system_path;
 #[cfg(target_os = "linux")]
 pub use supervise::Executor;
 

@@ -65,7 +65,7 @@ fn segments(rules: &[(u32, Rule)], otherwise: Rule) -> Vec<Segment> {
     let mut all: Vec<Segment> = Vec::with_capacity(sorted.len() * 2);
     let mut next = 0;
     for (number, rule) in sorted {
-        if number > next || all.is_empty() && number > 0 {
+        if number > next {
             push(&mut all, next, otherwise);
         }
         push(&mut all, number, rule);

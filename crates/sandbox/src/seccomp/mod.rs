@@ -54,42 +54,9 @@ pub(crate) fn command(circumstances: Circumstances) -> Result<Filter, TooLong> {
     compile::compile(&rules, Rule::Allow)
 }
 
-/// One row of the table, for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SystemCall {
-    /// Its name.
-    pub name: &'static str,
-    /// What becomes of it in a command.
-    pub verdict: Verdict,
-    /// Why.
-    pub why: &'static str,
-}
-
-/// What becomes of a system call in a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is made.
-    Allowed,
-    /// It is made if its arguments are among the listed ones.
-    Checked,
-    /// It fails with `EPERM`.
-    Refused,
-    /// It fails with `ENOSYS`, as everything does that stands in no row.
-    Absent,
-}
-
-/// The whole table, for documents and for `capsule doctor`.
-pub fn system_calls() -> impl Iterator<Item = SystemCall> {
-    table::rows().map(|call| SystemCall {
-        name: call.name.strip_prefix("SYS_").unwrap_or(call.name),
-        verdict: match call.command {
-            Rule::Allow => Verdict::Allowed,
-            Rule::When(..) => Verdict::Checked,
-            Rule::Refuse | Rule::Kill => Verdict::Refused,
-            Rule::Absent => Verdict::Absent,
-        },
-        why: call.why,
-    })
+/// How many system calls the table judges, for `capsule doctor`.
+pub(crate) fn judged() -> usize {
+    table::rows().count()
 }
 
 #[cfg(test)]
@@ -158,13 +125,15 @@ mod tests {
             "vhangup",
             "syslog",
         ];
+        let rule = |name: &str| {
+            let row = table::rows().find(|call| call.name.strip_prefix("SYS_") == Some(name));
+            row.unwrap_or_else(|| panic!("{name} stands in no row")).command
+        };
         for name in forbidden {
-            let row = system_calls().find(|call| call.name == name);
-            assert_eq!(row.map(|call| call.verdict), Some(Verdict::Refused), "{name}");
+            assert!(matches!(rule(name), Rule::Refuse | Rule::Kill), "{name}");
         }
         for name in ["socket", "socketpair", "ioctl", "clone", "prctl", "personality", "mknodat"] {
-            let row = system_calls().find(|call| call.name == name);
-            assert_eq!(row.map(|call| call.verdict), Some(Verdict::Checked), "{name}");
+            assert!(matches!(rule(name), Rule::When(..)), "{name}");
         }
     }
 

@@ -4,6 +4,7 @@
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
     /// Its name, as the C library's constant has it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "written for readers; a test looks at it"))]
     pub(crate) name: &'static str,
     /// Its number on this machine.
     pub(crate) number: u32,
@@ -13,6 +14,7 @@ pub(crate) struct Call {
     /// unless the executor needs more.
     pub(crate) executor: Option<Rule>,
     /// Why.
+    #[cfg_attr(not(test), expect(dead_code, reason = "written for readers; a test looks at it"))]
     pub(crate) why: &'static str,
 }
 

@@ -253,9 +253,7 @@ fn held(layer: Layer, gap: Option<&Gap>, abi: Result<i32, Errno>) -> LayerHeld {
         (None, Layer::IpcNamespace) => of_a_call("ipc"),
         (None, Layer::UtsNamespace) => (Hold::Held, "host name `capsule`".to_owned()),
         (None, Layer::NetworkNamespace) => (Hold::Held, "no interface is up".to_owned()),
-        (None, Layer::Seccomp) => {
-            (Hold::Held, format!("{} calls judged", seccomp::system_calls().count()))
-        }
+        (None, Layer::Seccomp) => (Hold::Held, format!("{} calls judged", seccomp::judged())),
         (None, _) => (Hold::Held, String::new()),
     };
     LayerHeld { layer, hold, detail }

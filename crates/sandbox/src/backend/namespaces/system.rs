@@ -7,11 +7,11 @@ use std::ffi::CStr;
 
 /// A path of the host that commands see, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// The absolute path; a trailing `*` stands for the rest of a name.
-    pub path: &'static str,
+    pub(crate) path: &'static str,
     /// Why.
-    pub why: &'static str,
+    pub(crate) why: &'static str,
 }
 
 const fn shown(path: &'static str, why: &'static str) -> Shown {
@@ -80,11 +80,6 @@ pub(crate) const LINKS: &[(&str, &CStr)] = &[
     ("var/tmp", c"/tmp"),
 ];
 
-/// Everything that commands see of the host besides the workspace.
-pub fn shown_of_the_host() -> impl Iterator<Item = Shown> {
-    [FOLDERS, CONFIGURATION, DEVICES].into_iter().flatten().copied()
-}
-
 /// Whether a command sees this absolute path of the host at the same place, because it lies in a
 /// system folder. Links on the way are not followed: ask with a resolved path.
 #[must_use]
@@ -138,8 +133,9 @@ mod tests {
             "/sys",
         ] {
             let shows =
-                |entry: Shown| Path::new(private).starts_with(entry.path.trim_end_matches('*'));
-            assert!(!shown_of_the_host().any(shows), "{private}");
+                |entry: &Shown| Path::new(private).starts_with(entry.path.trim_end_matches('*'));
+            let mut shown = [FOLDERS, CONFIGURATION, DEVICES].into_iter().flatten();
+            assert!(!shown.any(shows), "{private}");
         }
     }
 }

@@ -2,14 +2,15 @@
 //! Landlock; here is only what can be asked at all.
 
 use crate::seccomp::rule::Rule::{Absent, Allow, Refuse, When};
-use crate::seccomp::rule::{Call, Clause, call, masked, one_of};
+use crate::seccomp::rule::{Call, Check, Clause, call, masked, one_of};
 
-const KIND: u32 = libc::S_IFMT;
+/// A check of the kind that stands in the argument with this number: plain files, FIFOs and sockets
+/// may be made, devices may not. A character device 0/0 is the white-out of an overlay.
+pub(super) const fn makeable(argument: u32) -> Check {
+    masked(argument, libc::S_IFMT, &[0, libc::S_IFREG, libc::S_IFIFO, libc::S_IFSOCK])
+}
 
-/// Plain files, FIFOs and sockets may be made, devices may not: a character device 0/0 is the
-/// white-out of an overlay.
-pub(super) const NODES: &[Clause] =
-    &[&[masked(2, KIND, &[0, libc::S_IFREG, libc::S_IFIFO, libc::S_IFSOCK])]];
+const NODES: &[Clause] = &[&[makeable(2)]];
 
 /// What may be asked of a descriptor by `ioctl`. Above all not `TIOCSTI` and `TIOCLINUX`, which
 /// type into a terminal. Others get `ENOTTY`, the answer of a device that does not know them.

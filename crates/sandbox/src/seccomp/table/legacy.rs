@@ -5,12 +5,13 @@ use crate::seccomp::rule::Call;
 use crate::seccomp::rule::{
     Clause,
     Rule::{Absent, Allow, Refuse, When},
-    call, masked,
+    call,
 };
+#[cfg(target_arch = "x86_64")]
+use crate::seccomp::table::files::makeable;
 
 #[cfg(target_arch = "x86_64")]
-const NODES: &[Clause] =
-    &[&[masked(1, libc::S_IFMT, &[0, libc::S_IFREG, libc::S_IFIFO, libc::S_IFSOCK])]];
+const NODES: &[Clause] = &[&[makeable(1)]];
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const CALLS: &[Call] = &[];
