@@ -105,12 +105,6 @@ impl Sight {
         !self.hides(path) && self.policy.files(&self.tool).is_some_and(|rule| open_to(rule, path))
     }
 
-    /// Whether a folder is entered.
-    #[must_use]
-    pub fn enters(&self, folder: &WorkspacePath) -> bool {
-        self.shows(folder)
-    }
-
     /// Whether an invariant keeps a path from being seen. Asked from the root down.
     #[must_use]
     pub fn hides(&self, path: &WorkspacePath) -> bool {

@@ -56,6 +56,7 @@ pub fn execute<J: Journal, H: Hands>(
     inputs: Map<String, Value>,
 ) -> Result<Executed, J::Error> {
     let mut scope = Scope { inputs, ..Scope::default() };
+    let referred = plan.referred_steps();
     let mut exit = Exit::Ok;
     for step in &plan.steps {
         if run.hands.interrupted() {
@@ -68,10 +69,9 @@ pub fn execute<J: Journal, H: Hands>(
         let stops = step_exit == Exit::Interrupted
             || (!goes_on && !ended.is_good() && ended.ending != StepEnding::Skipped);
         write_end(run, step, &ended, goes_on)?;
-        scope.steps.insert(
-            step.id.clone(),
-            StepResult { good: ended.is_good(), value: ended.result, tainted: ended.tainted },
-        );
+        let good = ended.is_good();
+        let value = ended.result.filter(|_| referred.contains(&step.id));
+        scope.steps.insert(step.id.clone(), StepResult { good, value, tainted: ended.tainted });
         if stops {
             return Ok(Executed { exit, outputs: None });
         }

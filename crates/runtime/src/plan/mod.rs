@@ -19,6 +19,7 @@ pub use expression::{Expression, Item, Reference, Segment};
 pub use lint::lint;
 pub use schema::schema;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -83,6 +84,24 @@ pub struct Step {
     pub timeout: Option<Duration>,
     /// Where it stands in the text.
     pub span: Range<usize>,
+}
+
+impl Plan {
+    /// The steps whose results something in the plan refers to: only those need be kept.
+    #[must_use]
+    pub fn referred_steps(&self) -> BTreeSet<String> {
+        let mut steps = BTreeSet::new();
+        let mut visit = |reference: &Reference, _| {
+            if let Reference::Step { id, .. } = reference {
+                steps.insert(id.clone());
+            }
+        };
+        let own = self.steps.iter().flat_map(|step| step.args.iter().map(|(_, arg)| arg));
+        let when = self.steps.iter().filter_map(|step| step.when.as_ref());
+        let outputs = self.outputs.iter().map(|(_, output)| output);
+        own.chain(when).chain(outputs).for_each(|own| own.references(false, &mut visit));
+        steps
+    }
 }
 
 /// What to do when a step goes wrong.

@@ -203,8 +203,7 @@ fn shown(
 ) -> Option<(WorkspacePath, Value)> {
     let text = String::from_utf8_lossy(name);
     let path = folder.join(&text);
-    let visible = sight.shows(&path) || (kind == FileType::Directory && sight.enters(&path));
-    if !visible {
+    if !sight.shows(&path) {
         return None;
     }
     let stat = statat(handle, name, AtFlags::SYMLINK_NOFOLLOW).ok();

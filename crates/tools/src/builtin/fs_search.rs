@@ -271,7 +271,7 @@ impl Visitor for Search<'_> {
         if self.changed.load(Ordering::Relaxed) {
             return Next::Leave;
         }
-        if entry.kind == FileType::Directory && self.sight.enters(&inside(entry.path)) {
+        if entry.kind == FileType::Directory && self.sight.shows(&inside(entry.path)) {
             return Next::Enter;
         }
         if entry.kind == FileType::RegularFile && self.matches_name(entry) {
