@@ -273,6 +273,13 @@ fn processes(word: &str) -> Vec<String> {
     found
 }
 
+/// Perl that gives its process this name. The word stands in two halves, so that no command line
+/// holds it before the script has come this far.
+fn called(word: &str) -> String {
+    let (first, second) = word.split_at(word.len() / 2);
+    format!("$0 = '{first}' . '{second}'")
+}
+
 fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let began = Instant::now();
     while !done() {
@@ -320,9 +327,9 @@ fn time_is_kept_whoever_waits() {
     let capsule = capsule();
     let policy = capsule.policy(&POLICY.replace("timeout: 5s", "timeout: 2s"));
     let word = format!("capsule-time-test-{}", std::process::id());
-    let sleeper = format!("$0 = '{word}'; sleep 60");
-    let writer =
-        format!("$0 = '{word}'; $| = 1; print 'x' x 99, qq(\\n) while $n++ < 9000; sleep 60");
+    let named = called(&word);
+    let sleeper = format!("{named}; sleep 60");
+    let writer = format!("{named}; $| = 1; print 'x' x 99, qq(\\n) while $n++ < 9000; sleep 60");
     for (script, stopped) in [(&sleeper, true), (&writer, false)] {
         let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "perl", "-e", script]);
         wait_until("the command starts", || !processes(&word).is_empty());
@@ -344,10 +351,11 @@ fn interrupting_seals_the_run() {
     let capsule = capsule();
     let policy = capsule.policy(POLICY);
     let word = format!("capsule-interrupt-test-{}", std::process::id());
+    let script = format!("$| = 1; print 'partly'; {}; sleep 60", called(&word));
     let plan = capsule.plan(&format!(
-        "- {{ id: first, tool: shell.run, args: {{ argv: [perl, -e, \"$$| = 1; print 'partly'; $$0 = '{word}'; sleep 60\"], timeout: 20s }} }}
+        "- {{ id: first, tool: shell.run, args: {{ argv: [perl, -e, \"{script}\"], timeout: 20s }} }}
 - {{ id: second, tool: shell.run, args: {{ argv: [ls] }} }}\n"
-    ).replace("$$", "$"));
+    ));
     let began = Instant::now();
     let child = start(&capsule, &["run", &plan, "--policy", &policy]);
     wait_until("the command starts", || !processes(&word).is_empty());
