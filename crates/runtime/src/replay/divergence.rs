@@ -23,8 +23,6 @@ pub enum Cause {
     PolicyChanged,
     /// Another build with other tools replays it.
     ToolVersionChanged,
-    /// The recording does not hold what is needed.
-    RecordingIncomplete,
     /// The same inputs gave other bytes: a fault of ours.
     EngineBug,
 }
@@ -41,7 +39,6 @@ impl Cause {
             Self::MissingCall => "missing call",
             Self::PolicyChanged => "policy changed",
             Self::ToolVersionChanged => "tool version changed",
-            Self::RecordingIncomplete => "recording incomplete",
             Self::EngineBug => "engine bug (same inputs, other bytes)",
         }
     }
