@@ -6,48 +6,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use capsule_testkit::recorded::{PLAN, POLICY, Recorded};
 use capsule_testkit::{Capsule, Server};
 use rusqlite::Connection;
 use serde_json::json;
 
-const POLICY: &str = "version: 1
-name: recorder
-tools:
-  fs.read: allow
-  fs.list: allow
-  fs.write: { decision: allow, paths: [\"out/**\"] }
-";
-
-const PLAN: &str = "version: 1
-name: recorded
-inputs: { who: { default: world } }
-steps:
-  - { id: read, tool: fs.read, args: { path: a.txt } }
-  - { id: denied, tool: fs.read, args: { path: .env }, expect: { denied: no-credentials } }
-  - { id: broken, tool: fs.read, args: { path: nothing }, on_error: continue }
-  - id: write
-    tool: fs.write
-    args: { path: out/b.txt, content: { $concat: [{ $ref: steps.read.text }, { $ref: inputs.who }] } }
-  - { id: wrong, tool: fs.read, args: { path: a.txt }, expect: { text: other }, on_error: { retry: 1 } }
-  - { id: never, tool: fs.list, args: { path: . } }
-outputs: { file: { $ref: steps.write.path } }
-";
-
-struct Recorded {
-    capsule: Capsule,
-    policy: String,
-    plan: String,
-    transcript: String,
-    exit: i32,
-}
-
 fn recorded() -> Recorded {
-    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    capsule.file("a.txt", "hello ");
-    let policy = capsule.policy(POLICY);
-    let plan = capsule.plan(PLAN);
-    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--input", "who=you"]);
-    Recorded { transcript: ran.stdout, exit: ran.status, capsule, policy, plan }
+    Recorded::of(Capsule::new(env!("CARGO_BIN_EXE_capsule")), PLAN)
 }
 
 /// CAP-10, G11: replay prints the same bytes and ends with the same code, without the workspace.

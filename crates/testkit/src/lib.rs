@@ -1,11 +1,12 @@
 //! What tests need again and again: a workspace that goes away, the binary with surroundings of
-//! its own, and a server on loopback.
+//! its own, a run that was recorded, and a server on loopback.
 //!
 //! A test kit may panic: that is how a test says that it failed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panics")]
 
 mod binary;
+pub mod recorded;
 mod server;
 
 pub use binary::{Capsule, Ran};
