@@ -309,7 +309,12 @@ impl Journal for Shared {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "tests fail by panics"
+    )]
 
     use std::fs;
 
@@ -317,6 +322,33 @@ mod tests {
     use capsule_core::policy::Payloads;
 
     use super::*;
+    use crate::observe::Silent;
+    use crate::replay::{Cause, Source, replay};
+
+    /// CAP-10, CAP-11: who replays without verifying first cannot replay a recording that has no
+    /// beginning, and does not get past its end.
+    #[test]
+    fn a_recording_has_a_beginning_and_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let store = || Store::open(&path).unwrap();
+        let mut writer = store().begin(Box::new(|| 1), Payloads::Full).unwrap();
+        let run = writer.run().to_string();
+        let sealed = RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None };
+        let sealed = Event::RunSealed(sealed);
+        writer.append(sealed.clone(), Durability::Process).unwrap();
+        let source = Source { store: store(), run: &run, plan: None, keep_going: false };
+        let replayed = replay(source, &mut Silent);
+        let Err(ReplayError::Incomplete(what)) = replayed else { panic!("{replayed:?}") };
+        assert_eq!(what, "the run's beginning is missing");
+        let mut recording = Recording::of(store(), &run, false).unwrap();
+        recording.append(sealed.clone()).unwrap();
+        recording.consumed().unwrap();
+        let behind = recording.append(sealed);
+        let Err(ReplayError::Diverged(met)) = behind else { panic!("{behind:?}") };
+        assert_eq!(met[0].cause, Cause::ToolVersionChanged, "no engine is recorded");
+        assert_eq!(met[0].differences[0].recorded, "(nothing)");
+    }
 
     /// CAP-10: what is recorded behind the end of a replay is seen also where it cannot be read.
     #[test]
