@@ -524,11 +524,21 @@ fn an_incomplete_recording_is_not_replayed() {
         case("a newer plan", Incomplete("this build does not read the recorded plan"), |record| {
             *record.payload("run.opened", 0, "/plan/text") = b"version: 99\n".to_vec();
         }),
+        case(
+            "no arguments",
+            Incomplete("a payload of event 2 (arguments) was not kept"),
+            |record| {
+                record.erase("call.proposed", 0, "/args");
+            },
+        ),
         case("no decision", Incomplete("the decision on a call is missing"), |record| {
             record.leave_out("call.decided", 0);
         }),
         case("no action", Incomplete("what a call meant is missing"), |record| {
             record.erase("call.decided", 0, "/action");
+        }),
+        case("no words", Incomplete("a payload of event 3 (text) was not kept"), |record| {
+            record.erase("call.decided", 0, "/text");
         }),
         case("no end", Incomplete("the end of a call is missing"), |record| {
             record.leave_out("call.finished", 0);
@@ -538,6 +548,12 @@ fn an_incomplete_recording_is_not_replayed() {
         }),
         case("no problem", Incomplete("what went wrong in a call is missing"), |record| {
             record.erase("call.finished", 1, "/problem");
+        }),
+        case("no note", Incomplete("a payload of event 14 (text) was not kept"), |record| {
+            record.erase("step.ended", 2, "/note");
+        }),
+        case("no outputs", Incomplete("a payload of event 30 (output) was not kept"), |record| {
+            record.erase("run.sealed", 0, "/outputs");
         }),
         case("nothing that is private", Well(0), |record| {
             record.erase("run.opened", 0, "/key");

@@ -207,7 +207,8 @@ impl Recording {
     }
 
     /// The recorded payload of the next event that these bytes are; a commitment that is nobody's
-    /// where there is none, so that the event differs.
+    /// where there is none, so that the event differs. Where what these bytes would be compared
+    /// with was not kept, nobody can say whether it does.
     fn recognise(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, StoreError> {
         let recorded = self.look(1, |reference, known| {
             // Private payloads are not needed to replay, and may be erased.
@@ -215,11 +216,20 @@ impl Recording {
                 && (class.is_private() || known.bytes.as_deref() == Some(payload));
             same.then_some(*reference)
         })?;
-        Ok(recorded.unwrap_or_else(|| {
-            self.strange = payload.to_vec();
-            let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
-            PayloadRef { commit: Digest::of(payload), bytes }
-        }))
+        if let Some(reference) = recorded {
+            return Ok(reference);
+        }
+        let gone = |_: &PayloadRef, known: &Payload| {
+            (known.class == class && known.bytes.is_none()).then_some(())
+        };
+        if self.look(1, gone)?.is_some() {
+            let what =
+                format!("a payload of event {} ({}) was not kept", self.seq + 1, class.word());
+            self.incomplete(&what);
+        }
+        self.strange = payload.to_vec();
+        let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+        Ok(PayloadRef { commit: Digest::of(payload), bytes })
     }
 
     fn append(&mut self, event: Event) -> Result<Recorded, ReplayError> {
