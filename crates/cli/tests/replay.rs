@@ -540,6 +540,9 @@ fn an_incomplete_recording_is_not_replayed() {
         case("no words", Incomplete("a payload of event 3 (text) was not kept"), |record| {
             record.erase("call.decided", 0, "/text");
         }),
+        case("no beginning", Incomplete("what kept a call from beginning is missing"), |record| {
+            record.leave_out("call.started", 0);
+        }),
         case("no end", Incomplete("the end of a call is missing"), |record| {
             record.leave_out("call.finished", 0);
         }),
@@ -593,7 +596,20 @@ steps: [{ id: write, tool: fs.write, args: { path: out/large, content: x, mode: 
     large.set_len(64_000_001).unwrap();
     let Recorded { capsule, exit, transcript, .. } = Recorded::of(before, text);
     assert!(exit == 1 && transcript.contains("fs.undo-too-large"), "{transcript}");
-    check(&capsule, text, &[case("nothing", Well(1), |_| {})]);
+    check(
+        &capsule,
+        text,
+        &[
+            case("nothing", Well(1), |_| {}),
+            case(
+                "no problem",
+                Incomplete("what kept a call from beginning is missing"),
+                |record| {
+                    record.erase("call.finished", 0, "/problem");
+                },
+            ),
+        ],
+    );
 }
 
 /// CAP-10, CAP-12: a run that was interrupted replays to where it was, and is interrupted there.

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use capsule_core::call::ToolCall;
-use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared, Understanding, recorded_action, recorded_decision};
 use capsule_core::journal::{CallFinished, Event};
 use capsule_core::outcome::{Outcome, Output, Problem};
@@ -78,8 +77,10 @@ impl Prepared for Served {
     fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
         // The call ended before it began: what stood in its way then stands in its way now.
         if let Some(finished) = self.finished(1) {
-            let problem = self.problem(&finished);
-            return Err(problem.unwrap_or_else(|| Problem::new(Code::ReplayIncomplete, "")));
+            let missing = "what kept a call from beginning is missing";
+            return Err(self
+                .problem(&finished)
+                .unwrap_or_else(|| self.recording.borrow_mut().incomplete(missing)));
         }
         let undo = match self.recording.borrow_mut().ahead(1) {
             Some(Event::CallStarted(started)) => started.undo,
