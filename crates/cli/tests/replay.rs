@@ -383,7 +383,12 @@ fn other_decisions_diverge() {
         case("another rule", POLICY_CHANGED, |record| {
             record.body("call.decided", 0)["rule"] = json!("mine");
         })
-        .says(&["  rule\n", "recorded  mine", "now       fs.read", "(0 of 6 served)"]),
+        .says(&[
+            "  rule\n",
+            "recorded  mine",
+            "now       fs.read",
+            "at step `read` (0 of 6 served)",
+        ]),
         case("no rule", POLICY_CHANGED, |record| {
             record.body("call.decided", 0)["rule"] = Value::Null;
         })
@@ -398,7 +403,7 @@ fn other_decisions_diverge() {
             "recorded  allow",
             "now       deny",
             "  code\n",
-            "(1 of 6 served)",
+            "at step `denied` (1 of 6 served)",
         ]),
         case("another risk, and on", POLICY_CHANGED, |record| {
             record.body("call.decided", 0)["risk"] = json!("high");
@@ -429,10 +434,12 @@ fn other_ends_diverge() {
         }),
         case("another beginning of a call", ENGINE_BUG, |record| {
             record.body("call.started", 0)["effects"] = json!(true);
-        }),
+        })
+        .says(&["at step `read` (1 of 6 served)"]),
         case("another end of a call", ENGINE_BUG, |record| {
             record.body("call.finished", 1)["status"] = json!("ok");
-        }),
+        })
+        .says(&["at step `broken` (3 of 6 served)"]),
         case("neither beginning nor end of a call", ENGINE_BUG, |record| {
             record.leave_out("call.finished", 0);
             record.leave_out("call.started", 0);

@@ -1,7 +1,7 @@
 //! Where and why a replay differs from its recording.
 
 use capsule_core::action::Parsed;
-use capsule_core::journal::{CallDecided, CallProposed, Event};
+use capsule_core::journal::{CallDecided, CallFinished, CallProposed, CallStarted, Event};
 use serde_json::Value;
 
 use crate::replay::Recording;
@@ -86,6 +86,9 @@ impl Divergence {
         if divergence.step.is_none() {
             divergence.step = match (now, recorded) {
                 (Event::StepEnded(ended), _) => Some(ended.step.clone()),
+                (Event::CallDecided(CallDecided { call, .. }), _)
+                | (Event::CallStarted(CallStarted { call, .. }), _)
+                | (Event::CallFinished(CallFinished { call, .. }), _) => step_of(recording, *call),
                 (_, Some(Event::CallProposed(call))) => call.step.clone(),
                 (_, Some(Event::StepEnded(ended))) => Some(ended.step.clone()),
                 _ => None,
@@ -111,6 +114,11 @@ impl Divergence {
             nearest: None,
         }
     }
+}
+
+/// The step that made a call.
+fn step_of(recording: &Recording, call: u64) -> Option<String> {
+    recording.calls().iter().find(|known| known.call == call)?.step.clone()
 }
 
 fn cause(recording: &Recording, recorded: Option<&Event>, now: &Event) -> Cause {
