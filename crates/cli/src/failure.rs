@@ -5,7 +5,7 @@ use capsule_core::diagnostic::Diagnostics;
 use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::outcome::Problem;
-use capsule_runtime::{Divergence, ReplayError, Text};
+use capsule_runtime::{Cause, Divergence, ReplayError, Text};
 use capsule_store::StoreError;
 
 use crate::diagnostic;
@@ -93,7 +93,9 @@ impl Failure {
                 for divergence in divergences {
                     show_divergence(screen, label, divergence);
                 }
-                screen.complain("then    run the changed plan anew with `capsule run`");
+                if divergences.iter().any(|own| own.cause == Cause::PlanChanged) {
+                    screen.complain("then    run the changed plan anew with `capsule run`");
+                }
             }
             Self::Quiet(_) => {}
         }
