@@ -321,6 +321,11 @@ fn other_steps_are_a_changed_plan() {
         })
         .with_plan(&[(NEVER, "")])
         .says(&["the plan changed\n"]),
+        case("another path than in a plan that nobody reads", PLAN_CHANGED, |record| {
+            *record.payload("run.opened", 0, "/plan/text") = b"version: 99\n".to_vec();
+        })
+        .with_plan(&[("path: a.txt", "path: b.txt")])
+        .says(&["cause   the plan changed: plan.yaml:5 (args.path)\n"]),
         case("a difference, and less than the recording needs behind it", PLAN_CHANGED, |record| {
             record.erase("call.finished", 2, "/output");
         })

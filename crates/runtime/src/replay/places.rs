@@ -10,21 +10,21 @@ use crate::law::Text;
 use crate::plan::Plan;
 use crate::replay::{Cause, Divergence, Recording};
 
-/// The places of steps by their id: in the other plan, and in the recorded one.
+/// The places of steps by their id: in the other plan, and in the recorded one if it can be read.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     now: BTreeMap<String, String>,
-    then: BTreeMap<String, String>,
+    then: Option<BTreeMap<String, String>>,
 }
 
 impl Places {
-    /// The places in both plans. A recorded plan that this build does not read has none.
+    /// The places in both plans.
     pub(super) fn of(recording: &Recording, text: &Text, plan: &Plan) -> Self {
         let then = recorded(recording).and_then(|text| {
             let plan = Plan::parse(&text.text, "", CATALOGUE).ok()?;
             Some(places(&text, &plan))
         });
-        Self { now: places(text, plan), then: then.unwrap_or_default() }
+        Self { now: places(text, plan), then }
     }
 
     /// Says where the step of a divergence stands.
@@ -36,8 +36,11 @@ impl Places {
         };
         let differs = divergence.differences.first().map(|own| format!(" ({})", own.what));
         let differs = differs.unwrap_or_default();
-        divergence.place = match (self.now.get(step), self.then.get(step)) {
+        let then = self.then.as_ref().and_then(|then| then.get(step));
+        divergence.place = match (self.now.get(step), then) {
             (Some(now), Some(then)) => Some(format!("{now}{differs}, was {then}")),
+            // Whether it is new, only the recorded plan could say.
+            (Some(now), None) if self.then.is_none() => Some(format!("{now}{differs}")),
             (Some(now), None) => Some(format!("{now}, which is new")),
             (None, Some(then)) => Some(format!("it was {then}")),
             (None, None) => None,
