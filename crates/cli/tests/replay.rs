@@ -383,7 +383,7 @@ fn other_calls_diverge() {
     );
 }
 
-/// CAP-10, CAP-11: a decision that is another one is a changed policy, unless another build made
+/// CAP-10: a decision that is another one is a changed policy, unless another build made
 /// the record; where the decision is the same and its words are not, it is our fault.
 #[test]
 fn other_decisions_diverge() {
@@ -512,7 +512,7 @@ fn other_ends_diverge() {
     ]);
 }
 
-/// CAP-10, CAP-11: where something that a replay needs was not kept or is not there, the replay ends
+/// CAP-10, CAP-12: where something that a replay needs was not kept or is not there, the replay ends
 /// and says what it is; nothing else is put in its place.
 #[test]
 fn an_incomplete_recording_is_not_replayed() {
@@ -666,6 +666,15 @@ fn an_interruption_replays() {
     );
 }
 
+/// A policy that allows everything on a server.
+fn fetching(capsule: &Capsule, server: &Server) -> String {
+    capsule.policy(&format!(
+        "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}/**\"]\n    \
+         private_ips: {{ allow: [127.0.0.1] }}\n",
+        server.port()
+    ))
+}
+
 /// CAP-10: a run that goes on is not replayed, and neither is one whose process was killed.
 #[test]
 fn a_run_without_an_end_is_not_replayed() {
@@ -675,11 +684,7 @@ fn a_run_without_an_end_is_not_replayed() {
             thread::park()
         }
     });
-    let policy = capsule.policy(&format!(
-        "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}\"]\n    \
-         private_ips: {{ allow: [127.0.0.1] }}\n",
-        server.port()
-    ));
+    let policy = fetching(&capsule, &server);
     let plan = capsule.plan(&format!(
         "- {{ id: get, tool: http.get, args: {{ url: \"{}\" }} }}\n",
         server.url("/")
@@ -709,11 +714,7 @@ fn a_run_without_an_end_is_not_replayed() {
 fn another_query_is_told() {
     let capsule = capsule();
     let server = Server::fixed("200 OK", "", "yes");
-    let policy = capsule.policy(&format!(
-        "version: 1\ntools:\n  http.get:\n    decision: allow\n    urls: [\"http://127.0.0.1:{}/**\"]\n    \
-         private_ips: {{ allow: [127.0.0.1] }}\n",
-        server.port()
-    ));
+    let policy = fetching(&capsule, &server);
     let text = format!(
         "- {{ id: get, tool: http.get, args: {{ url: \"{}\" }} }}\n",
         server.url("/x?page=1")

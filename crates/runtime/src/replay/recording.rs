@@ -335,7 +335,7 @@ mod tests {
     use crate::observe::Silent;
     use crate::replay::{Cause, Source, replay};
 
-    /// CAP-10, CAP-11: who replays without verifying first cannot replay a recording that has no
+    /// CAP-10, CAP-12: who replays without verifying first cannot replay a recording that has no
     /// beginning, and does not get past its end.
     #[test]
     fn a_recording_has_a_beginning_and_an_end() {
