@@ -12,13 +12,16 @@ use capsule_sandbox::{
 };
 use tempfile::TempDir;
 
-use crate::probe;
+use crate::bubblewrap::Bubblewrap;
+use crate::{probe, world};
 
 /// Where the probe appears inside.
 pub(crate) const PROBE: &str = "/probe";
 
 pub(crate) struct Bed {
     pub(crate) executor: Executor,
+    /// What else runs commands, in a world where the executor does not.
+    peer: Option<Bubblewrap>,
     folder: TempDir,
 }
 
@@ -57,11 +60,15 @@ impl Bed {
             fs::create_dir(&path).unwrap();
             File::open(path).unwrap().into()
         };
+        if world::current() == world::World::Bubblewrap {
+            let peer = Some(Bubblewrap::new(&folder.path().join("workspace"), masks));
+            return (Self { executor, peer, folder }, None);
+        }
         let staging =
             staged.then(|| Staging { changes: own_folder("changes"), work: own_folder("work") });
         let masks = masks.iter().map(|path| mask(path)).collect();
         let shared = executor.enter(View { workspace, staging, masks, programs: own() }).unwrap();
-        (Self { executor, folder }, shared)
+        (Self { executor, peer: None, folder }, shared)
     }
 
     /// Where the changes of a staged workspace lie.
@@ -104,7 +111,7 @@ impl Bed {
         launch.program.path = PROBE.into();
         launch.stdin = script.as_bytes().to_vec();
         change(&mut launch);
-        self.executor.run(launch, &mut Nobody).unwrap()
+        self.try_run(launch).unwrap()
     }
 
     /// Runs a program of the system.
@@ -113,7 +120,10 @@ impl Bed {
     }
 
     pub(crate) fn try_run(&mut self, launch: Launch) -> Result<Exit, SandboxError> {
-        self.executor.run(launch, &mut Nobody)
+        match &self.peer {
+            Some(peer) => Ok(peer.run(&launch, self.executor.walls()?.clone())),
+            None => self.executor.run(launch, &mut Nobody),
+        }
     }
 }
 

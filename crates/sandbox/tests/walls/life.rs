@@ -11,7 +11,7 @@ use crate::bed::{Bed, Nobody, PROBE, launch, own, text};
 use crate::probe;
 
 pub(crate) const TESTS: &[Test] = &[
-    ("two_hundred_calls_leave_nothing", two_hundred_calls_leave_nothing),
+    ("a_thousand_calls_leave_nothing", a_thousand_calls_leave_nothing),
     ("failed_calls_leave_nothing", failed_calls_leave_nothing),
     ("four_executors_at_once", four_executors_at_once),
     ("executor_outlives_the_thread_that_started_it", executor_outlives_the_thread_that_started_it),
@@ -85,7 +85,7 @@ fn count_cgroups(name: &str) -> usize {
     text(&found.stdout).lines().count()
 }
 
-fn two_hundred_calls_leave_nothing() {
+fn a_thousand_calls_leave_nothing() {
     let mut bed = Bed::plain();
     let id = bed.executor.id();
     bed.run("/bin/true", &["true"]);
@@ -94,7 +94,7 @@ fn two_hundred_calls_leave_nothing() {
     };
     wait_until("the first call is over", || children(id) == 2);
     let before = belongings(Some(id));
-    for round in 0..200 {
+    for round in 0..1_000 {
         match round % 4 {
             0 => drop(bed.run("/bin/true", &["true"])),
             1 => drop(bed.probe("write /tmp/x\nwrite /dev/shm/y")),

@@ -19,6 +19,9 @@ pub(crate) enum World {
     User,
     /// Root, where no control group can be made.
     NoCgroups,
+    /// An ordinary user, with another sandbox in the place of ours, to try the tests themselves.
+    /// Not root: what it does not hold back would change this machine.
+    Bubblewrap,
 }
 
 impl fmt::Display for World {
@@ -27,6 +30,7 @@ impl fmt::Display for World {
             Self::Root => "root",
             Self::User => "user",
             Self::NoCgroups => "root-without-cgroups",
+            Self::Bubblewrap => "bubblewrap",
         })
     }
 }
@@ -34,9 +38,22 @@ impl fmt::Display for World {
 pub(crate) fn current() -> World {
     match std::env::var(VARIABLE).as_deref() {
         Ok("no-cgroups") => World::NoCgroups,
+        Ok("bubblewrap") => {
+            assert!(!rustix::process::geteuid().is_root(), "as root it could change this machine");
+            World::Bubblewrap
+        }
         Ok(_) => World::User,
         Err(_) if rustix::process::geteuid().is_root() => World::Root,
         Err(_) => World::User,
+    }
+}
+
+/// The worlds that are tried behind this one.
+pub(crate) fn others(world: World) -> &'static [World] {
+    match (world, std::env::var_os(VARIABLE)) {
+        (World::Root, _) => &[World::User, World::NoCgroups, World::Bubblewrap],
+        (World::User, None) => &[World::Bubblewrap],
+        _ => &[],
     }
 }
 
@@ -50,13 +67,15 @@ pub(crate) fn enter(world: World, words: &[String]) -> bool {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let status = match world {
         World::Root => panic!("the first world"),
-        World::User => Command::new(&program)
-            .args(words)
-            .env(VARIABLE, "user")
-            .env_remove("TMPDIR")
-            .uid(USER)
-            .gid(USER)
-            .status(),
+        World::User | World::Bubblewrap => {
+            let mut command = Command::new(&program);
+            let word = if world == World::User { "user" } else { "bubblewrap" };
+            command.args(words).env(VARIABLE, word).env_remove("TMPDIR");
+            if rustix::process::geteuid().is_root() {
+                command.uid(USER).gid(USER);
+            }
+            command.status()
+        }
         World::NoCgroups => Command::new("unshare")
             .args([
                 "--mount",
