@@ -345,6 +345,25 @@ fn time_is_kept_whoever_waits() {
     }
 }
 
+/// FR-17: a limit that a command ran into is named in its result and in the reason.
+#[test]
+fn limits_that_were_reached_are_named() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let fill =
+        "$b = q(x) x 1_000_000; for $n (1..400) { open F, qq(>/tmp/$n); syswrite F, $b } exit 3";
+    let plan = capsule.plan(&format!(
+        "- {{ id: fill, tool: shell.run, args: {{ argv: [perl, -e, {}] }} }}\n",
+        json!(fill)
+    ));
+    let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(1);
+    let words: Vec<&str> = ran.stdout.split(['\n', '│']).map(str::trim).collect();
+    let why = "ended with status 3; it ran into its limit of private /tmp.";
+    assert!(words.join(" ").contains(why), "{}", ran.stdout);
+    let shown = capsule.run(&["show-run", "latest:fill", "--json"]).exits(0).json();
+    assert_eq!(shown["result"]["limits_reached"], json!(["tmp"]));
+}
+
 /// CAP-12: Ctrl+C ends the running call, seals the run, and exits with 130.
 #[test]
 fn interrupting_seals_the_run() {

@@ -200,6 +200,23 @@ pub enum Bound {
     Tmp,
 }
 
+impl Bound {
+    /// The words that are shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Cpu => "processor time",
+            Self::Memory => "memory",
+            Self::Processes => "processes",
+            Self::FileSize => "file size",
+            Self::OpenFiles => "open files",
+            Self::Output => "output",
+            Self::Tmp => "private /tmp",
+        }
+    }
+}
+
 /// A layer, how far it holds, and by what means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerHeld {

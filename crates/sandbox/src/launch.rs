@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use capsule_core::confinement::{ProcessLimits, Walls};
+use capsule_core::confinement::{Bound, ProcessLimits, Walls};
 
 /// What the commands of a run see besides the system.
 #[derive(Debug)]
@@ -178,6 +178,8 @@ pub struct Exit {
     pub walls: Walls,
     /// How long it took, in microseconds, set-up included.
     pub micros: u64,
+    /// The bounds that it ran into, as far as the kernel tells.
+    pub reached: Vec<Bound>,
     /// The most memory that was seen in use at once, in bytes.
     pub peak_memory: Option<u64>,
 }

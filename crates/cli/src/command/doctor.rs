@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capsule_core::confinement::{Bound, Hold, Walls};
+use capsule_core::confinement::{Hold, Walls};
 use capsule_core::escape;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{Finding, self_test};
@@ -67,7 +67,7 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
             }
             for own in &walls.bounds {
-                let name = format!("limit: {}", bound_name(own.bound));
+                let name = format!("limit: {}", own.bound.name());
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
             }
             true
@@ -77,19 +77,6 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
             checks.push(Check { name: "sandbox".into(), hold: Hold::Missing, detail });
             false
         }
-    }
-}
-
-const fn bound_name(bound: Bound) -> &'static str {
-    match bound {
-        Bound::Time => "time",
-        Bound::Cpu => "processor time",
-        Bound::Memory => "memory",
-        Bound::Processes => "processes",
-        Bound::FileSize => "file size",
-        Bound::OpenFiles => "open files",
-        Bound::Output => "output",
-        Bound::Tmp => "private /tmp",
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) fn until_the_end(
         status: end.map(|end| end.status),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
+        crowded: used.crowded,
+        tmp_full: end.is_some_and(|end| end.tmp_full),
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
     }))
 }

@@ -5,11 +5,13 @@
 //! hide and what to run.
 
 pub(crate) mod socket;
+mod verdict;
 mod wire;
 
 use capsule_core::confinement::{ProcessLimits, Walls};
 use rustix::io::Errno;
 
+pub(crate) use verdict::{End, Verdict, decode_verdict, encode_verdict};
 pub(crate) use wire::Malformed;
 use wire::{Reader, Writer};
 
@@ -92,6 +94,10 @@ pub(crate) struct Ended {
     pub(crate) out_of_memory: bool,
     /// It took more time than it may.
     pub(crate) out_of_time: bool,
+    /// It wanted more processes than it may.
+    pub(crate) crowded: bool,
+    /// It filled its `/tmp`.
+    pub(crate) tmp_full: bool,
     /// The most memory that was seen, in bytes.
     pub(crate) peak_memory: Option<u64>,
 }
@@ -277,6 +283,7 @@ impl Reply {
                 writer.signed(ended.status.unwrap_or_default());
                 writer.byte(u8::from(ended.out_of_memory));
                 writer.byte(u8::from(ended.out_of_time));
+                writer.byte(u8::from(ended.crowded)).byte(u8::from(ended.tmp_full));
                 writer.byte(u8::from(ended.peak_memory.is_some()));
                 writer.number(ended.peak_memory.unwrap_or_default());
             }
@@ -297,11 +304,14 @@ impl Reply {
             3 => {
                 let (known, status) = (reader.byte()? == 1, reader.signed()?);
                 let (out_of_memory, out_of_time) = (reader.byte()? == 1, reader.byte()? == 1);
+                let (crowded, tmp_full) = (reader.byte()? == 1, reader.byte()? == 1);
                 let (seen, peak) = (reader.byte()? == 1, reader.number()?);
                 Self::Ended(Ended {
                     status: known.then_some(status),
                     out_of_memory,
                     out_of_time,
+                    crowded,
+                    tmp_full,
                     peak_memory: seen.then_some(peak),
                 })
             }
@@ -311,44 +321,6 @@ impl Reply {
         reader.end()?;
         Ok(reply)
     }
-}
-
-/// How a program ended, as the first process of its call saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct End {
-    /// As the kernel encodes it.
-    pub(crate) status: i32,
-    /// The most memory that one of its processes had loaded at once, in bytes.
-    pub(crate) memory: u64,
-}
-
-/// What the first process of a call tells the executor: how the program ended, or why it was never
-/// started.
-pub(crate) type Verdict = Result<End, Refusal>;
-
-pub(crate) fn encode_verdict(verdict: Verdict) -> Vec<u8> {
-    let mut writer = Writer::default();
-    match verdict {
-        Ok(End { status, memory }) => {
-            writer.byte(0).signed(status).number(memory);
-        }
-        Err(refusal) => {
-            writer.byte(1);
-            write_refusal(&mut writer, refusal);
-        }
-    }
-    writer.finish()
-}
-
-pub(crate) fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let verdict = match reader.byte()? {
-        0 => Ok(End { status: reader.signed()?, memory: reader.number()? }),
-        1 => Err(read_refusal(&mut reader)?),
-        _ => return Err(Malformed),
-    };
-    reader.end()?;
-    Ok(verdict)
 }
 
 fn write_refusal(writer: &mut Writer, refusal: Refusal) {

@@ -9,6 +9,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use capsule_core::confinement::Bound;
 use capsule_core::limits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -55,10 +56,12 @@ pub(super) fn run(
     let ended = call.until_the_end(executor, watch)?;
     let how = how(ended, call.ending.map(|(how, _)| how));
     let Call { out, err, mut buffer, .. } = call;
+    let (stdout, stderr) = (out.drain(&mut buffer, watch), err.drain(&mut buffer, watch));
     Ok(Exit {
         how,
-        stdout: out.drain(&mut buffer, watch),
-        stderr: err.drain(&mut buffer, watch),
+        reached: reached(how, ended, stdout.truncated || stderr.truncated),
+        stdout,
+        stderr,
         walls: executor.walls()?.clone(),
         micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
         peak_memory: ended.peak_memory,
@@ -183,6 +186,21 @@ fn how(ended: Ended, killed: Option<How>) -> How {
         // Somebody outside killed the first process.
         (false, None, None) => How::Signalled(Signal::KILL.as_raw()),
     }
+}
+
+/// The bounds that it ran into.
+fn reached(how: How, ended: Ended, cut: bool) -> Vec<Bound> {
+    let signalled = |signal: Signal| how == How::Signalled(signal.as_raw());
+    let each = [
+        (Bound::Time, how == How::TimedOut),
+        (Bound::Cpu, signalled(Signal::XCPU)),
+        (Bound::Memory, how == How::MemoryExceeded),
+        (Bound::Processes, ended.crowded),
+        (Bound::FileSize, signalled(Signal::XFSZ)),
+        (Bound::Output, cut),
+        (Bound::Tmp, ended.tmp_full),
+    ];
+    each.into_iter().filter_map(|(bound, reached)| reached.then_some(bound)).collect()
 }
 
 fn exited(status: i32) -> How {

@@ -125,6 +125,6 @@ impl Bubblewrap {
             truncated: false,
         };
         let (stdout, stderr) = (captured(output.stdout), captured(output.stderr));
-        Exit { how, stdout, stderr, walls, micros: 0, peak_memory: None }
+        Exit { how, stdout, stderr, walls, micros: 0, reached: Vec::new(), peak_memory: None }
     }
 }

@@ -7,7 +7,7 @@ use capsule_core::confinement::{Bound, Hold, ProcessLimits};
 use capsule_sandbox::{Exit, How, Launch, Stream, Watch};
 
 use crate::Test;
-use crate::bed::{Bed, Nobody, launch, text};
+use crate::bed::{Bed, Nobody, Rows, launch, text};
 use crate::probe;
 use crate::world::{self, World};
 
@@ -24,6 +24,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("output_is_kept_up_to_a_bound", output_is_kept_up_to_a_bound),
     ("a_flood_is_ended", a_flood_is_ended),
     ("daemons_die_with_the_command", daemons_die_with_the_command),
+    ("what_was_reached_is_told", what_was_reached_is_told),
     ("a_storm_of_processes_ends_with_the_command", a_storm_of_processes_ends_with_the_command),
     ("a_background_child_does_not_hold_the_call", a_background_child_does_not_hold_the_call),
     ("a_cancelled_command_is_ended", a_cancelled_command_is_ended),
@@ -219,6 +220,46 @@ fn a_storm_of_processes_ends_with_the_command() {
         assert_eq!(crate::life::processes_with(&marker), 0);
     }
 }
+
+/// What a command ran into is told, and forgotten before the next one.
+fn what_was_reached_is_told() {
+    let mut bed = Bed::plain();
+    let mut rows = Rows::default();
+    let no_groups = !bed
+        .executor
+        .walls()
+        .unwrap()
+        .bounds
+        .iter()
+        .any(|own| own.bound == Bound::Processes && own.hold == Hold::Held);
+    let crowd = "i=0; while [ $i -lt 40 ]; do sleep 3 & i=$((i+1)); done; exit 1";
+    for (script, expected) in [
+        ("true", None),
+        ("cat /dev/zero > /tmp/x", Some(Bound::Tmp)),
+        (FAR, Some(Bound::FileSize)),
+        ("while :; do :; done", Some(Bound::Cpu)),
+        (crowd, Some(Bound::Processes)),
+        ("true", None),
+    ] {
+        let mut launch = launch("/bin/sh", &["sh", "-c", &format!("exec 2>/dev/null; {script}")]);
+        if expected == Some(Bound::FileSize) {
+            launch = self::launch("/usr/bin/perl", &["perl", "-e", FAR]);
+        }
+        launch.limits.tmp_bytes = 1_000_000;
+        launch.limits.file_bytes = 10_000_000;
+        launch.limits.cpu_ms = 1_000;
+        launch.limits.processes = 16;
+        let exit = bed.try_run(launch).unwrap();
+        // Without a group nobody counts how often a process was refused.
+        let expected = expected.filter(|own| *own != Bound::Processes || !no_groups);
+        let told = exit.reached == expected.into_iter().collect::<Vec<_>>();
+        rows.check(told, || format!("{script}: {:?} {:?}", exit.reached, exit.how));
+    }
+    rows.end();
+}
+
+/// Writes beyond the end of what a file may have.
+const FAR: &str = "open F, q(>/tmp/y); seek F, 2_000_000_000, 0; print F 1; close F";
 
 fn a_background_child_does_not_hold_the_call() {
     let mut bed = Bed::plain();

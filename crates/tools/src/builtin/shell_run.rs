@@ -11,7 +11,7 @@ use std::rc::Rc;
 use capsule_core::action::{Action, Facts, FileKind, PathTarget, ProgramFact};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::confinement::{Confinement, Enforcement};
+use capsule_core::confinement::{Bound, Confinement, Enforcement};
 use capsule_core::digest::{Digest, Digester};
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
@@ -75,6 +75,7 @@ pub static SIGNATURE: Signature = Signature {
         Field { name: "stdout_bytes_total", about: "how much it wrote to its standard output" },
         Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
         Field { name: "truncated", about: "whether either was cut" },
+        Field { name: "limits_reached", about: "the limits that it ran into" },
         Field { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
 };
@@ -360,17 +361,28 @@ fn sandbox_problem(argv: &[OsString], error: &SandboxError) -> Problem {
     Problem::new(code, format!("`{name}`: {error}"))
 }
 
+/// The limits that a command ran into, behind how it ended.
+fn beyond(reached: &[Bound]) -> String {
+    let names: Vec<&str> =
+        reached.iter().filter(|own| **own != Bound::Output).map(|own| own.name()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!("; it ran into its limit of {}", names.join(" and ")),
+    }
+}
+
 /// What came of a command, as everyone sees it.
 fn outcome(exit: Exit, confinement: &Confinement, clamped: bool) -> Outcome {
     let limits = &confinement.limits;
     let (problem, code, signal) = match exit.how {
         How::Exited(0) => (None, Some(0), None),
         How::Exited(code) => {
-            let message = format!("the program ended with status {code}");
+            let message = format!("the program ended with status {code}{}", beyond(&exit.reached));
             (Some(Problem::new(Code::ExecFailed, message)), Some(code), None)
         }
         How::Signalled(signal) => {
-            let message = format!("the program was ended by signal {signal}");
+            let message =
+                format!("the program was ended by signal {signal}{}", beyond(&exit.reached));
             (Some(Problem::new(Code::ExecSignal, message)), None, Some(signal))
         }
         How::TimedOut => {
@@ -407,6 +419,7 @@ fn outcome(exit: Exit, confinement: &Confinement, clamped: bool) -> Outcome {
         .with("stdout_bytes_total", exit.stdout.total)
         .with("stderr_bytes_total", exit.stderr.total)
         .with("truncated", exit.stdout.truncated || exit.stderr.truncated)
+        .with("limits_reached", serde_json::to_value(&exit.reached).unwrap_or_default())
         .with("clamped", clamped);
     let enforcement = Enforcement::Walls(exit.walls);
     match problem {

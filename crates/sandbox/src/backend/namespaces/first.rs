@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, open, openat2, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, open, openat2, statat, statfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Pid, Resource, WaitOptions, fchdir, umask, wait};
@@ -218,12 +218,18 @@ fn wait_for_program(program: Pid) -> Result<End, Refusal> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) if ended == program => {
-                return Ok(End { status: status.as_raw(), memory: kernel::memory_of_children() });
+                let memory = kernel::memory_of_children();
+                return Ok(End { status: status.as_raw(), memory, tmp_full: is_tmp_full() });
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Failed { step: Step::Silence, errno }.into()),
         }
     }
+}
+
+/// Whether no more fits into `/tmp`: its bytes or its names are used up.
+fn is_tmp_full() -> bool {
+    statfs("/tmp").is_ok_and(|found| found.f_bfree == 0 || found.f_ffree == 0)
 }
 
 /// Ends every other process of the namespace and takes all of them in, so that nothing of the

@@ -33,6 +33,8 @@ pub(crate) struct Cgroups {
     bounded: Option<(u64, u64)>,
     /// What the kernel had counted when the last call ended; it never counts anew by itself.
     counted: Counted,
+    /// How often a process was refused before.
+    refused: u64,
 }
 
 /// What the kernel counts over the whole life of a group.
@@ -61,13 +63,15 @@ struct Counts {
     peak: Option<OwnedFd>,
 }
 
-/// What was used of the memory.
+/// What was used of the memory and of the processes.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Used {
     /// The most at once, if the kernel counts it.
     pub(crate) peak: Option<u64>,
     /// The kernel ended a process because there was no more.
     pub(crate) ran_out: bool,
+    /// The kernel refused to make a process because there were too many.
+    pub(crate) crowded: bool,
 }
 
 impl Cgroups {
@@ -143,14 +147,20 @@ impl Cgroups {
     /// # Errors
     /// The group cannot be read.
     pub(crate) fn used(&mut self) -> Result<Used, Errno> {
-        let Some(group) = self.groups.iter().find(|group| group.place.memory) else {
-            return Ok(Used::default());
-        };
-        let counted = group.counted()?;
-        let before = std::mem::replace(&mut self.counted, counted);
-        // A peak that did not rise may be that of an earlier call.
-        let fresh = group.place.version == Version::One || counted.peak > before.peak;
-        Ok(Used { peak: fresh.then_some(counted.peak), ran_out: counted.kills > before.kills })
+        let mut used = Used::default();
+        if let Some(group) = self.groups.iter().find(|group| group.place.processes) {
+            let refused = group.refused();
+            used.crowded = refused > std::mem::replace(&mut self.refused, refused);
+        }
+        if let Some(group) = self.groups.iter().find(|group| group.place.memory) {
+            let counted = group.counted()?;
+            let before = std::mem::replace(&mut self.counted, counted);
+            // A peak that did not rise may be that of an earlier call.
+            let fresh = group.place.version == Version::One || counted.peak > before.peak;
+            used.peak = fresh.then_some(counted.peak);
+            used.ran_out = counted.kills > before.kills;
+        }
+        Ok(used)
     }
 }
 
@@ -257,6 +267,14 @@ impl Group {
         let kills = kills.and_then(|kills| kills.trim().parse().ok()).ok_or(Errno::NOTSUP)?;
         let peak = counts.peak.as_ref().and_then(|peak| read(peak).ok());
         Ok(Counted { kills, peak: peak.and_then(|peak| peak.trim().parse().ok()).unwrap_or(0) })
+    }
+
+    /// How often the kernel refused to make a process, as far as it counts that.
+    fn refused(&self) -> u64 {
+        let events = open_file(&self.folder, "pids.events", OFlags::RDONLY);
+        let events = events.and_then(|file| read(&file)).unwrap_or_default();
+        let count = events.lines().find_map(|line| line.strip_prefix("max "));
+        count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), Errno> {

@@ -1,0 +1,48 @@
+//! What the first process of a call tells the executor, which is all that it tells.
+
+use super::wire::{Malformed, Reader, Writer};
+use super::{Refusal, read_refusal, write_refusal};
+
+/// How a program ended, as the first process of its call saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    /// As the kernel encodes it.
+    pub(crate) status: i32,
+    /// The most memory that one of its processes had loaded at once, in bytes.
+    pub(crate) memory: u64,
+    /// Whether `/tmp` was full by then.
+    pub(crate) tmp_full: bool,
+}
+
+/// What the first process of a call tells the executor: how the program ended, or why it was never
+/// started.
+pub(crate) type Verdict = Result<End, Refusal>;
+
+pub(crate) fn encode_verdict(verdict: Verdict) -> Vec<u8> {
+    let mut writer = Writer::default();
+    match verdict {
+        Ok(End { status, memory, tmp_full }) => {
+            writer.byte(0).signed(status).number(memory).byte(u8::from(tmp_full));
+        }
+        Err(refusal) => {
+            writer.byte(1);
+            write_refusal(&mut writer, refusal);
+        }
+    }
+    writer.finish()
+}
+
+pub(crate) fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let verdict = match reader.byte()? {
+        0 => Ok(End {
+            status: reader.signed()?,
+            memory: reader.number()?,
+            tmp_full: reader.byte()? == 1,
+        }),
+        1 => Err(read_refusal(&mut reader)?),
+        _ => return Err(Malformed),
+    };
+    reader.end()?;
+    Ok(verdict)
+}
