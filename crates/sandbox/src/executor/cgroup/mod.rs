@@ -54,6 +54,8 @@ struct Group {
     tasks: Option<OwnedFd>,
     /// What the kernel counts; kept open, because opening takes longer than reading.
     counts: Option<Counts>,
+    /// Where it counts the processes that it refused; not in every kernel.
+    refusals: Option<OwnedFd>,
 }
 
 /// The files in which the kernel counts the memory of a group.
@@ -207,13 +209,18 @@ impl Group {
             };
             let counts =
                 if place.memory { Some(Counts::open(&folder, place.version)?) } else { None };
-            Ok((folder, tasks, counts))
+            let refusals = if place.processes {
+                open_file(&folder, "pids.events", OFlags::RDONLY).ok()
+            } else {
+                None
+            };
+            Ok((folder, tasks, counts, refusals))
         };
-        let (folder, tasks, counts) = match opened() {
+        let (folder, tasks, counts, refusals) = match opened() {
             Ok(opened) => opened,
             Err(error) => return Err((parent, error)),
         };
-        let group = Self { place, parent, name: name.to_owned(), folder, tasks, counts };
+        let group = Self { place, parent, name: name.to_owned(), folder, tasks, counts, refusals };
         match group.counted() {
             Ok(_) => Ok(group),
             Err(error) => Err((group.parent, error)),
@@ -271,8 +278,7 @@ impl Group {
 
     /// How often the kernel refused to make a process, as far as it counts that.
     fn refused(&self) -> u64 {
-        let events = open_file(&self.folder, "pids.events", OFlags::RDONLY);
-        let events = events.and_then(|file| read(&file)).unwrap_or_default();
+        let events = self.refusals.as_ref().and_then(|file| read(file).ok()).unwrap_or_default();
         let count = events.lines().find_map(|line| line.strip_prefix("max "));
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
