@@ -62,11 +62,14 @@ fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built) -> Resul
     }
     mount_proc().at(Step::Proc)?;
     mount_tmp(built.tmp_bytes).at(Step::Tmp)?;
-    if built.writes {
+    let written = if built.writes { Some(workspace().at(Step::Staging)?) } else { None };
+    if let Some(workspace) = &written {
         // In this call's own mounts: no other call's workspace becomes writable by it.
-        kernel::make_writable(workspace().at(Step::Staging)?.as_fd()).at(Step::Staging)?;
+        kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
     }
-    raise_landlock(view, built.writes).at(Step::Landlock)?;
+    raise_landlock(view, written.as_ref()).at(Step::Landlock)?;
+    // Before everything that is open is closed.
+    drop(written);
     umask(Mode::from_raw_mode(0o022));
     drop_capabilities().at(Step::Capabilities)?;
     kernel::attach_filter(&view.filter).at(Step::Filter)?;
@@ -156,16 +159,15 @@ fn workspace() -> Result<OwnedFd, Errno> {
     open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-fn raise_landlock(view: &View, writes: bool) -> Result<(), Errno> {
+/// `written` is the workspace of a call that may change it.
+fn raise_landlock(view: &View, written: Option<&OwnedFd>) -> Result<(), Errno> {
     let own = |path: &str| open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let (proc, tmp, workspace) = (own("/proc")?, own("/tmp")?, workspace()?);
+    let (proc, tmp) = (own("/proc")?, own("/tmp")?);
     let mut rules: Vec<(BorrowedFd<'_>, Reach)> =
         view.root.reach.iter().map(|(file, reach)| (file.as_fd(), *reach)).collect();
     rules.push((proc.as_fd(), Reach::Read));
     rules.push((tmp.as_fd(), Reach::Change));
-    if writes {
-        rules.push((workspace.as_fd(), Reach::Change));
-    }
+    rules.extend(written.map(|workspace| (workspace.as_fd(), Reach::Change)));
     landlock::restrict(view.abi, &rules)
 }
 
