@@ -41,11 +41,14 @@ impl Store {
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
         let store = Self { sql, path: path.to_owned() };
         store.harden().map_err(|error| failed(error.to_string()))?;
-        if let (APPLICATION_ID, 1..) = store.version()? {
-            store.known_version()?;
+        let found = store.version()?;
+        if let (APPLICATION_ID, 1..) = found {
+            store.known(found)?;
         }
         store.prepare().map_err(|error| failed(error.to_string()))?;
-        store.migrate()?;
+        if found != (APPLICATION_ID, schema::VERSION) {
+            store.migrate()?;
+        }
         Ok(store)
     }
 
@@ -62,7 +65,7 @@ impl Store {
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
         let store = Self { sql, path: path.to_owned() };
         store.harden().map_err(|error| failed(error.to_string()))?;
-        store.known_version()?;
+        store.known(store.version()?)?;
         Ok(store)
     }
 
@@ -108,8 +111,8 @@ impl Store {
         Ok((id.map_err(not_ours)?, version.map_err(not_ours)?))
     }
 
-    fn known_version(&self) -> Result<(), StoreError> {
-        match self.version()? {
+    fn known(&self, found: (i32, i64)) -> Result<(), StoreError> {
+        match found {
             (APPLICATION_ID, version) if version > schema::VERSION => {
                 Err(StoreError::Newer { found: version, known: schema::VERSION })
             }
@@ -123,9 +126,6 @@ impl Store {
 
     /// Brings an empty file to the newest version; several processes may do so at once.
     fn migrate(&self) -> Result<(), StoreError> {
-        if let (APPLICATION_ID, schema::VERSION) = self.version()? {
-            return Ok(());
-        }
         let made = || -> rusqlite::Result<()> {
             self.sql.execute_batch("BEGIN IMMEDIATE")?;
             let id: i32 = self.sql.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -143,7 +143,7 @@ impl Store {
             path: self.path.clone(),
             why: error.to_string(),
         })?;
-        self.known_version()
+        self.known(self.version()?)
     }
 }
 
