@@ -15,6 +15,22 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
+    /// The digest of everything that is read, until nothing more comes.
+    ///
+    /// # Errors
+    /// The reader's.
+    pub fn of_all<E>(mut read: impl FnMut(&mut [u8]) -> Result<usize, E>) -> Result<Self, E> {
+        let mut hasher = Sha256::new();
+        let mut buffer = alloc::vec![0; 1 << 16];
+        loop {
+            let length = read(&mut buffer)?;
+            match buffer.get(..length) {
+                Some(bytes) if !bytes.is_empty() => hasher.update(bytes),
+                _ => return Ok(Self(hasher.finalize().into())),
+            }
+        }
+    }
+
     /// The digest of some bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -66,29 +82,6 @@ impl Digest {
         let text = alloc::format!("{self}");
         let (head, tail) = (text.get(..6).unwrap_or(""), text.get(62..).unwrap_or(""));
         alloc::format!("{head}…{tail}")
-    }
-}
-
-/// A digest that is being made of bytes that come in pieces.
-#[derive(Clone, Default)]
-pub struct Digester(Sha256);
-
-impl Digester {
-    /// Adds more bytes.
-    pub fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The digest of everything added.
-    #[must_use]
-    pub fn finish(self) -> Digest {
-        Digest(self.0.finalize().into())
-    }
-}
-
-impl fmt::Debug for Digester {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Digester")
     }
 }
 
@@ -145,9 +138,13 @@ mod tests {
 
     #[test]
     fn pieces_make_the_whole() {
-        let mut digester = Digester::default();
-        digester.update(b"ab");
-        digester.update(b"c");
-        assert_eq!(digester.finish(), Digest::of(b"abc"));
+        let mut pieces = [&b"ab"[..], b"c"].into_iter();
+        let made = Digest::of_all(|buffer| {
+            let piece = pieces.next().unwrap_or_default();
+            buffer[..piece.len()].copy_from_slice(piece);
+            Ok::<_, ()>(piece.len())
+        });
+        assert_eq!(made, Ok(Digest::of(b"abc")));
+        assert_eq!(Digest::of_all(|_| Err("torn")), Err("torn"));
     }
 }

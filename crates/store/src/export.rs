@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capsule_core::digest::{Digest, Digester};
+use capsule_core::digest::Digest;
 use capsule_core::journal::{Durability, PayloadRef};
 
 use crate::error::StoreError;
@@ -84,13 +84,5 @@ fn beside(to: &Path) -> Result<PathBuf, StoreError> {
 
 fn digest(mut file: fs::File) -> Result<Digest, StoreError> {
     use std::io::Read as _;
-    let mut digester = Digester::default();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let read = file.read(&mut buffer).map_err(StoreError::read)?;
-        let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else {
-            return Ok(digester.finish());
-        };
-        digester.update(bytes);
-    }
+    Digest::of_all(|buffer| file.read(buffer)).map_err(StoreError::read)
 }

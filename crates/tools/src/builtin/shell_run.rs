@@ -12,7 +12,7 @@ use capsule_core::action::{Action, Facts, FileKind, PathTarget, ProgramFact};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::confinement::{Bound, Confinement, Enforcement};
-use capsule_core::digest::{Digest, Digester};
+use capsule_core::digest::Digest;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
 use capsule_core::outcome::{Ending, Outcome, Output, Problem};
@@ -219,15 +219,7 @@ fn find(name: &str, host: &dyn Host) -> Option<Program> {
 }
 
 fn digest(mut file: File) -> Option<Digest> {
-    let mut digester = Digester::default();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let read = file.read(&mut buffer).ok()?;
-        match buffer.get(..read) {
-            Some(bytes) if !bytes.is_empty() => digester.update(bytes),
-            _ => return Some(digester.finish()),
-        }
-    }
+    Digest::of_all(|buffer| file.read(buffer)).ok()
 }
 
 struct Runner {
