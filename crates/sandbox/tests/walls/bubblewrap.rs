@@ -4,15 +4,21 @@
 //! workspace read-only, hidden paths covered. It claims no filter on system calls, no Landlock, and
 //! no rule about what covers a path; so it must fail the tests of these, and pass the others.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use capsule_core::confinement::Walls;
 use capsule_sandbox::{Captured, Exit, How, Launch};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
+};
 
 use crate::bed::PROBE;
 
@@ -82,7 +88,7 @@ impl Bubblewrap {
 
     pub(crate) fn run(&self, launch: &Launch, walls: Walls) -> Exit {
         // What somebody left open, for the test that asks about it.
-        let inherited = rustix::io::dup(std::fs::File::open("/dev/null").unwrap()).unwrap();
+        let inherited = rustix::io::dup(File::open("/dev/null").unwrap()).unwrap();
         // A command that hangs must not hang the tests; and somebody ignores a signal.
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' USR1; exec timeout --kill-after=1 4 bwrap \"$@\"", "sh"]);
@@ -108,23 +114,45 @@ impl Bubblewrap {
         }
         command.arg("--chdir").arg(Path::new("/workspace").join(&launch.cwd));
         command.arg(&launch.program.path).args(launch.argv.iter().skip(1));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let _ = child.stdin.take().unwrap().write_all(&launch.stdin);
-        let output = child.wait_with_output().unwrap();
+        // Files, not pipes: a first process that a test has stopped may outlive its sandbox, and
+        // whoever waits for the end of a pipe then waits for ever.
+        let [stdin, stdout, stderr] = [(); 3].map(|()| tempfile::tempfile().unwrap());
+        stdin.write_all_at(&launch.stdin, 0).unwrap();
+        command.stdin(stdin).stdout(stdout.try_clone().unwrap());
+        command.stderr(stderr.try_clone().unwrap());
+        let before = children();
+        set_child_subreaper(Some(getpid())).unwrap();
+        let status = command.status().unwrap();
+        for left in children().difference(&before).filter_map(|id| Pid::from_raw(*id)) {
+            kill_process(left, Signal::KILL).unwrap();
+            waitpid(Some(left), WaitOptions::empty()).unwrap();
+        }
         drop(inherited);
-        let how = match (output.status.code(), output.status.signal()) {
+        let how = match (status.code(), status.signal()) {
             // As a shell tells of a signal, since only the outermost process can be asked.
             (Some(code @ 129..=192), _) => How::Signalled(code - 128),
             (Some(code), _) => How::Exited(code),
             (None, signal) => How::Signalled(signal.unwrap_or(libc::SIGKILL)),
         };
-        let captured = |bytes: Vec<u8>| Captured {
-            total: bytes.len().try_into().unwrap(),
-            bytes,
-            truncated: false,
+        let captured = |mut file: File| {
+            let mut bytes = Vec::new();
+            file.rewind().unwrap();
+            file.read_to_end(&mut bytes).unwrap();
+            Captured { total: bytes.len().try_into().unwrap(), bytes, truncated: false }
         };
-        let (stdout, stderr) = (captured(output.stdout), captured(output.stderr));
+        let (stdout, stderr) = (captured(stdout), captured(stderr));
         Exit { how, stdout, stderr, walls, micros: 0, reached: Vec::new(), peak_memory: None }
     }
+}
+
+/// The processes that this one has to wait for, those among them whose parents have gone.
+fn children() -> BTreeSet<i32> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    threads
+        .filter_map(|thread| {
+            // A thread that ends meanwhile has none.
+            std::fs::read_to_string(thread.unwrap().path().join("children")).ok()
+        })
+        .flat_map(|all| all.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<_>>())
+        .collect()
 }

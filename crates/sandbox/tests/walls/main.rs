@@ -37,12 +37,16 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
 use capsule_sandbox::EXECUTOR_ARGUMENT;
 
 /// A test: its name and what it does.
 type Test = (&'static str, fn());
+
+/// Longer than any test takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(180);
 
 fn main() -> ExitCode {
     let words: Vec<String> =
@@ -68,7 +72,9 @@ fn main() -> ExitCode {
         if is_gap {
             std::panic::set_hook(Box::new(|_| {}));
         }
+        let guard = end_when_late(name);
         let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        drop(guard);
         if let Some(loud) = loud {
             std::panic::set_hook(loud);
         }
@@ -95,6 +101,18 @@ fn main() -> ExitCode {
         success &= world::enter(*other, &words);
     }
     if success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A test that hangs has failed, and says which one it is. Holds until what it returns is dropped.
+fn end_when_late(name: &'static str) -> Sender<()> {
+    let (guard, ended) = channel();
+    std::thread::spawn(move || {
+        if ended.recv_timeout(DEADLINE) == Err(RecvTimeoutError::Timeout) {
+            println!("test {}::{name} ... FAILED: not over after {DEADLINE:?}", world::current());
+            std::process::exit(1);
+        }
+    });
+    guard
 }
 
 fn tests(world: world::World) -> Vec<Test> {
