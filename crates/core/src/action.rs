@@ -8,6 +8,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capabilities, Capability};
+use crate::change::Change;
 use crate::code::Code;
 use crate::confinement::Walls;
 use crate::digest::Digest;
@@ -77,6 +78,13 @@ pub enum Action {
         stdin: Option<(Digest, u64)>,
         /// The time that was asked for, in milliseconds.
         timeout_ms: Option<u64>,
+    },
+    /// Take what a run changed in its staged workspace over into the workspace itself.
+    Apply {
+        /// The run's full id.
+        run: String,
+        /// What it changed, parents before what is in them.
+        changes: Vec<Change>,
     },
 }
 
@@ -191,6 +199,9 @@ impl Action {
             Self::Write { .. } => Capability::FsWrite,
             Self::Fetch { .. } => Capability::NetEgress,
             Self::Run { .. } => Capability::ProcExec,
+            Self::Apply { .. } => {
+                return Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
+            }
         })
     }
 
@@ -203,7 +214,7 @@ impl Action {
             | Self::Read { path, .. }
             | Self::Write { path, .. } => Some(path),
             Self::Run { cwd, .. } => Some(cwd),
-            Self::Fetch { .. } => None,
+            Self::Fetch { .. } | Self::Apply { .. } => None,
         }
     }
 
@@ -264,6 +275,10 @@ impl Action {
                 Parsed::Refused(_) => url.asked.clone(),
             },
             Self::Run { argv, .. } => show_argv(argv),
+            Self::Apply { changes, .. } => match changes.as_slice() {
+                [one] => one.path.clone(),
+                many => alloc::format!("{} changes", many.len()),
+            },
         }
     }
 }

@@ -282,6 +282,24 @@ codes! {
     ExecCancelled = "exec.cancelled", Person, Interrupted,
         "The call was cancelled.", "Ctrl+C, or the run ended.", "Run it again.";
 
+    // ---- changes of commands ---------------------------------------------------------------------
+    ChangeRefused = "change.refused", Policy, Denied,
+        "The command changed something that it may not change; nothing of it can be applied.",
+        "A path that `writes` does not name, or that an invariant protects.",
+        "Look at `capsule changes`. A path that is meant belongs under `writes`; what an invariant protects a person changes.";
+    ChangeTooMany = "change.too-many", World, ToolFailed,
+        "The command changed more paths, or wrote more, than a run may stage.",
+        "A build in the workspace, or a program that fills the disk.",
+        "Change less at once, or build outside of the workspace.";
+    ChangeConflict = "change.conflict", World, ToolFailed,
+        "The workspace is not what it was when the command ran.",
+        "Somebody changed the same paths meanwhile.",
+        "Discard the changes and run it again.";
+    ChangeNone = "change.none", Asker, BadUsage,
+        "The run has no staged changes.",
+        "Its policy stages none, or they were applied or discarded before.",
+        "`capsule changes` lists what is staged.";
+
     // ---- quotas ----------------------------------------------------------------------------------
     QuotaCalls = "quota.calls", Policy, BudgetUsedUp,
         "The tool has been called as often as this run may.", "`quota.calls`.",

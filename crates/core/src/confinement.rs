@@ -52,6 +52,9 @@ pub enum WorkspaceAccess {
     /// Read what the policy lets it see, and change nothing.
     #[default]
     ReadOnly,
+    /// Change what it sees; the changes are collected beside the workspace, and judged path by path
+    /// when it ends.
+    Staged,
 }
 
 /// The bounds of one command. All of them always hold; there is no way to leave one out.

@@ -17,6 +17,7 @@ extern crate alloc;
 pub mod action;
 pub mod call;
 pub mod capability;
+pub mod change;
 pub mod code;
 pub mod confinement;
 pub mod decision;

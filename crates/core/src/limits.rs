@@ -149,5 +149,15 @@ pub const STDIN_BYTES: usize = 1_000_000;
 pub const MASKS: usize = 4_096;
 /// The most protected files that are known by their identity, so as to be found under other names.
 pub const PROTECTED_FILES: usize = 1_000_000;
+/// The most paths that a run may change in its staged workspace; each is judged, recorded and shown.
+pub const STAGED_PATHS: usize = 10_000;
+/// How deep a path may be nested that a command changes.
+pub const STAGED_DEPTH: usize = 128;
+/// The most bytes of a staged workspace's changes.
+pub const STAGED_BYTES: u64 = 1 << 30;
+/// How many changed paths a command's result names; the record names all.
+pub const STAGED_SHOWN: usize = 100;
+/// How long taking staged changes over may take.
+pub const APPLY_TIME: Duration = Duration::from_secs(600);
 /// How long the sandbox may take to be set up.
 pub const SANDBOX_SETUP: Duration = Duration::from_secs(10);

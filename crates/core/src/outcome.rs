@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::change::Change;
 use crate::code::{Class, Code, Move};
 use crate::confinement::Enforcement;
 use crate::redact::{Piece, Redactor};
@@ -118,13 +119,21 @@ pub struct Outcome {
     pub output: Output,
     /// What held it while it ran.
     pub enforcement: Enforcement,
+    /// What it changed in a staged workspace.
+    pub changes: Vec<Change>,
 }
 
 impl Outcome {
     /// A call in this process that did what was asked.
     #[must_use]
     pub const fn done(output: Output) -> Self {
-        Self { ending: Ending::Done, problem: None, output, enforcement: Enforcement::InProcess }
+        Self {
+            ending: Ending::Done,
+            problem: None,
+            output,
+            enforcement: Enforcement::InProcess,
+            changes: Vec::new(),
+        }
     }
 
     /// A call in this process that did not.
@@ -141,6 +150,7 @@ impl Outcome {
             problem: Some(problem),
             output: Output::default(),
             enforcement: Enforcement::InProcess,
+            changes: Vec::new(),
         }
     }
 

@@ -106,6 +106,14 @@ impl WorkspacePath {
         Ok(Self(components.join("/")))
     }
 
+    /// A name beneath the workspace exactly as a file system has it; none where no path of ours is
+    /// the same.
+    #[must_use]
+    pub fn beneath(name: &str) -> Option<Self> {
+        // `./` keeps a name that begins with `~` or `$` what it is.
+        Self::parse(&alloc::format!("./{name}")).ok().filter(|path| path.as_str() == name)
+    }
+
     /// Reads a path that a program will follow from this folder, which must be a real one. The
     /// kernel follows a link before it climbs out of it, so a `..` behind a name says nothing that
     /// could be told from the text.

@@ -124,7 +124,7 @@ struct End<'e, J: Journal> {
 impl<J: Journal> End<'_, J> {
     fn write(self, outcome: Outcome, started: Option<u64>) -> Result<Done, J::Error> {
         let status = outcome.status();
-        let Outcome { ending, problem, output, enforcement } = outcome;
+        let Outcome { ending, problem, output, enforcement, changes } = outcome;
         let delivered = output.deliver(self.redactor);
         let output = self.journal.keep(PayloadClass::Output, &json::canonical(&delivered.value))?;
         let mut masked = delivered.masked;
@@ -138,6 +138,13 @@ impl<J: Journal> End<'_, J> {
             }
             None => None,
         };
+        let changes = match changes.as_slice() {
+            [] => None,
+            changes => {
+                let clean = self.redactor.value(serde_json::json!(changes), &mut masked);
+                Some(self.journal.keep(PayloadClass::Changes, &json::canonical(&clean))?)
+            }
+        };
         let finished = CallFinished {
             call: self.number,
             ending,
@@ -147,6 +154,7 @@ impl<J: Journal> End<'_, J> {
             problem: words,
             enforcement,
             masked,
+            changes,
         };
         let Recorded { at, .. } =
             self.journal.append(Event::CallFinished(finished), Durability::Process)?;
@@ -185,6 +193,7 @@ impl<J: Journal> Drop for Guard<'_, J> {
                 problem: Some(Problem::new(Code::EnginePanicked, "the tool panicked")),
                 output: Output::default(),
                 enforcement: Enforcement::InProcess,
+                changes: Vec::new(),
             };
             // The panic is on its way to someone who stops the run; a journal that cannot be
             // written to either leaves an outcome that is unknown, which is what readers will see.

@@ -50,6 +50,12 @@ pub enum Event {
     /// A sealed run was written to a file of its own. Belongs to no run.
     #[serde(rename = "run.exported")]
     RunExported(RunExported),
+    /// The staged changes of a run are dropped. Belongs to no run.
+    #[serde(rename = "changes.discarded")]
+    ChangesDiscarded {
+        /// The run.
+        subject: RunId,
+    },
 }
 
 impl Event {
@@ -65,6 +71,7 @@ impl Event {
             Self::StepEnded(_) => "step.ended",
             Self::RunSealed(_) => "run.sealed",
             Self::RunExported(_) => "run.exported",
+            Self::ChangesDiscarded { .. } => "changes.discarded",
         }
     }
 
@@ -72,7 +79,7 @@ impl Event {
     /// see a payload hangs on this, and never on what a row of a store says of itself.
     #[must_use]
     pub fn payloads(&self) -> Vec<(PayloadRef, PayloadClass)> {
-        use PayloadClass::{Action, Arguments, Document, Key, Output, Text, Undo};
+        use PayloadClass::{Action, Arguments, Changes, Document, Key, Output, Text, Undo};
         let maybe: Vec<(Option<PayloadRef>, PayloadClass)> = match self {
             Self::RunOpened(body) => alloc::vec![
                 (body.plan.as_ref().map(|document| document.text), Document),
@@ -84,11 +91,15 @@ impl Event {
             Self::CallDecided(body) => alloc::vec![(Some(body.text), Text), (body.action, Action)],
             Self::CallStarted(body) => alloc::vec![(body.undo, Undo)],
             Self::CallFinished(body) => {
-                alloc::vec![(Some(body.output), Output), (body.problem, Text)]
+                alloc::vec![
+                    (Some(body.output), Output),
+                    (body.problem, Text),
+                    (body.changes, Changes),
+                ]
             }
             Self::StepEnded(body) => alloc::vec![(body.note, Text)],
             Self::RunSealed(body) => alloc::vec![(body.outputs, Output)],
-            Self::RunExported(_) => Vec::new(),
+            Self::RunExported(_) | Self::ChangesDiscarded { .. } => Vec::new(),
         };
         maybe.into_iter().filter_map(|(own, class)| Some((own?, class))).collect()
     }
@@ -104,6 +115,8 @@ pub enum RunKind {
     Call,
     /// `capsule exec`: one command, whose exit status is that of the run's process.
     Exec,
+    /// `capsule apply`: what an earlier run changed is taken over.
+    Apply,
 }
 
 /// A text that came from a file.
@@ -135,6 +148,9 @@ pub struct RunOpened {
     pub label: String,
     /// What started it.
     pub origin: RunKind,
+    /// The run that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<RunId>,
     /// What the plan or the call is called.
     pub name: String,
     /// The program that ran it: its name, version and target.
@@ -249,6 +265,9 @@ pub struct CallFinished {
     pub enforcement: Enforcement,
     /// How many places of the result were masked.
     pub masked: u64,
+    /// What it changed in a staged workspace, path by path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<PayloadRef>,
 }
 
 /// How a step of a plan ended.

@@ -1,7 +1,10 @@
 //! What tells the file of a store, wherever it lies and whoever meets it.
 
-/// What SQLite and the locks of runs put beside a store: the ends of their names.
-pub const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", ".locks"];
+/// What SQLite, the locks of runs and staged workspaces put beside a store: the ends of their names.
+pub const BESIDE: [&str; 5] = ["-wal", "-shm", "-journal", ".locks", STAGED];
+
+/// What is put behind a store's name for the folder of its staged workspaces.
+pub const STAGED: &str = ".staged";
 
 /// Marks a database as a store (`PRAGMA application_id`): "CPSL".
 pub const APPLICATION_ID: i32 = i32::from_be_bytes(*b"CPSL");

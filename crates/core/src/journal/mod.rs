@@ -15,6 +15,6 @@ pub use event::{
     CallDecided, CallFinished, CallProposed, CallStarted, Document, Event, RunExported, RunKind,
     RunOpened, RunSealed, StepEnded, StepEnding, Workspace,
 };
-pub use file::{APPLICATION_ID, BESIDE, HEADER_BYTES, has_log, is_store};
+pub use file::{APPLICATION_ID, BESIDE, HEADER_BYTES, STAGED, has_log, is_store};
 pub use merkle::{Frontier, leaf_hash};
 pub use port::{Durability, Journal, PayloadClass, PayloadRef, Recalled, Recorded, commitment};

@@ -29,6 +29,8 @@ pub enum PayloadClass {
     Text,
     /// Results, as delivered.
     Output,
+    /// What a call changed in a staged workspace, masked.
+    Changes,
     /// Plans, policies and inputs, masked.
     Document,
     /// Raw bytes for undo: private, never exported, erasable.
@@ -39,11 +41,12 @@ pub enum PayloadClass {
 
 impl PayloadClass {
     /// Every class.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Arguments,
         Self::Action,
         Self::Text,
         Self::Output,
+        Self::Changes,
         Self::Document,
         Self::Undo,
         Self::Key,
@@ -57,6 +60,7 @@ impl PayloadClass {
             Self::Action => "action",
             Self::Text => "text",
             Self::Output => "output",
+            Self::Changes => "changes",
             Self::Document => "document",
             Self::Undo => "undo",
             Self::Key => "key",

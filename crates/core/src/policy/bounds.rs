@@ -3,18 +3,24 @@
 //! They come out of the decision and travel in the permit, so a tool needs no policy of its own:
 //! what it may show, follow or dial on its way is asked here, by the same functions that judged.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::capability::{Capabilities, Capability};
+use crate::change::{Change, Node};
 use crate::code::Code;
 use crate::confinement::Confinement;
 use crate::decision::Verdict;
+use crate::limits;
 use crate::net;
 use crate::outcome::Problem;
 use crate::path::WorkspacePath;
-use crate::policy::decide::{judge_address, judge_url, open_to, words};
-use crate::policy::model::{Constraint, Environment, FetchRule, Policy};
+use crate::policy::decide::{because, judge_address, judge_url, open_to, words};
+use crate::policy::model::{Constraint, Environment, FetchRule, Never, Policy};
+use crate::policy::patterns::PathPattern;
 use crate::tool::ToolName;
 use crate::url::{Address, HostName};
 
@@ -71,6 +77,8 @@ pub enum Bounds {
         environment: Environment,
         /// What it may see of the workspace.
         sight: Sight,
+        /// What it may change in the staged workspace, if anything.
+        writes: Option<Writes>,
     },
 }
 
@@ -109,6 +117,75 @@ impl Sight {
     #[must_use]
     pub fn hides(&self, path: &WorkspacePath) -> bool {
         self.policy.conceals(path)
+    }
+}
+
+/// What a command may change in the staged workspace.
+#[derive(Clone, Debug)]
+pub struct Writes {
+    policy: Arc<Policy>,
+    /// What the rules name, for each reading of the command line; all of them must agree.
+    readings: Vec<Vec<PathPattern>>,
+}
+
+impl Writes {
+    pub(crate) const fn new(policy: Arc<Policy>, readings: Vec<Vec<PathPattern>>) -> Self {
+        Self { policy, readings }
+    }
+
+    /// Judges one path that a command changed, when it has ended.
+    ///
+    /// # Errors
+    /// Says why it cannot be applied: an invariant protects it, the command's rule does not name it,
+    /// or nobody may ever make what stands there now.
+    pub fn judge(&self, change: &Change) -> Result<(), String> {
+        let path = sound(change)?;
+        unprotected(&self.policy, change, &path)?;
+        // A folder that has to be there for a file that may be written.
+        let is_way = |own: &PathPattern| {
+            matches!((&change.before, &change.after), (None, Some(Node::Folder { .. })))
+                && own.reaches_beneath(&path)
+        };
+        let named = |patterns: &Vec<PathPattern>| {
+            patterns.iter().any(|own| own.matches(&path) || is_way(own))
+        };
+        match self.readings.iter().all(named) {
+            true => Ok(()),
+            false => Err("the command's rule does not name it under `writes`".into()),
+        }
+    }
+}
+
+/// The path of a change that anybody may ever apply.
+pub(crate) fn sound(change: &Change) -> Result<WorkspacePath, String> {
+    // Asked before any pattern is: what a pattern costs grows with the depth.
+    if change.path.split('/').count() > limits::STAGED_DEPTH {
+        return Err(format!("it is nested deeper than {} folders", limits::STAGED_DEPTH));
+    }
+    match (WorkspacePath::beneath(&change.path), change.flaw()) {
+        (Some(path), None) => Ok(path),
+        (None, _) => Err("it has a name that no call can name".into()),
+        (_, Some(flaw)) => Err(flaw.into()),
+    }
+}
+
+/// Whether no invariant protects what was changed, or what a new link leads to.
+pub(crate) fn unprotected(
+    policy: &Policy,
+    change: &Change,
+    path: &WorkspacePath,
+) -> Result<(), String> {
+    let power = Capabilities::of(change.kind().capability());
+    let target = change.leads_to();
+    let covers = |rule: &&Never| {
+        rule.capabilities.intersects(power)
+            && [Some(path), target.as_ref()].into_iter().flatten().any(|own| rule.covers(own))
+    };
+    match policy.never.iter().chain(&policy.base_denials).find(covers) {
+        Some(rule) => {
+            Err(because(&rule.because, || format!("forbidden by the rule `{}`", rule.id)))
+        }
+        None => Ok(()),
     }
 }
 

@@ -83,6 +83,15 @@ impl Draft {
             }
         }
         for rule in policy.tools.values_mut() {
+            if let Constraint::Exec(exec) = &mut rule.constraint {
+                for program in &mut exec.programs {
+                    for pattern in program.command.writes_mut() {
+                        if !pattern.bind(root) {
+                            problems.push(outside(pattern, root));
+                        }
+                    }
+                }
+            }
             let Constraint::Files(files) = &mut rule.constraint else { continue };
             for pattern in &mut files.deny {
                 pattern.bind(root);

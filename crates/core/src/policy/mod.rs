@@ -4,6 +4,7 @@
 //! the base policy, sees every pattern from the workspace, and gives a [`Policy`], the only thing
 //! that can [`decide`]. One function decides for enforcement, explanation, examples and replay.
 
+mod apply;
 mod base;
 mod bounds;
 mod decide;
@@ -14,7 +15,8 @@ mod patterns;
 mod profile;
 mod usage;
 
-pub use bounds::{Bounds, Reach, Sight};
+pub use apply::APPLY;
+pub use bounds::{Bounds, Reach, Sight, Writes};
 pub use decide::{Case, Judgement, decide};
 pub use draft::{Draft, Roots};
 pub use model::{

@@ -118,6 +118,8 @@ pub enum Constraint {
     Fetch(FetchRule),
     /// Programs.
     Exec(ExecRule),
+    /// What a run changed in its staged workspace.
+    Apply,
 }
 
 /// How much one run may use a tool. What is not named is not bounded.
@@ -262,6 +264,30 @@ pub struct Environment {
     pub set: Vec<(String, String)>,
 }
 
+impl ToolRule {
+    /// Whether a command may change something by this rule.
+    #[must_use]
+    pub fn lets_write(&self) -> bool {
+        match &self.constraint {
+            Constraint::Exec(exec) => exec.programs.iter().any(|own| own.command.lets_write()),
+            _ => false,
+        }
+    }
+}
+
+impl CommandRule {
+    fn lets_write(&self) -> bool {
+        self.writes.as_ref().is_some_and(|own| !own.is_empty())
+            || self.subcommands.iter().any(|(_, inner)| inner.lets_write())
+    }
+
+    /// Every pattern of what it, or a subcommand of it, may change.
+    pub(crate) fn writes_mut(&mut self) -> Vec<&mut PathPattern> {
+        let inner = self.subcommands.iter_mut().flat_map(|(_, inner)| inner.writes_mut());
+        self.writes.iter_mut().flatten().chain(inner).collect()
+    }
+}
+
 /// What a policy says about a program.
 #[derive(Clone, Debug)]
 pub struct ProgramRule {
@@ -292,6 +318,8 @@ pub struct CommandRule {
     pub flags: FlagRule,
     /// Its subcommands by name; `*` is any other.
     pub subcommands: Vec<(String, CommandRule)>,
+    /// What it may change, where that differs from what stands above it.
+    pub writes: Option<Vec<PathPattern>>,
     /// Why.
     pub because: Option<String>,
     /// What to do instead, where it denies.
@@ -316,8 +344,11 @@ pub struct SandboxRule {
     pub floor: Tier,
     /// What commands may reach.
     pub network: Network,
-    /// What commands may do to the workspace.
+    /// What commands may do to the workspace at most.
     pub workspace: WorkspaceAccess,
+    /// Whether programs whose rules do not say what they may change may change everything that no
+    /// invariant protects (`level: workspace-write`).
+    pub writes: bool,
 }
 
 /// What is kept.

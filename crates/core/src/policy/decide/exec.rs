@@ -2,17 +2,21 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::action::{FileKind, PathFact, PathTarget, Place};
 use crate::code::Code;
-use crate::confinement::{Confinement, ProcessLimits, Tier};
+use crate::confinement::{Confinement, ProcessLimits, Tier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::limits;
+use crate::policy::bounds::Writes;
 use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::files::{closed_argument, outside};
 use crate::policy::decide::{Case, Finding, because, words};
-use crate::policy::model::{CommandRule, ExecRule, FlagRule, Policy, ProgramRule, ToolRule};
+use crate::policy::model::{
+    CommandRule, Constraint, ExecRule, FlagRule, Policy, ProgramRule, ToolRule,
+};
 use crate::programs::{self, CommandLine, Effect, Flag, Level, PathUse, Reading, Use};
 use crate::risk::Risk;
 use crate::tool::ToolName;
@@ -37,11 +41,7 @@ pub(super) fn check(
         return found;
     };
     let id = format!("{tool}/{}", program.name);
-    // A program that is not known has subcommands where its rule names some.
-    let expects = !program.command.subcommands.is_empty();
-    let known = own.line.readings().any(Reading::known);
-    let anew =
-        (expects && !known).then(|| CommandLine::of(argv, case.facts.program.as_ref(), expects));
+    let anew = anew(program, case, own.line);
     for (number, reading) in anew.as_ref().unwrap_or(own.line).readings().enumerate() {
         found.extend(command(program, &id, reading));
         found.extend(untold(reading).map(|finding| finding.by(id.clone(), &program.source)));
@@ -364,7 +364,50 @@ pub(super) fn confinement(
     Confinement {
         floor: policy.sandbox.floor.max(Tier::Landlock),
         network: policy.sandbox.network,
-        workspace: policy.sandbox.workspace,
+        workspace: WorkspaceAccess::ReadOnly,
         limits: ProcessLimits { timeout_ms, ..bounds },
     }
+}
+
+/// The line read anew, where nothing is known of the program and its rule names subcommands.
+fn anew<'c>(
+    program: &ProgramRule,
+    case: &Case<'c>,
+    line: &CommandLine<'c>,
+) -> Option<CommandLine<'c>> {
+    let expects = !program.command.subcommands.is_empty() && !line.readings().any(Reading::known);
+    expects.then(|| CommandLine::of(line.argv, case.facts.program.as_ref(), true))
+}
+
+/// What a command may change: what the rule of its innermost subcommand says about it, or the
+/// nearest one above. Nothing unless all readings of the line may change something.
+pub(super) fn writes(
+    policy: &Arc<Policy>,
+    rule: &ToolRule,
+    case: &Case<'_>,
+    own: &Command<'_>,
+) -> Option<Writes> {
+    let Constraint::Exec(exec) = &rule.constraint else { return None };
+    let program = program_rule(exec, own.line.argv)?;
+    if policy.sandbox.workspace != WorkspaceAccess::Staged {
+        return None;
+    }
+    let anew = anew(program, case, own.line);
+    let mut readings = Vec::new();
+    for reading in anew.as_ref().unwrap_or(own.line).readings() {
+        let mut rule = &program.command;
+        let mut patterns = rule.writes.as_ref();
+        for level in reading.levels.iter().skip(1) {
+            let Some(inner) = subcommand(rule, &level.name) else { break };
+            rule = inner;
+            patterns = rule.writes.as_ref().or(patterns);
+        }
+        match patterns {
+            Some(patterns) if patterns.is_empty() => return None,
+            Some(patterns) => readings.push(patterns.clone()),
+            None if policy.sandbox.writes => {}
+            None => return None,
+        }
+    }
+    Some(Writes::new(Arc::clone(policy), readings))
 }

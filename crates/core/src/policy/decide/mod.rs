@@ -3,6 +3,7 @@
 //! Checks do not answer; they leave findings. The strictest finding is the decision, the first of
 //! several that are equally strict, and where there is none the call is denied.
 
+mod apply;
 mod command;
 mod exec;
 mod fetch;
@@ -16,10 +17,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::action::{Action, Facts};
-use crate::capability::Capabilities;
+use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
+use crate::confinement::WorkspaceAccess;
 use crate::decision::{Decision, Verdict};
-use crate::policy::bounds::{Bounds, Reach, Sight};
+use crate::policy::bounds::{Bounds, Reach, Sight, Writes};
 use crate::policy::decide::command::Command;
 use crate::policy::model::{Constraint, Policy, Source, ToolRule};
 use crate::policy::usage::Usage;
@@ -104,21 +106,25 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
     let command = line.as_ref().map(|line| Command::of(case, line));
     let mut findings = never::check(policy, case, command.as_ref());
     let rule = policy.tool(case.tool);
+    let writes =
+        rule.zip(command.as_ref()).and_then(|(rule, own)| exec::writes(policy, rule, case, own));
+    let own = case.action.capabilities();
+    let capabilities = if writes.is_some() { own.with(Capability::FsWrite) } else { own };
     match rule {
         Some(rule) => {
-            constraints(policy, rule, case, command.as_ref(), &mut findings);
+            let command = command.as_ref();
+            constraints(policy, rule, case, (command, capabilities), &mut findings);
             findings.extend(quota::check(rule, case));
         }
         None => findings.push(no_rule(policy, case)),
     }
-    let capabilities = case.action.capabilities();
     let strictest = findings.iter().map(|finding| finding.verdict).max().unwrap_or_default();
     let decided = findings
         .into_iter()
         .find(|finding| finding.verdict == strictest)
         .unwrap_or_else(|| Finding::deny(Code::NoRule, "no rule of the policy matches"));
     let bounds = match rule {
-        Some(rule) if decided.verdict != Verdict::Deny => bounds(policy, rule, case),
+        Some(rule) if decided.verdict != Verdict::Deny => bounds(policy, rule, case, writes),
         _ => Bounds::Nothing,
     };
     // Whoever is refused is told what to do, if nothing better the code's own next step.
@@ -156,7 +162,7 @@ fn constraints(
     policy: &Arc<Policy>,
     rule: &ToolRule,
     case: &Case<'_>,
-    command: Option<&Command<'_>>,
+    (command, capabilities): (Option<&Command<'_>>, Capabilities),
     findings: &mut Vec<Finding>,
 ) {
     let before = findings.len();
@@ -174,6 +180,9 @@ fn constraints(
         (Constraint::Exec(exec), Action::Run { argv, cwd, .. }) if let Some(command) = command => {
             findings.extend(exec::check(policy, exec, rule, case, (argv, cwd), command));
         }
+        (Constraint::Apply, Action::Apply { changes, .. }) => {
+            findings.extend(apply::check(policy, changes));
+        }
         _ => {
             let reason = format!("`{}` cannot do that", case.tool);
             findings.push(Finding::deny(Code::EngineFault, reason));
@@ -182,20 +191,24 @@ fn constraints(
     // Nothing in the rule had a word of its own: its own word counts, or else the profile's.
     let silent = findings.get(before..).is_none_or(<[Finding]>::is_empty);
     if silent {
-        findings.push(own_word(policy, rule, case));
+        findings.push(own_word(policy, rule, case.tool, capabilities));
     }
 }
 
 /// The tool's own word, or the profile's.
-pub(crate) fn own_word(policy: &Policy, rule: &ToolRule, case: &Case<'_>) -> Finding {
-    let tool = case.tool.as_str();
+fn own_word(
+    policy: &Policy,
+    rule: &ToolRule,
+    tool: &ToolName,
+    capabilities: Capabilities,
+) -> Finding {
+    let tool = tool.as_str();
     if let Some(verdict) = rule.decision {
         let reason = because(&rule.because, || words(verdict, &format!("`{tool}`")));
         return Finding::word(verdict, reason).by(tool, &rule.source).suggest(rule.suggest.clone());
     }
-    let capabilities = case.action.capabilities();
     let verdict = policy.profile.word(capabilities);
-    let powers: Vec<&str> = capabilities.iter().map(crate::capability::Capability::name).collect();
+    let powers: Vec<&str> = capabilities.iter().map(Capability::name).collect();
     let name = policy.profile.name;
     let subject = format!("`{}` under the profile `{name}`", powers.join("`, `"));
     Finding::word(verdict, words(verdict, &subject)).by(format!("profile/{name}"), &rule.source)
@@ -228,7 +241,12 @@ fn risk(line: Option<&CommandLine<'_>>, capabilities: Capabilities) -> Risk {
     }
 }
 
-fn bounds(policy: &Arc<Policy>, rule: &ToolRule, case: &Case<'_>) -> Bounds {
+fn bounds(
+    policy: &Arc<Policy>,
+    rule: &ToolRule,
+    case: &Case<'_>,
+    writes: Option<Writes>,
+) -> Bounds {
     let timeout_ms = rule.timeout_ms;
     let left = quota::bytes_left(rule, case);
     match (&rule.constraint, case.action) {
@@ -247,7 +265,8 @@ fn bounds(policy: &Arc<Policy>, rule: &ToolRule, case: &Case<'_>) -> Bounds {
             };
             Bounds::Look { results, clamped: results < asked, timeout_ms, sight }
         }
-        (Constraint::Files(_), Action::Write { .. }) => Bounds::Write { timeout_ms },
+        (Constraint::Files(_), Action::Write { .. })
+        | (Constraint::Apply, Action::Apply { .. }) => Bounds::Write { timeout_ms },
         (Constraint::Fetch(fetch), Action::Fetch { .. }) => Bounds::Fetch {
             reach: Reach::new(Arc::clone(policy), case.tool.clone()),
             bytes_max: fetch.bytes_max.min(left),
@@ -256,9 +275,13 @@ fn bounds(policy: &Arc<Policy>, rule: &ToolRule, case: &Case<'_>) -> Bounds {
             timeout_ms,
         },
         (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => {
-            let confinement = exec::confinement(policy, exec, argv, *timeout_ms);
+            let mut confinement = exec::confinement(policy, exec, argv, *timeout_ms);
+            if writes.is_some() {
+                confinement.workspace = WorkspaceAccess::Staged;
+            }
             Bounds::Run {
                 confinement,
+                writes,
                 clamped: timeout_ms.is_some_and(|asked| asked > confinement.limits.timeout_ms),
                 environment: exec.env.clone(),
                 sight: Sight::new(Arc::clone(policy), case.tool.clone()),

@@ -38,7 +38,7 @@ const PROGRAM: &[Key] = &[
     key("examples"),
     later("capabilities"),
     later("reads"),
-    later("writes"),
+    key("writes"),
     later("cwd"),
     later("env"),
 ];
@@ -50,7 +50,7 @@ const COMMAND: &[Key] = &[
     key("suggest"),
     later("capabilities"),
     later("reads"),
-    later("writes"),
+    key("writes"),
     later("limits"),
 ];
 const LIMITS: &[Key] = &[
@@ -177,6 +177,7 @@ fn command(context: &mut Context<'_>, at: &Node, section: &Section<'_>) -> Comma
         decision: word(context, section),
         flags: section.get("flags").map(|node| flags(context, node)).unwrap_or_default(),
         subcommands,
+        writes: section.get("writes").map(|node| context.paths(node)),
         because: text(context, section, "because"),
         suggest: text(context, section, "suggest"),
     }

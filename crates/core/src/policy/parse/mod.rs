@@ -165,6 +165,14 @@ fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
     let never = section.get("never").map(|node| never::rules(context, node)).unwrap_or_default();
     let denials = section.get("deny").map(|node| never::rules(context, node)).unwrap_or_default();
     let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
+    let writes = tools.values().any(ToolRule::lets_write);
+    let sandbox = sandbox(context, section.get("sandbox"), writes);
+    let audit = section.get("audit").map(|node| audit(context, node)).unwrap_or_default();
+    if let (WorkspaceAccess::Staged, Payloads::Digest) = (sandbox.workspace, audit.payloads) {
+        let message =
+            "staged changes are taken over from the record, which this policy does not keep";
+        context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), message);
+    }
     Some(Policy {
         name: named.unwrap_or_else(|| context.name.to_string()),
         description: description.map(ToString::to_string),
@@ -173,8 +181,8 @@ fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
         base_denials: denials,
         tools,
         profile: Profile::supervised(),
-        sandbox: section.get("sandbox").map(|node| sandbox(context, node)).unwrap_or_default(),
-        audit: section.get("audit").map(|node| audit(context, node)).unwrap_or_default(),
+        sandbox,
+        audit,
         digest: Digest::of(context.lines.text().as_bytes()),
     })
 }
@@ -234,24 +242,41 @@ fn unknown_tool(name: &str, at: &Node, tools: Catalogue) -> Diagnostic {
     }
 }
 
-fn sandbox(context: &mut Context<'_>, node: &Node) -> SandboxRule {
-    let rule = SandboxRule {
+fn sandbox(context: &mut Context<'_>, node: Option<&Node>, writes: bool) -> SandboxRule {
+    // Where commands may write, their changes are staged unless the policy says otherwise.
+    let staged = |writes| if writes { WorkspaceAccess::Staged } else { WorkspaceAccess::ReadOnly };
+    let mut rule = SandboxRule {
         floor: Tier::Namespaces,
         network: Network::None,
-        workspace: WorkspaceAccess::ReadOnly,
+        workspace: staged(writes),
+        writes: false,
     };
-    let Some(section) = context.reader.section(node, "`sandbox`", SANDBOX) else { return rule };
+    let keys = |node| context.reader.section(node, "`sandbox`", SANDBOX);
+    let Some(section) = node.and_then(keys) else { return rule };
     if let Some(node) = section.get("require") {
         context.reader.only(node, "true", &["false"]);
     }
     if let Some(node) = section.get("level") {
-        context.reader.only(node, "strict", &["workspace-write"]);
+        let level = context.reader.word(node, &["strict", "workspace-write"]);
+        rule.writes = level == Some("workspace-write");
+        rule.workspace = staged(writes || rule.writes);
     }
     if let Some(node) = section.get("tmp") {
         context.reader.only(node, "private", &["none"]);
     }
     if let Some(node) = section.get("workspace") {
-        context.reader.only(node, "read-only", &["staged", "direct"]);
+        match context.reader.word(node, &["staged", "read-only", "direct"]) {
+            Some("staged") => rule.workspace = WorkspaceAccess::Staged,
+            Some("direct") => {
+                context.reader.only(node, "staged", &["read-only", "direct"]);
+            }
+            _ if writes || rule.writes => {
+                let message =
+                    "commands may write by this policy, which a read-only workspace denies";
+                context.error(Code::PolicyValue, node, message);
+            }
+            _ => rule.workspace = WorkspaceAccess::ReadOnly,
+        }
     }
     match section.get("network") {
         Some(node) if node.text().is_some() => {

@@ -1,0 +1,278 @@
+//! What a command changed in a staged workspace, path by path.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capability::Capability;
+use crate::digest::Digest;
+use crate::path::WorkspacePath;
+
+/// Bits of a file's mode by which it runs as somebody else.
+const SPECIAL_BITS: u32 = 0o6000;
+
+/// How a path differs from what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// It was there, and is another by now.
+    Modified,
+    /// It is gone.
+    Removed,
+}
+
+impl ChangeKind {
+    /// The power that it takes.
+    #[must_use]
+    pub const fn capability(self) -> Capability {
+        match self {
+            Self::Added | Self::Modified => Capability::FsWrite,
+            Self::Removed => Capability::FsDelete,
+        }
+    }
+
+    /// The word in results.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// What stands at a path. Owners, dates and extended attributes are not part of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Node {
+    /// A regular file.
+    File {
+        /// The digest of its bytes.
+        sha256: Digest,
+        /// How many bytes it has.
+        bytes: u64,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A folder.
+    Folder {
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A link.
+    Link {
+        /// Where it leads, as it is written.
+        target: String,
+    },
+    /// A pipe, a socket or a device.
+    Special,
+}
+
+/// One path that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The path beneath the workspace.
+    pub path: String,
+    /// What stood there before.
+    pub before: Option<Node>,
+    /// What stands there now.
+    pub after: Option<Node>,
+    /// Why it cannot be applied, if it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+impl Change {
+    /// How the path differs.
+    #[must_use]
+    pub const fn kind(&self) -> ChangeKind {
+        match (&self.before, &self.after) {
+            (None, _) => ChangeKind::Added,
+            (Some(_), Some(_)) => ChangeKind::Modified,
+            (Some(_), None) => ChangeKind::Removed,
+        }
+    }
+
+    /// Why a change like this is never applied, whatever a policy says.
+    #[must_use]
+    pub fn flaw(&self) -> Option<&'static str> {
+        match self.after.as_ref()? {
+            Node::Special => Some("it is a pipe, a socket or a device"),
+            Node::File { mode, .. } if mode & SPECIAL_BITS != 0 => {
+                Some("it would run as its owner or group")
+            }
+            Node::Link { .. } if self.leads_to().is_none() => {
+                Some("it is a link that leads out of the workspace")
+            }
+            _ => None,
+        }
+    }
+
+    /// Where a link leads in the workspace; none for anything else, and where it leads out.
+    #[must_use]
+    pub fn leads_to(&self) -> Option<WorkspacePath> {
+        let Some(Node::Link { target }) = &self.after else { return None };
+        // Inside, an absolute path means another place than outside.
+        if target.starts_with('/') {
+            return None;
+        }
+        WorkspacePath::beneath(&self.path)?.parent()?.follow(target).ok()
+    }
+}
+
+/// What a run changed in all, by path. Parents stand before what is in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes(BTreeMap<String, Change>);
+
+impl Changes {
+    /// What a run changed, from what each of its calls changed.
+    #[must_use]
+    pub fn of(calls: impl IntoIterator<Item = Vec<Change>>) -> Self {
+        let mut all = Self::default();
+        calls.into_iter().for_each(|call| all.add(call));
+        all
+    }
+
+    /// Adds what one more call changed. What comes back to what it was before the run is no change;
+    /// what was refused once stays refused until then.
+    pub fn add(&mut self, call: Vec<Change>) {
+        for new in call {
+            let old = self.0.remove(&new.path);
+            let merged = match old {
+                Some(old) => {
+                    Change { before: old.before, refused: old.refused.or(new.refused), ..new }
+                }
+                None => new,
+            };
+            if merged.before != merged.after {
+                self.0.insert(merged.path.clone(), merged);
+            }
+        }
+    }
+
+    /// Notes a path that differs from what it was before the run.
+    pub fn put(&mut self, change: Change) {
+        self.0.insert(change.path.clone(), change);
+    }
+
+    /// What is known of a path.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<&Change> {
+        self.0.get(path)
+    }
+
+    /// What changed from this state to a later one.
+    #[must_use]
+    pub fn until(&self, later: &Self) -> Vec<Change> {
+        let mut between = Vec::new();
+        for (path, now) in &later.0 {
+            let before = self.0.get(path).map_or(&now.before, |own| &own.after);
+            if *before != now.after {
+                between.push(Change { before: before.clone(), ..now.clone() });
+            }
+        }
+        let undone = self.0.iter().filter(|(path, _)| !later.0.contains_key(*path));
+        between.extend(undone.map(|(path, own)| Change {
+            path: path.clone(),
+            before: own.after.clone(),
+            after: own.before.clone(),
+            refused: None,
+        }));
+        between.sort_by(|one, other| one.path.cmp(&other.path));
+        between
+    }
+
+    /// Every change, in the order of the paths.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Change> {
+        self.0.values()
+    }
+
+    /// How many paths differ.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether none does.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first one that cannot be applied.
+    #[must_use]
+    pub fn refused(&self) -> Option<&Change> {
+        self.iter().find(|own| own.refused.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    fn file(text: &str) -> Option<Node> {
+        let bytes = u64::try_from(text.len()).unwrap();
+        Some(Node::File { sha256: Digest::of(text.as_bytes()), bytes, mode: 0o644 })
+    }
+
+    fn change(path: &str, before: Option<Node>, after: Option<Node>) -> Change {
+        Change { path: path.into(), before, after, refused: None }
+    }
+
+    #[test]
+    fn calls_add_up() {
+        use ChangeKind::{Added, Modified, Removed};
+        let mut spoiled = change("c", None, file("x"));
+        spoiled.refused = Some("because".into());
+        let first = vec![
+            change("a", None, file("1")),
+            change("b", file("1"), file("2")),
+            spoiled,
+            change("d", file("1"), None),
+        ];
+        let second = vec![
+            change("a", file("1"), None),
+            change("b", file("2"), file("3")),
+            change("c", file("x"), file("y")),
+        ];
+        let all = Changes::of([first.clone(), second.clone()]);
+        let told: Vec<_> = all.iter().map(|own| (own.path.as_str(), own.kind())).collect();
+        assert_eq!(told, [("b", Modified), ("c", Added), ("d", Removed)]);
+        assert_eq!(all.get("b").unwrap().before, file("1"));
+        assert_eq!(all.refused().unwrap().path, "c", "once refused, it stays so");
+        // The second call again, from the two states.
+        let begun = Changes::of([first]);
+        let mut between = begun.until(&all);
+        between.iter_mut().for_each(|own| own.refused = None);
+        assert_eq!(between, second);
+    }
+
+    #[test]
+    fn flaws_are_found() {
+        let link = |target: &str| Some(Node::Link { target: target.into() });
+        let mode = |mode| Some(Node::File { sha256: Digest::of(b""), bytes: 0, mode });
+        for (path, after, sound) in [
+            ("a", link("b"), true),
+            ("d/a", link("../b/./c"), true),
+            ("d/a", link("../../b"), false),
+            ("a", link(".."), false),
+            ("a", link("/etc/passwd"), false),
+            ("a", link("/workspace/b"), false),
+            ("a", mode(0o755), true),
+            ("a", mode(0o4755), false),
+            ("a", mode(0o2644), false),
+            ("a", Some(Node::Folder { mode: 0o2755 }), true),
+            ("a", Some(Node::Special), false),
+            ("a", None, true),
+        ] {
+            let own = change(path, file("x"), after);
+            assert_eq!(own.flaw().is_none(), sound, "{own:?}");
+        }
+    }
+}
