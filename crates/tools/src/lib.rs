@@ -5,22 +5,31 @@
 //! permit. A new tool is a file and a line in the list of [`TOOLS`].
 
 pub mod builtin;
+mod commands;
+mod staging;
 mod tool;
 mod veil;
 mod walk;
 mod workspace;
 
+use std::rc::Rc;
+
 use capsule_core::action::Action;
-use capsule_core::call::ToolCall;
+use capsule_core::call::{Origin, ToolCall};
 use capsule_core::code::Code;
-use capsule_core::evidence::Understanding;
+use capsule_core::evidence::{Prepared as Prepare, Understanding};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::redact::excerpt;
 use capsule_core::tool::{Catalogue, Signature};
 use serde_json::Value;
 
-pub use tool::{Cancel, Commands, Context, Host, Hush, Prepared, Sink, Stream, Tool};
+use staging::Staged;
+
+pub use builtin::Unable;
+pub use commands::Commands;
+pub use staging::{Laid, Staging, needs_staging};
+pub use tool::{Cancel, Context, Host, Hush, Prepared, Sink, Stream, Tool};
 pub use veil::{Conceals, Veil, VeilError};
 pub use workspace::Workspace;
 
@@ -42,6 +51,9 @@ tools! {
     http_get::HttpGet,
     shell_run::ShellRun,
 }
+
+/// What is behind commands that only a person can give. No policy, plan or model can name these.
+const OF_PERSONS: &[&dyn Tool] = &[&builtin::changes_apply::ChangesApply];
 
 fn find(name: &str) -> Result<&'static dyn Tool, Problem> {
     let known = CATALOGUE.find(name);
@@ -92,8 +104,18 @@ fn meaning(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, Problem> {
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`]. What is on disk is never an error here: it is a
 /// fact, and is judged.
 pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding, Problem> {
-    let tool = find(call.tool.as_str())?;
+    let of_persons = || {
+        let own = OF_PERSONS.iter().find(|tool| tool.signature().id == call.tool.as_str());
+        own.filter(|_| call.origin == Origin::Person).copied()
+    };
+    let tool = of_persons().map_or_else(|| find(call.tool.as_str()), Ok)?;
     let action = meaning(tool, &call.args, context.now)?;
     let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
+    let hands: Box<dyn Prepare> = match context.staging {
+        Some(staging) if !matches!(action, Action::Apply { .. }) => {
+            Box::new(Staged { hands, staging: Rc::clone(staging) })
+        }
+        _ => hands,
+    };
     Ok(Understanding { action, facts, prepared: hands })
 }

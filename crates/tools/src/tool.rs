@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,17 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use capsule_core::action::{Action, Facts, PathTarget, ProgramFact};
 use capsule_core::code::Code;
-use capsule_core::confinement::Walls;
 use capsule_core::digest::Digest;
 use capsule_core::evidence::Prepared as Hands;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::tool::Signature;
 pub use capsule_sandbox::Stream;
-use capsule_sandbox::{Executor, Exit, Launch, SandboxError, View, Watch};
 use serde_json::{Map, Value};
 
 use crate::builtin::Unable;
+use crate::commands::Commands;
+use crate::staging::Staging;
 use crate::veil::Veil;
 use crate::workspace::{Stands, Workspace};
 
@@ -56,6 +55,8 @@ pub struct Context<'c> {
     pub veil: &'c Rc<RefCell<Veil>>,
     /// The run's executor, started when the first command needs it.
     pub commands: &'c Commands,
+    /// Where changes are collected, if the workspace is staged.
+    pub staging: Option<&'c Rc<Staging>>,
     /// What the machine around the workspace tells.
     pub host: &'c Rc<dyn Host>,
     /// Whether to stop.
@@ -111,104 +112,6 @@ impl Cancel {
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-}
-
-/// The run's executor: one process that every command of the run goes through.
-#[derive(Clone, Default)]
-pub struct Commands(Rc<RefCell<State>>);
-
-#[derive(Default)]
-enum State {
-    /// Not needed so far.
-    #[default]
-    Idle,
-    /// Started.
-    Running {
-        executor: Executor,
-        /// It sees the workspace.
-        entered: bool,
-    },
-    /// It could not be started, holds no walls, or cannot be shown the workspace: nothing is run.
-    Failed(SandboxError),
-    /// It is not to be started: calls are judged and not run.
-    Off,
-}
-
-impl Commands {
-    /// Starts the executor ahead of need: its namespaces are made while the caller goes on.
-    pub fn start(&self) {
-        let mut state = self.0.borrow_mut();
-        if matches!(*state, State::Idle) {
-            *state = match Executor::start() {
-                Ok(executor) => State::Running { executor, entered: false },
-                Err(error) => State::Failed(error),
-            };
-        }
-    }
-
-    /// Commands that are judged and never run: no executor is started.
-    #[must_use]
-    pub fn off() -> Self {
-        Self(Rc::new(RefCell::new(State::Off)))
-    }
-
-    /// The walls that a command would stand behind, or why there are none; nothing where commands
-    /// are only judged.
-    #[must_use]
-    pub fn walls(&self) -> Option<Result<Walls, String>> {
-        self.start();
-        let mut state = self.0.borrow_mut();
-        let walls = match &mut *state {
-            State::Running { executor, .. } => executor.walls().cloned(),
-            State::Failed(error) => Err(error.clone()),
-            State::Idle | State::Off => return None,
-        };
-        Some(walls.map_err(|error| {
-            let why = error.to_string();
-            *state = State::Failed(error);
-            why
-        }))
-    }
-
-    /// Runs a command. Before the first, the executor is shown what the run sees; if that fails, it
-    /// holds nothing that a command could run in, and each later command is told why.
-    ///
-    /// # Errors
-    /// The view could not be made up, or the sandbox did not run the command.
-    pub(crate) fn run(
-        &self,
-        launch: Launch,
-        watch: &mut dyn Watch,
-        view: impl FnOnce(&Launch) -> io::Result<View>,
-    ) -> Result<Exit, NotRun> {
-        self.start();
-        let mut state = self.0.borrow_mut();
-        let (executor, entered) = match &mut *state {
-            State::Running { executor, entered } => (executor, entered),
-            State::Failed(error) => return Err(NotRun::Sandbox(error.clone())),
-            State::Idle | State::Off => {
-                let reason = "it was never started";
-                return Err(NotRun::Sandbox(SandboxError::ExecutorDied { reason }));
-            }
-        };
-        if !*entered {
-            let view = view(&launch).map_err(NotRun::View)?;
-            if let Err(error) = executor.enter(view) {
-                *state = State::Failed(error.clone());
-                return Err(NotRun::Sandbox(error));
-            }
-            *entered = true;
-        }
-        executor.run(launch, watch).map_err(NotRun::Sandbox)
-    }
-}
-
-/// Why a command was not run, or its end is not known.
-pub(crate) enum NotRun {
-    /// What it should see could not be opened.
-    View(io::Error),
-    /// The sandbox says why.
-    Sandbox(SandboxError),
 }
 
 /// What was found at the path that an action is about.

@@ -1,5 +1,6 @@
 //! The built-in tools, one file each.
 
+pub mod changes_apply;
 pub mod fs_list;
 pub mod fs_read;
 pub mod fs_search;
@@ -86,7 +87,8 @@ fn changed(path: &WorkspacePath) -> Problem {
 }
 
 /// Hands that can only say what is wrong: what was found leaves nothing to do.
-pub(crate) struct Unable(pub(crate) Problem);
+#[derive(Debug)]
+pub struct Unable(pub Problem);
 
 impl capsule_core::evidence::Prepared for Unable {
     fn run(self: Box<Self>, _: capsule_core::evidence::Permit<'_>) -> Outcome {

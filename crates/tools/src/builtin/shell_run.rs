@@ -1,6 +1,6 @@
 //! `shell.run`: a program with its arguments, confined. Never a shell.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
@@ -11,23 +11,23 @@ use std::rc::Rc;
 use capsule_core::action::{Action, Facts, FileKind, PathTarget, ProgramFact};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::confinement::{Bound, Confinement, Enforcement};
+use capsule_core::confinement::{Bound, Confinement, Enforcement, WorkspaceAccess};
 use capsule_core::digest::Digest;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
-use capsule_core::outcome::{Ending, Outcome, Output, Problem};
+use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::policy::{Bounds, Environment};
 use capsule_core::redact::Piece;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::units;
 use capsule_sandbox as sandbox;
-use sandbox::{Exit, FileIdentity, How, Launch, Mask, SandboxError, View};
+use sandbox::{Exit, FileIdentity, How, Launch, Mask, SandboxError};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, invalid, text, wrong_permit};
-use crate::tool::{
-    Cancel, Commands, Context, Host, NotRun, Prepared, Sink, Stream, Tool, command_facts,
-};
+use crate::commands::{Commands, NotRun, view};
+use crate::staging::{Staging, too_many};
+use crate::tool::{Cancel, Context, Host, Prepared, Sink, Stream, Tool, command_facts};
 use crate::veil::{Veil, VeilError};
 use crate::workspace::Workspace;
 
@@ -76,6 +76,8 @@ pub static SIGNATURE: Signature = Signature {
         Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
         Field { name: "truncated", about: "whether either was cut" },
         Field { name: "limits_reached", about: "the limits that it ran into" },
+        Field { name: "changes", about: "what it changed, where the workspace is staged" },
+        Field { name: "changes_total", about: "how many paths it changed there" },
         Field { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
 };
@@ -161,6 +163,7 @@ impl Tool for ShellRun {
                 host: Rc::clone(context.host),
                 sink: Rc::clone(context.sink),
                 cancel: context.cancel.clone(),
+                staging: context.staging.cloned(),
                 program,
                 argv: argv.iter().map(Into::into).collect(),
                 cwd: facts.at(cwd).and_then(real).unwrap_or_else(|| cwd.as_str().into()),
@@ -229,6 +232,7 @@ struct Runner {
     host: Rc<dyn Host>,
     sink: Rc<dyn Sink>,
     cancel: Cancel,
+    staging: Option<Rc<Staging>>,
     program: Program,
     argv: Vec<OsString>,
     cwd: OsString,
@@ -258,34 +262,23 @@ impl Runner {
             cwd: self.cwd.clone(),
             stdin: self.stdin.clone(),
             limits: confinement.limits,
-            writes: false,
+            writes: confinement.workspace == WorkspaceAccess::Staged,
             // All of them each time: what was hidden before may be another file by now.
             masks,
         };
-        let mut watch = Watch { sink: self.sink.as_ref(), cancel: &self.cancel };
-        let view = |launch: &Launch| self.view(launch.masks.clone());
-        self.commands.run(launch, &mut watch, view).map_err(|why| match why {
+        let staging = self.staging.as_deref().filter(|_| launch.writes);
+        let full = Cell::new(false);
+        let mut watch =
+            Watch { sink: self.sink.as_ref(), cancel: &self.cancel, staging, full: &full };
+        let view =
+            |launch: &Launch| view(&self.workspace, self.host.as_ref(), None, launch.masks.clone());
+        let exit = self.commands.run(launch, &mut watch, view).map_err(|why| match why {
             NotRun::Sandbox(error) => sandbox_problem(&self.argv, &error),
             NotRun::View(error) => {
                 Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
             }
-        })
-    }
-
-    fn view(&self, masks: Vec<Mask>) -> std::io::Result<View> {
-        let workspace = rustix::io::fcntl_dupfd_cloexec(self.workspace.root(), 3)?;
-        let mut programs = Vec::new();
-        for place in self.host.program_places() {
-            // Shown where it really is, which is where it is started from.
-            let path = Path::new(&place).canonicalize()?;
-            if sandbox::is_system_path(&path) || programs.iter().any(|(own, _)| *own == path) {
-                continue;
-            }
-            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-            let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
-            programs.push((path, handle));
-        }
-        Ok(View { workspace, staging: None, masks, programs })
+        })?;
+        if full.get() { Err(too_many()) } else { Ok(exit) }
     }
 }
 
@@ -330,6 +323,10 @@ fn variables(environment: &Environment, host: &dyn Host) -> Vec<(OsString, OsStr
 struct Watch<'w> {
     sink: &'w dyn Sink,
     cancel: &'w Cancel,
+    /// Where the command's changes go, if it may make any.
+    staging: Option<&'w Staging>,
+    /// Whether it was ended because it changed too much.
+    full: &'w Cell<bool>,
 }
 
 impl sandbox::Watch for Watch<'_> {
@@ -338,7 +335,10 @@ impl sandbox::Watch for Watch<'_> {
     }
 
     fn cancelled(&self) -> bool {
-        self.cancel.is_set()
+        if self.staging.is_some_and(Staging::is_full) {
+            self.full.set(true);
+        }
+        self.full.get() || self.cancel.is_set()
     }
 }
 
@@ -415,7 +415,7 @@ fn outcome(exit: Exit, confinement: &Confinement, clamped: bool) -> Outcome {
         .with("clamped", clamped);
     let enforcement = Enforcement::Walls(exit.walls);
     match problem {
-        None => Outcome { ending: Ending::Done, problem: None, output, enforcement },
+        None => Outcome { enforcement, ..Outcome::done(output) },
         Some(problem) => Outcome { output, enforcement, ..Outcome::failed(problem) },
     }
 }

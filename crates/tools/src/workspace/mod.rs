@@ -120,6 +120,16 @@ impl Workspace {
         Ok(Self { root, path, device: stat.st_dev, inode: stat.st_ino })
     }
 
+    /// The same workspace with changes laid over it: what the root is now, and what it was.
+    pub(crate) fn beneath_changes(&self, root: OwnedFd) -> Self {
+        Self { root, path: self.path.clone(), device: self.device, inode: self.inode }
+    }
+
+    /// Its descriptor alone.
+    pub(crate) fn into_root(self) -> OwnedFd {
+        self.root
+    }
+
     /// Its real path when it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -203,10 +213,7 @@ impl Workspace {
     /// The same as a path of ours; none for a name that no path of ours has.
     pub(crate) fn name_of(&self, handle: BorrowedFd<'_>) -> Option<WorkspacePath> {
         let inside = self.place_of(handle)?;
-        let text = inside.to_str()?;
-        // `./` keeps a name that begins with `~` or `$` what it is.
-        let path = format!("./{text}");
-        WorkspacePath::parse(&path).ok().filter(|parsed| parsed.as_str() == text)
+        WorkspacePath::beneath(inside.to_str()?)
     }
 }
 

@@ -1,0 +1,93 @@
+//! `changes.apply`: takes what a run changed in its staged workspace over into the workspace. It is
+//! behind a person's own command and in no catalogue: no plan, no policy and no model can name it.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use capsule_core::action::{Action, Facts};
+use capsule_core::capability::Capability;
+use capsule_core::change::Change;
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::policy::{APPLY, Bounds};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use serde_json::{Map, Value};
+
+use crate::builtin::{Unable, another_action, invalid, text, wrong_permit};
+use crate::staging::Taking;
+use crate::tool::{Context, Prepared, Tool};
+
+/// What `changes.apply` is called, takes and gives. Not one of the tools that the reference lists.
+static OF_PERSONS: Signature = Signature {
+    id: APPLY,
+    model_name: "changes_apply",
+    aliases: &[],
+    about: "Takes what a run changed in its staged workspace over into the workspace.",
+    shape: Shape::Files,
+    capabilities: &[Capability::FsWrite, Capability::FsDelete],
+    arguments: &[
+        Argument { name: "run", kind: Kind::Text, required: true, about: "the run's full id" },
+        Argument {
+            name: "changes",
+            kind: Kind::Text,
+            required: true,
+            about: "what it changed, as JSON",
+        },
+    ],
+    results: &[
+        Field { name: "run", about: "the run" },
+        Field { name: "applied", about: "how many changes were made" },
+        Field { name: "applied_before", about: "how many were there already" },
+    ],
+};
+
+/// Takes changes over.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangesApply;
+
+impl Tool for ChangesApply {
+    fn signature(&self) -> &'static Signature {
+        &OF_PERSONS
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        let changes = text(args, "changes").unwrap_or_default();
+        let mut changes: Vec<Change> = serde_json::from_str(changes)
+            .map_err(|error| invalid(format!("`changes` cannot be read: {error}")))?;
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Action::Apply { run: text(args, "run").unwrap_or_default().to_owned(), changes })
+    }
+
+    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        let hands = match (action, context.staging) {
+            (Action::Apply { run, changes }, Some(staging)) => {
+                Taking::new(Rc::clone(staging), run.clone(), changes.clone())
+                    .map(|taking| Box::new(Taker(taking)) as Box<dyn Hands>)
+            }
+            (Action::Apply { .. }, None) => {
+                Err(Problem::new(Code::ChangeNone, "the staged changes are not there"))
+            }
+            _ => Err(another_action()),
+        };
+        let hands = hands.unwrap_or_else(|problem| Box::new(Unable(problem)));
+        Prepared { facts: Facts::default(), hands }
+    }
+}
+
+struct Taker(Taking);
+
+impl Hands for Taker {
+    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+        self.0.preserve().map(Some)
+    }
+
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        match self.0.take(deadline) {
+            Ok(output) => Outcome::done(output),
+            Err(problem) => Outcome::failed(problem),
+        }
+    }
+}

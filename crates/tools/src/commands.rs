@@ -1,0 +1,174 @@
+//! The run's executor, and what it is shown.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use capsule_core::code::Code;
+use capsule_core::confinement::Walls;
+use capsule_core::outcome::Problem;
+use capsule_sandbox::{Executor, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
+
+use crate::tool::Host;
+use crate::workspace::Workspace;
+
+/// The run's executor: one process that every command of the run goes through.
+#[derive(Clone, Default)]
+pub struct Commands(Rc<RefCell<State>>);
+
+#[derive(Default)]
+enum State {
+    /// Not needed so far.
+    #[default]
+    Idle,
+    /// Started.
+    Running {
+        executor: Executor,
+        /// It sees the workspace.
+        entered: bool,
+    },
+    /// It could not be started, holds no walls, or cannot be shown the workspace: nothing is run.
+    Failed(SandboxError),
+    /// It is not to be started: calls are judged and not run.
+    Off,
+}
+
+impl Commands {
+    /// Starts the executor ahead of need: its namespaces are made while the caller goes on.
+    pub fn start(&self) {
+        let mut state = self.0.borrow_mut();
+        if matches!(*state, State::Idle) {
+            *state = match Executor::start() {
+                Ok(executor) => State::Running { executor, entered: false },
+                Err(error) => State::Failed(error),
+            };
+        }
+    }
+
+    /// Commands that are judged and never run: no executor is started.
+    #[must_use]
+    pub fn off() -> Self {
+        Self(Rc::new(RefCell::new(State::Off)))
+    }
+
+    /// The walls that a command would stand behind, or why there are none; nothing where commands
+    /// are only judged.
+    #[must_use]
+    pub fn walls(&self) -> Option<Result<Walls, String>> {
+        self.start();
+        let mut state = self.0.borrow_mut();
+        let walls = match &mut *state {
+            State::Running { executor, .. } => executor.walls().cloned(),
+            State::Failed(error) => Err(error.clone()),
+            State::Idle | State::Off => return None,
+        };
+        Some(walls.map_err(|error| {
+            let why = error.to_string();
+            *state = State::Failed(error);
+            why
+        }))
+    }
+
+    /// Starts the executor and shows it the workspace with changes laid over it; gives a handle on
+    /// what commands will see.
+    ///
+    /// # Errors
+    /// [`Code::SandboxFailed`] where that cannot be done; then nothing is run at all.
+    pub(crate) fn stage(
+        &self,
+        workspace: &Workspace,
+        host: &dyn Host,
+        staging: Staging,
+    ) -> Result<OwnedFd, Problem> {
+        self.start();
+        let unstaged = |why: &dyn fmt::Display| {
+            let message = format!("changes cannot be staged: {why}");
+            Problem::new(Code::SandboxFailed, message)
+        };
+        let mut state = self.0.borrow_mut();
+        let (executor, entered) = match &mut *state {
+            State::Running { executor, entered } if !*entered => (executor, entered),
+            State::Failed(error) => return Err(unstaged(error)),
+            _ => return Err(unstaged(&"no command can be run")),
+        };
+        let view =
+            view(workspace, host, Some(staging), Vec::new()).map_err(|why| unstaged(&why))?;
+        match executor.enter(view) {
+            Ok(Some(handle)) => {
+                *entered = true;
+                Ok(handle)
+            }
+            Ok(None) => Err(unstaged(&"the sandbox gives no handle on them")),
+            Err(error) => {
+                let problem = unstaged(&error);
+                *state = State::Failed(error);
+                Err(problem)
+            }
+        }
+    }
+
+    /// Runs a command. Before the first, the executor is shown what the run sees; if that fails, it
+    /// holds nothing that a command could run in, and each later command is told why.
+    ///
+    /// # Errors
+    /// The view could not be made up, or the sandbox did not run the command.
+    pub(crate) fn run(
+        &self,
+        launch: Launch,
+        watch: &mut dyn Watch,
+        view: impl FnOnce(&Launch) -> io::Result<View>,
+    ) -> Result<Exit, NotRun> {
+        self.start();
+        let mut state = self.0.borrow_mut();
+        let (executor, entered) = match &mut *state {
+            State::Running { executor, entered } => (executor, entered),
+            State::Failed(error) => return Err(NotRun::Sandbox(error.clone())),
+            State::Idle | State::Off => {
+                let reason = "it was never started";
+                return Err(NotRun::Sandbox(SandboxError::ExecutorDied { reason }));
+            }
+        };
+        if !*entered {
+            let view = view(&launch).map_err(NotRun::View)?;
+            if let Err(error) = executor.enter(view) {
+                *state = State::Failed(error.clone());
+                return Err(NotRun::Sandbox(error));
+            }
+            *entered = true;
+        }
+        executor.run(launch, watch).map_err(NotRun::Sandbox)
+    }
+}
+
+/// Why a command was not run, or its end is not known.
+pub(crate) enum NotRun {
+    /// What it should see could not be opened.
+    View(io::Error),
+    /// The sandbox says why.
+    Sandbox(SandboxError),
+}
+
+/// What the commands of a run see: the workspace, and the programs that the policy names elsewhere.
+pub(crate) fn view(
+    workspace: &Workspace,
+    host: &dyn Host,
+    staging: Option<Staging>,
+    masks: Vec<Mask>,
+) -> io::Result<View> {
+    let workspace = rustix::io::fcntl_dupfd_cloexec(workspace.root(), 3)?;
+    let mut programs: Vec<(PathBuf, OwnedFd)> = Vec::new();
+    for place in host.program_places() {
+        // Shown where it really is, which is where it is started from.
+        let path = Path::new(&place).canonicalize()?;
+        if capsule_sandbox::is_system_path(&path) || programs.iter().any(|(own, _)| *own == path) {
+            continue;
+        }
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
+        programs.push((path, handle));
+    }
+    Ok(View { workspace, staging, masks, programs })
+}

@@ -1,0 +1,49 @@
+//! What a change looks like, line by line.
+
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use capsule_core::change::{Change, Node};
+use capsule_core::limits;
+use similar::TextDiff;
+
+use super::{Staging, node, open_folder, split};
+
+/// How many lines around a difference are shown.
+const CONTEXT: usize = 3;
+
+impl Staging {
+    /// The lines in which a changed file differs, as a unified diff without its head; none where it
+    /// is no text, too large to be shown, or no longer what was recorded.
+    #[must_use]
+    pub fn diff(&self, change: &Change) -> Option<String> {
+        let before = text(self, self.beneath.root(), change, change.before.as_ref())?;
+        let after = text(self, self.root(), change, change.after.as_ref())?;
+        let diff = TextDiff::from_lines(&before, &after);
+        Some(diff.unified_diff().context_radius(CONTEXT).to_string())
+    }
+}
+
+/// The text of a regular file that is what the record says; nothing where nothing stands.
+fn text(
+    staging: &Staging,
+    root: BorrowedFd<'_>,
+    change: &Change,
+    recorded: Option<&Node>,
+) -> Option<String> {
+    let Some(recorded) = recorded else { return Some(String::new()) };
+    let Node::File { bytes, .. } = recorded else { return None };
+    if *bytes > limits::WRITE_BYTES {
+        return None;
+    }
+    let (folder, name) = split(&change.path);
+    let folder = open_folder(&staging.beneath, root, folder).ok()?;
+    let stat = node::stat_at(folder.as_fd(), name).ok()??;
+    if node::read(folder.as_fd(), name, &stat).ok()? != *recorded {
+        return None;
+    }
+    let mut text = String::new();
+    let file = node::open(folder.as_fd(), name, &stat).ok()?;
+    file.take(limits::WRITE_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}

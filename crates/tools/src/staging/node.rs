@@ -1,0 +1,64 @@
+//! What stands at a path, by content.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use capsule_core::change::Node;
+use capsule_core::digest::Digest;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::io::Errno;
+
+use crate::workspace::same;
+
+/// Permissions, without the kind of file.
+const PERMISSIONS: u32 = 0o7777;
+
+/// By what a file is known to be the same: any write changes one of these.
+pub(super) type Looks = (u64, i64, (i64, u64), (i64, u64));
+
+pub(super) fn looks(stat: &Stat) -> Looks {
+    let modified = (stat.st_mtime, stat.st_mtime_nsec);
+    (stat.st_ino, stat.st_size, modified, (stat.st_ctime, stat.st_ctime_nsec))
+}
+
+/// What the system says of a name in a folder; none where nothing is there.
+pub(super) fn stat_at(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+pub(super) fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// What stands at a name in a folder that looks so. Links are not followed, pipes not waited for.
+pub(super) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<Node, Errno> {
+    let mode = stat.st_mode & PERMISSIONS;
+    match kind(stat) {
+        FileType::Directory => Ok(Node::Folder { mode }),
+        FileType::Symlink => match readlinkat(folder, name, Vec::new())?.into_string() {
+            Ok(target) => Ok(Node::Link { target }),
+            // No record can hold where it leads.
+            Err(_) => Ok(Node::Special),
+        },
+        FileType::RegularFile => {
+            let mut file = open(folder, name, stat)?;
+            let bytes = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+            let sha256 = Digest::of_all(|buffer| file.read(buffer))
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            Ok(Node::File { sha256, bytes, mode })
+        }
+        _ => Ok(Node::Special),
+    }
+}
+
+/// Opens the regular file that looks so.
+pub(super) fn open(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags, Mode::empty())?;
+    if same(&fstat(file.as_fd())?, stat) { Ok(file.into()) } else { Err(Errno::AGAIN) }
+}

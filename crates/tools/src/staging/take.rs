@@ -1,0 +1,380 @@
+//! Takes staged changes over into the workspace: all of them are compared before the first is made,
+//! each is made whole or not at all, and what they replace is in the undo record first. Whoever is
+//! interrupted can begin again: what was taken over already is known by its content.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Instant;
+
+use capsule_core::change::{Change, Node};
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::json;
+use capsule_core::limits;
+use capsule_core::outcome::{Output, Problem};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fchmod, flock,
+    futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use serde_json::json;
+
+use super::{Staging, node, open_folder, split};
+
+/// What our own unfinished files are called.
+const BESIDE: &str = ".capsule-apply.tmp";
+/// How much is copied before the time is looked at.
+const CHUNK: usize = 256 * 1024;
+
+/// Changes that are to be taken over.
+pub(crate) struct Taking {
+    staging: Rc<Staging>,
+    run: String,
+    changes: Vec<Change>,
+    /// Nobody else takes them over meanwhile.
+    _lock: OwnedFd,
+}
+
+impl Taking {
+    /// # Errors
+    /// [`Code::ChangeConflict`] while somebody else takes them over.
+    pub(crate) fn new(
+        staging: Rc<Staging>,
+        run: String,
+        changes: Vec<Change>,
+    ) -> Result<Self, Problem> {
+        let folder = open_folder(&staging.beneath, staging.root(), "");
+        let lock = folder.map_err(|_| conflict("the staged changes are not there".into()))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| conflict("somebody else takes these changes over".into()))?;
+        Ok(Self { staging, run, changes, _lock: lock })
+    }
+
+    /// The undo record: a line of JSON that says what stood where, and behind it the bytes of the
+    /// files, one after the other.
+    ///
+    /// # Errors
+    /// [`Code::ChangeConflict`] where the workspace or the staged files are not what the record
+    /// says; [`Code::FileUndoTooLarge`] where more would be replaced than is kept.
+    pub(crate) fn preserve(&self) -> Result<Vec<u8>, Problem> {
+        let (mut paths, mut bytes) = (Vec::new(), Vec::new());
+        for change in &self.changes {
+            if self.is_taken(change)? {
+                continue;
+            }
+            self.is_as_recorded(change)?;
+            if let Some(Node::File { sha256, .. }) = &change.before {
+                let old =
+                    self.old(change, limits::UNDO_BYTES.saturating_sub(bytes.len() as u64))?;
+                if Digest::of(&old) != *sha256 {
+                    return Err(differs(change));
+                }
+                bytes.extend_from_slice(&old);
+            }
+            paths.push(json!({ "path": change.path, "before": change.before }));
+        }
+        let head = json!({ "v": 1, "run": self.run, "changes": paths, "bytes": bytes.len() });
+        let mut record = json::canonical(&head);
+        record.push(b'\n');
+        record.append(&mut bytes);
+        Ok(record)
+    }
+
+    fn old(&self, change: &Change, most: u64) -> Result<Vec<u8>, Problem> {
+        let place = self.place(change)?;
+        let failed = |errno| system(change, errno);
+        let stat = place.stat().map_err(failed)?.ok_or_else(|| differs(change))?;
+        let file = node::open(place.folder.as_fd(), place.name, &stat).map_err(failed)?;
+        let mut old = Vec::new();
+        file.take(most + 1).read_to_end(&mut old).map_err(|error| io_problem(change, &error))?;
+        if u64::try_from(old.len()).unwrap_or(u64::MAX) > most {
+            let most = capsule_core::units::show_size(limits::UNDO_BYTES);
+            let message = format!("more than {most} would be replaced, and so much is not kept");
+            return Err(Problem::new(Code::FileUndoTooLarge, message));
+        }
+        Ok(old)
+    }
+
+    /// Makes the changes.
+    ///
+    /// # Errors
+    /// At the first one that cannot be made; those before it are made.
+    pub(crate) fn take(&self, deadline: Instant) -> Result<Output, Problem> {
+        let mut waiting = Vec::new();
+        for change in &self.changes {
+            if !self.is_taken(change)? {
+                self.is_as_recorded(change)?;
+                waiting.push(change);
+            }
+        }
+        let before = self.changes.len() - waiting.len();
+        // What goes away goes first and from the inside out, what comes comes from the outside in.
+        for change in waiting.iter().rev().filter(|own| makes_room(own)) {
+            in_time(deadline)?;
+            self.remove(change)?;
+        }
+        for change in &waiting {
+            in_time(deadline)?;
+            self.make(change, deadline)?;
+        }
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        Ok(Output::default()
+            .with("run", self.run.clone())
+            .with("applied", count(waiting.len()))
+            .with("applied_before", count(before)))
+    }
+
+    fn place<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
+        let (folder, name) = split(&change.path);
+        let beneath = &self.staging.beneath;
+        match open_folder(beneath, beneath.root(), folder) {
+            Ok(folder) => Ok(Place { folder, name }),
+            Err(_) => Err(differs(change)),
+        }
+    }
+
+    /// What stands in the workspace now.
+    fn here(&self, change: &Change) -> Result<Option<Node>, Problem> {
+        let (folder, name) = split(&change.path);
+        let beneath = &self.staging.beneath;
+        // A folder that comes with the changes is not there yet.
+        let Ok(folder) = open_folder(beneath, beneath.root(), folder) else { return Ok(None) };
+        Place { folder, name }.node().map_err(|errno| system(change, errno))
+    }
+
+    fn is_taken(&self, change: &Change) -> Result<bool, Problem> {
+        Ok(self.here(change)? == change.after)
+    }
+
+    /// Whether the workspace and the staged file are what the record says.
+    fn is_as_recorded(&self, change: &Change) -> Result<(), Problem> {
+        if self.here(change)? != change.before {
+            return Err(differs(change));
+        }
+        if makes_room(change) && matches!(change.before, Some(Node::Folder { .. })) {
+            self.holds_nothing_else(change)?;
+        }
+        let Some(after) = &change.after else { return Ok(()) };
+        let staged = self.staged(change)?.node().map_err(|errno| system(change, errno))?;
+        match staged.as_ref() == Some(after) {
+            true => Ok(()),
+            false => Err(conflict(format!("`{}` was staged as something else", change.path))),
+        }
+    }
+
+    fn holds_nothing_else(&self, change: &Change) -> Result<(), Problem> {
+        let beneath = &self.staging.beneath;
+        let folder = open_folder(beneath, beneath.root(), &change.path);
+        let folder = folder.map_err(|_| differs(change))?;
+        let names = super::scan::entries(&folder).map_err(|errno| system(change, errno))?;
+        for name in names {
+            let known = name.into_string().is_ok_and(|name| {
+                let path = super::join(&change.path, &name);
+                self.changes.binary_search_by(|own| own.path.as_str().cmp(&path)).is_ok()
+            });
+            if !known {
+                return Err(conflict(format!("`{}` holds something new", change.path)));
+            }
+        }
+        Ok(())
+    }
+
+    fn staged<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
+        let (folder, name) = split(&change.path);
+        match open_folder(&self.staging.beneath, self.staging.root(), folder) {
+            Ok(folder) => Ok(Place { folder, name }),
+            Err(_) => Err(conflict(format!("what was staged for `{}` is gone", change.path))),
+        }
+    }
+
+    fn remove(&self, change: &Change) -> Result<(), Problem> {
+        let place = self.place(change)?;
+        // Once more, as close to it as can be.
+        if self.here(change)? != change.before {
+            return Err(differs(change));
+        }
+        let flags = match change.before {
+            Some(Node::Folder { .. }) => AtFlags::REMOVEDIR,
+            _ => AtFlags::empty(),
+        };
+        unlinkat(&place.folder, place.name, flags).map_err(|errno| system(change, errno))
+    }
+
+    fn make(&self, change: &Change, deadline: Instant) -> Result<(), Problem> {
+        let Some(after) = &change.after else { return Ok(()) };
+        let place = self.place(change)?;
+        let failed = |errno| system(change, errno);
+        match after {
+            Node::Folder { mode } => place.make_folder(*mode).map_err(failed),
+            Node::Link { target } => {
+                place.clear_beside().map_err(failed)?;
+                symlinkat(target.as_str(), &place.folder, BESIDE).map_err(failed)?;
+                self.put(change, &place)
+            }
+            Node::File { sha256, mode, .. } => {
+                place.clear_beside().map_err(failed)?;
+                let done = self.copy(change, &place, (*sha256, *mode), deadline);
+                done.and_then(|()| self.put(change, &place)).inspect_err(|_| {
+                    // Nothing of a failed write stays; the error says what happened.
+                    let _ = place.clear_beside();
+                })
+            }
+            Node::Special => Err(differs(change)),
+        }
+    }
+
+    /// Copies a staged file beside its place, and makes sure that it is what the record says.
+    fn copy(
+        &self,
+        change: &Change,
+        place: &Place<'_>,
+        (sha256, mode): (Digest, u32),
+        deadline: Instant,
+    ) -> Result<(), Problem> {
+        let failed = |errno| system(change, errno);
+        let staged = self.staged(change)?;
+        let stat = staged.stat().map_err(failed)?.ok_or_else(|| differs(change))?;
+        let mut from = node::open(staged.folder.as_fd(), staged.name, &stat).map_err(failed)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let to = openat(&place.folder, BESIDE, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        let mut to = File::from(to);
+        let mut late = false;
+        let copied = Digest::of_all(|buffer| {
+            late |= Instant::now() > deadline;
+            let most = buffer.len().min(CHUNK);
+            let read = match late {
+                true => 0,
+                false => from.read(buffer.get_mut(..most).unwrap_or_default())?,
+            };
+            to.write_all(buffer.get(..read).unwrap_or_default())?;
+            Ok::<_, io::Error>(read)
+        });
+        let copied = copied.map_err(|error| io_problem(change, &error))?;
+        in_time(deadline)?;
+        if copied != sha256 {
+            return Err(conflict(format!("`{}` was staged as something else", change.path)));
+        }
+        fchmod(&to, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
+        let times = Timestamps {
+            last_access: time(stat.st_atime, stat.st_atime_nsec),
+            last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
+        };
+        futimens(&to, &times).map_err(failed)?;
+        to.sync_all().map_err(|error| io_problem(change, &error))
+    }
+
+    /// Gives what was made beside the name that it is for. Only what was compared is replaced.
+    fn put(&self, change: &Change, place: &Place<'_>) -> Result<(), Problem> {
+        let failed = |errno| system(change, errno);
+        let rename = |flags| renameat_with(&place.folder, BESIDE, &place.folder, place.name, flags);
+        if change.before.is_none() || makes_room(change) {
+            return match rename(RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST) => Err(differs(change)),
+                other => other.map_err(failed),
+            };
+        }
+        let compared = place.stat().map_err(failed)?.ok_or_else(|| differs(change))?;
+        if self.here(change)? != change.before {
+            return Err(differs(change));
+        }
+        match rename(RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            // A file system that cannot exchange: the comparison above is all there is.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                return renameat(&place.folder, BESIDE, &place.folder, place.name).map_err(failed);
+            }
+            Err(errno) => return Err(failed(errno)),
+        }
+        let replaced = node::stat_at(place.folder.as_fd(), BESIDE).map_err(failed)?;
+        if replaced.is_some_and(|now| is_unwritten(&now, &compared)) {
+            // The old file; its bytes are in the record.
+            return place.clear_beside().map_err(failed);
+        }
+        rename(RenameFlags::EXCHANGE).map_err(failed)?;
+        Err(differs(change))
+    }
+}
+
+/// Whether something has to go before anything can come.
+const fn makes_room(change: &Change) -> bool {
+    match (&change.before, &change.after) {
+        (Some(_), None) => true,
+        (Some(Node::Folder { .. }), Some(after)) => !matches!(after, Node::Folder { .. }),
+        (Some(_), Some(Node::Folder { .. })) => true,
+        _ => false,
+    }
+}
+
+/// A name in a folder that is held.
+struct Place<'c> {
+    folder: OwnedFd,
+    name: &'c str,
+}
+
+impl Place<'_> {
+    fn stat(&self) -> Result<Option<Stat>, Errno> {
+        node::stat_at(self.folder.as_fd(), self.name)
+    }
+
+    fn node(&self) -> Result<Option<Node>, Errno> {
+        let Some(stat) = self.stat()? else { return Ok(None) };
+        node::read(self.folder.as_fd(), self.name, &stat).map(Some)
+    }
+
+    fn make_folder(&self, mode: u32) -> Result<(), Errno> {
+        match mkdirat(&self.folder, self.name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(&self.folder, self.name, flags, Mode::empty())?;
+        fchmod(&made, Mode::from_raw_mode(mode))
+    }
+
+    /// Removes what an earlier attempt may have left.
+    fn clear_beside(&self) -> Result<(), Errno> {
+        match unlinkat(&self.folder, BESIDE, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Whether it is the same file, and nobody wrote to it in between.
+fn is_unwritten(now: &Stat, then: &Stat) -> bool {
+    let looks = |stat: &Stat| {
+        (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+    };
+    looks(now) == looks(then)
+}
+
+fn time(seconds: i64, nanos: u64) -> Timespec {
+    Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos).unwrap_or(0) }
+}
+
+fn in_time(deadline: Instant) -> Result<(), Problem> {
+    if Instant::now() <= deadline {
+        return Ok(());
+    }
+    Err(Problem::new(Code::FileSystem, "the changes could not be taken over in time")
+        .suggest("apply them again: it goes on where it stopped"))
+}
+
+fn conflict(message: String) -> Problem {
+    Problem::new(Code::ChangeConflict, message)
+}
+
+fn differs(change: &Change) -> Problem {
+    conflict(format!("`{}` is not what it was when the command ran", change.path))
+}
+
+fn system(change: &Change, errno: Errno) -> Problem {
+    Problem::new(Code::FileSystem, format!("`{}`: {errno}", change.path))
+}
+
+fn io_problem(change: &Change, error: &io::Error) -> Problem {
+    system(change, Errno::from_io_error(error).unwrap_or(Errno::IO))
+}
