@@ -9,6 +9,7 @@ use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{Problem, Status};
 use capsule_core::units::{show_duration, show_size};
 
+use crate::changes::change_count;
 use crate::columns::{Layout, clip, pad, width, wrap};
 use crate::story::{CallStory, Header, Payloads, StepStory, Story, Summary};
 
@@ -364,6 +365,9 @@ fn details(call: &CallStory, sign: &Sign) -> String {
     let undo = call.started.as_ref().is_some_and(|(_, started)| started.undo.is_some());
     if undo {
         parts.push("↶ undo kept".into());
+    }
+    if !call.changes.is_empty() {
+        parts.push(change_count(&call.changes));
     }
     if !call.tainted.is_empty() || call.tool.as_str() == "http.get" {
         parts.push("⚠ untrusted".into());

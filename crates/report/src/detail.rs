@@ -6,6 +6,7 @@ use capsule_core::decision::Decision;
 use capsule_core::escape;
 use capsule_core::units::show_duration;
 
+use crate::changes::change_lines;
 use crate::columns::{Layout, wrap};
 use crate::story::CallStory;
 
@@ -30,6 +31,10 @@ pub fn call_detail(call: &CallStory, layout: Layout) -> Vec<String> {
         sheet.decision(decision);
     }
     sheet.end(call);
+    if !call.changes.is_empty() {
+        let lines: Vec<String> = change_lines(&call.changes).collect();
+        sheet.put("changes", &lines.join("\n"));
+    }
     if let Some(output) = &call.output {
         sheet.put("result", &serde_json::to_string_pretty(output).unwrap_or_default());
     }

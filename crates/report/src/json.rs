@@ -35,6 +35,7 @@ pub fn call(call: &CallStory) -> Value {
         "finished_at": call.finished.as_ref().map(|(at, _)| at),
         "result": call.output,
         "problem": call.problem,
+        "changes": call.changes,
         "enforcement": call.finished.as_ref().map(|(_, finished)| &finished.enforcement),
         "masked": call.finished.as_ref().map(|(_, finished)| finished.masked),
     })

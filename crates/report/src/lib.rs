@@ -3,6 +3,7 @@
 //! A [`Story`] is what the events of a run add up to. It is fed one event at a time, so the same
 //! lines appear while a run goes on, when it is replayed, and when it is shown later.
 
+mod changes;
 mod columns;
 mod console;
 mod detail;
@@ -10,6 +11,7 @@ mod json;
 mod runs;
 mod story;
 
+pub use changes::{change_count, change_lines};
 pub use columns::{Layout, clip, width, wrap};
 pub use console::Console;
 pub use detail::call_detail;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use capsule_core::action::{Action, Facts, Parsed};
+use capsule_core::change::Change;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::exit::Exit;
@@ -94,6 +95,8 @@ pub struct CallStory {
     pub output: Option<Value>,
     /// What went wrong.
     pub problem: Option<Problem>,
+    /// What it changed in a staged workspace.
+    pub changes: Vec<Change>,
 }
 
 /// A step and how it ended.
@@ -138,10 +141,12 @@ impl Story {
             Event::CallFinished(finished) => {
                 let output = json(payloads, Some(&finished.output));
                 let problem = json(payloads, finished.problem.as_ref());
+                let changes = json(payloads, finished.changes.as_ref());
                 if let Some(call) = self.call(finished.call) {
                     call.finished = Some((at, finished.clone()));
                     call.output = output;
                     call.problem = problem;
+                    call.changes = changes.unwrap_or_default();
                 }
             }
             Event::StepEnded(ended) => {
@@ -153,7 +158,7 @@ impl Story {
                 let outputs = json(payloads, sealed.outputs.as_ref());
                 self.sealed = Some(Sealed { at, sealed: sealed.clone(), outputs });
             }
-            Event::RunExported(_) => {}
+            Event::RunExported(_) | Event::ChangesDiscarded { .. } => {}
         }
     }
 
@@ -298,6 +303,7 @@ impl CallStory {
             finished: None,
             output: None,
             problem: None,
+            changes: Vec::new(),
         }
     }
 

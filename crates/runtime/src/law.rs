@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use capsule_core::code::Code;
 use capsule_core::diagnostic::Diagnostics;
-use capsule_core::journal::RunOpened;
+use capsule_core::journal::{RunKind, RunOpened};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::{Draft, Policy, Roots};
@@ -132,11 +132,31 @@ impl Law {
     /// # Errors
     /// When this build does not read it.
     pub fn recorded(text: &Text, opened: &RunOpened) -> Result<Arc<Policy>, Diagnostics> {
-        let RunOpened { policy, workspace, own, home, .. } = opened;
-        let roots = Roots { workspace: workspace.path.clone(), own: own.clone() };
-        let (draft, _) = Draft::parse(&text.text, &text.name, home, CATALOGUE)?;
-        draft.recorded_as(policy.sha256).bind(&roots, home, CATALOGUE).map(Arc::new)
+        let as_recorded = |draft: Draft| draft.recorded_as(opened.policy.sha256);
+        let policy = bind_again(text, opened, as_recorded)?;
+        let policy = if opened.origin == RunKind::Apply { policy.applying() } else { policy };
+        Ok(Arc::new(policy))
     }
+
+    /// Binds the recorded text of a run's policy in the same way, for another run: its digest is
+    /// that of the text as it is recorded.
+    ///
+    /// # Errors
+    /// When this build does not read it.
+    pub(crate) fn bound(text: &Text, opened: &RunOpened) -> Result<Policy, Diagnostics> {
+        bind_again(text, opened, |draft| draft)
+    }
+}
+
+fn bind_again(
+    text: &Text,
+    opened: &RunOpened,
+    with: impl FnOnce(Draft) -> Draft,
+) -> Result<Policy, Diagnostics> {
+    let RunOpened { workspace, own, home, .. } = opened;
+    let roots = Roots { workspace: workspace.path.clone(), own: own.clone() };
+    let (draft, _) = Draft::parse(&text.text, &text.name, home, CATALOGUE)?;
+    with(draft).bind(&roots, home, CATALOGUE)
 }
 
 fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem> {

@@ -3,6 +3,7 @@
 //! [`submit`] is the one path that every call takes. A [`Run`] is what it takes it in: a policy, a
 //! journal and a pair of hands, which are live ones or those of a recording.
 
+mod changes;
 mod check;
 mod delivered;
 mod hands;
@@ -19,6 +20,7 @@ mod stream;
 pub use capsule_tools::{
     CATALOGUE, Cancel, Commands, Hush, Sink, Stream, Workspace, describe, signature_of,
 };
+pub use changes::{ChangesError, Subject, Waiting};
 pub use check::{check_examples, explain, explain_recorded};
 pub use delivered::Delivered;
 pub use hands::{Hands, Live, Machine, Variables};

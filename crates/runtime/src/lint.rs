@@ -56,6 +56,7 @@ pub fn lint(policy: &Policy) -> Diagnostics {
                     say_why(&rule.source, &rule.id, Some(Verdict::Deny), &rule.because, &mut notes);
                 }
             }
+            Constraint::Apply => {}
             Constraint::Exec(exec) => {
                 for program in &exec.programs {
                     program_rule(policy, program, &mut notes);

@@ -7,6 +7,7 @@ use capsule_core::call::ToolCall;
 use capsule_core::confinement::Walls;
 use capsule_core::digest::Digest;
 use capsule_core::exit::Exit;
+use capsule_core::id::RunId;
 use capsule_core::journal::{
     Document, Durability, Event, Journal, PayloadClass, PayloadRef, RunKind, RunOpened, RunSealed,
     Workspace,
@@ -82,6 +83,8 @@ pub(crate) struct Opening<'o> {
     pub label: String,
     /// What started it.
     pub origin: RunKind,
+    /// The run that it is about.
+    pub subject: Option<RunId>,
     /// What the plan or call is called.
     pub name: String,
     /// The plan: its place and its text.
@@ -124,6 +127,7 @@ impl Opening<'_> {
         let opened = RunOpened {
             label: self.label,
             origin: self.origin,
+            subject: self.subject,
             name: self.name,
             engine: engine(),
             plan,

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::digest::Digest;
 use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunExported, RunKind, Workspace};
 use capsule_store::{RunWriter, Store, StoreError};
-use capsule_tools::{Cancel, Commands, Sink};
+use capsule_tools::{Cancel, Commands, Sink, needs_staging};
 use serde_json::Value;
 
+use crate::changes::{self, Waiting};
 use crate::hands::{Live, Machine, Variables, now};
 use crate::law::{Law, real};
 use crate::observe::{Observed, Observer};
@@ -25,6 +28,8 @@ pub struct Start<'s, 'o> {
     pub store: &'s Path,
     /// What started it.
     pub origin: RunKind,
+    /// The run that it is about, if it is about one.
+    pub subject: Option<RunId>,
     /// What the plan or call is called.
     pub name: String,
     /// The plan: its place and its text.
@@ -35,8 +40,9 @@ pub struct Start<'s, 'o> {
     pub inputs: Value,
     /// The run's executor.
     pub commands: Commands,
-    /// Whether the run will have commands, so that their walls belong into its beginning.
-    pub has_commands: bool,
+    /// What the tools of the run can do: for commands, their walls belong into its beginning; for
+    /// changes, the workspace may have to be staged.
+    pub capabilities: Capabilities,
     /// Says to stop.
     pub cancel: Cancel,
     /// Where output goes while it is made.
@@ -55,6 +61,8 @@ pub struct Session<'o> {
     pub id: RunId,
     /// Its label.
     pub label: String,
+    /// Where its changes are collected.
+    staged: Option<PathBuf>,
 }
 
 /// What a run came to in the store.
@@ -66,6 +74,8 @@ pub struct Finished {
     pub root: Digest,
     /// The file that the run was written to, and its digest.
     pub exported: Option<(PathBuf, Digest)>,
+    /// What it changed and waits to be applied or discarded.
+    pub staged: Option<Waiting>,
 }
 
 impl<'o> Session<'o> {
@@ -93,7 +103,16 @@ impl<'o> Session<'o> {
             start.cancel,
             start.sink,
         );
-        let walls = if start.has_commands { hands.walls() } else { None };
+        let stages = law.policy.sandbox.workspace == WorkspaceAccess::Staged
+            && needs_staging(start.capabilities);
+        let folder = changes::place(start.store, start.subject.unwrap_or(id));
+        let hands = match start.subject {
+            Some(_) => hands.with_changes(&folder),
+            None if stages => hands.staged(&law.policy, &folder),
+            None => hands,
+        };
+        let has_commands = start.capabilities.contains(Capability::ProcExec);
+        let walls = if has_commands { hands.walls() } else { None };
         let journal = Observed::new(writer, start.observer);
         let mut run = Run::new(Arc::clone(&law.policy), journal, hands);
         let place = law
@@ -103,6 +122,7 @@ impl<'o> Session<'o> {
         let opening = Opening {
             label: label.clone(),
             origin: start.origin,
+            subject: start.subject,
             name: start.name,
             plan: start.plan,
             policy_text: (&place, &law.text.text),
@@ -120,7 +140,8 @@ impl<'o> Session<'o> {
             steps: start.steps,
         };
         opening.write(&mut run)?;
-        Ok(Self { run, id, label })
+        let staged = (start.subject.is_none() && stages).then_some(folder);
+        Ok(Self { run, id, label, staged })
     }
 
     /// Seals the run and, if asked, writes it to a file of its own.
@@ -134,7 +155,15 @@ impl<'o> Session<'o> {
         out: Option<&Path>,
     ) -> Result<Finished, StoreError> {
         seal(&mut self.run, exit, outputs)?;
-        let (mut store, tree) = self.run.journal.into_inner().finish();
+        let Run { journal, hands, .. } = self.run;
+        let staged = hands.staged_changes();
+        // The executor goes with them, and what the kernel laid over the workspace.
+        drop(hands);
+        if let Some(folder) = self.staged.filter(|_| staged.is_none()) {
+            // Nothing is in it; what cannot be removed now is in nobody's way.
+            let _ = changes::remove(&folder);
+        }
+        let (mut store, tree) = journal.into_inner().finish();
         let exported = match out {
             Some(path) => {
                 let sha256 = store.export(&self.id.to_string(), path)?;
@@ -149,6 +178,6 @@ impl<'o> Session<'o> {
             }
             None => None,
         };
-        Ok(Finished { size: tree.size(), root: tree.root(), exported })
+        Ok(Finished { size: tree.size(), root: tree.root(), exported, staged })
     }
 }

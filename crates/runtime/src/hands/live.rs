@@ -14,13 +14,19 @@ use capsule_core::evidence::Understanding;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::{Constraint, Policy};
 use capsule_store::Store;
-use capsule_tools::{Cancel, Commands, Context, Host, Sink, Veil, Workspace, preflight};
+use capsule_tools::{
+    Cancel, Commands, Context, Host, Laid, Sink, Staging, Unable, Veil, Workspace, needs_staging,
+    preflight,
+};
 
+use crate::changes::Waiting;
 use crate::hands::Hands;
 
 /// Hands that touch the world.
 pub struct Live {
     workspace: Rc<Workspace>,
+    /// Where changes are collected; why they cannot be, where they should.
+    staging: Result<Option<Rc<Staging>>, Problem>,
     veil: Rc<RefCell<Veil>>,
     commands: Commands,
     host: Rc<dyn Host>,
@@ -39,16 +45,41 @@ impl Live {
         cancel: Cancel,
         sink: Rc<dyn Sink>,
     ) -> Self {
-        let seen_by = Arc::clone(policy);
-        let veil = Veil::new(Box::new(move |path| seen_by.conceals(path)));
-        let veil = Rc::new(RefCell::new(veil));
-        Self { workspace, veil, commands, host, cancel, sink }
+        let veil = veil(policy);
+        Self { workspace, staging: Ok(None), veil, commands, host, cancel, sink }
+    }
+
+    /// Has everything that the calls change collected in a folder, if that can be done; if not, no
+    /// call that could change something is carried out.
+    #[must_use]
+    pub(crate) fn staged(self, policy: &Arc<Policy>, folder: &Path) -> Self {
+        match Staging::lay(folder, &self.workspace, &self.commands, self.host.as_ref()) {
+            Ok(Laid { workspace, staging }) => {
+                Self { workspace, staging: Ok(Some(staging)), veil: veil(policy), ..self }
+            }
+            Err(problem) => Self { staging: Err(problem), ..self },
+        }
+    }
+
+    /// Takes up what an earlier run collected.
+    #[must_use]
+    pub(crate) fn with_changes(self, folder: &Path) -> Self {
+        // Where it is not there, the call says so.
+        let staging = Staging::open(folder, &self.workspace).ok().map(Rc::new);
+        Self { staging: Ok(staging), ..self }
     }
 
     /// The walls that commands will stand behind; none if there are none, or none are needed.
     #[must_use]
     pub fn walls(&self) -> Option<Walls> {
         self.commands.walls().and_then(Result::ok)
+    }
+
+    /// What was collected, if anything was.
+    pub(crate) fn staged_changes(&self) -> Option<Waiting> {
+        let staging = self.staging.as_ref().ok()?.as_ref()?;
+        let paths = staging.paths();
+        (paths > 0).then(|| Waiting { paths, refused: staging.is_refused() })
     }
 }
 
@@ -58,12 +89,19 @@ impl Hands for Live {
             workspace: &self.workspace,
             veil: &self.veil,
             commands: &self.commands,
+            staging: self.staging.as_ref().ok().and_then(Option::as_ref),
             host: &self.host,
             cancel: &self.cancel,
             sink: &self.sink,
             now: now(),
         };
-        preflight(call, &context)
+        let mut understood = preflight(call, &context)?;
+        if let Err(problem) = &self.staging
+            && needs_staging(understood.action.capabilities())
+        {
+            understood.prepared = Box::new(Unable(problem.clone()));
+        }
+        Ok(understood)
     }
 
     fn pause(&mut self, time: Duration) {
@@ -79,6 +117,12 @@ impl Hands for Live {
     fn interrupted(&mut self) -> bool {
         self.cancel.is_set()
     }
+}
+
+/// What must not be seen in the workspace.
+fn veil(policy: &Arc<Policy>) -> Rc<RefCell<Veil>> {
+    let seen_by = Arc::clone(policy);
+    Rc::new(RefCell::new(Veil::new(Box::new(move |path| seen_by.conceals(path)))))
 }
 
 /// The time in microseconds since 1970.

@@ -103,7 +103,18 @@ impl Prepared for Served {
         if problem.is_none() && finished.problem.is_some() {
             return incomplete("what went wrong in a call is missing");
         }
+        let changes = match finished.changes {
+            None => Some(Vec::new()),
+            Some(changes) => {
+                let bytes = self.recording.borrow_mut().payload(1, &changes);
+                bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            }
+        };
+        let Some(changes) = changes else {
+            return incomplete("what a call changed is missing");
+        };
         Outcome {
+            changes,
             ending: finished.ending,
             problem,
             output: Output::recorded(value, finished.masked),

@@ -225,7 +225,7 @@ fn one_call(
     let exit = if interrupted { Exit::Interrupted } else { delivered.exit() };
     let status = match origin {
         RunKind::Exec => delivered.command_status(exit),
-        RunKind::Plan | RunKind::Call => exit.status(),
+        RunKind::Plan | RunKind::Call | RunKind::Apply => exit.status(),
     };
     Ok((Executed { exit, outputs: None }, status))
 }

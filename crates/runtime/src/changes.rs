@@ -1,0 +1,191 @@
+//! What a run changed in its staged workspace, from its record, and what may become of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use capsule_core::change::{Change, Changes};
+use capsule_core::code::Code;
+use capsule_core::id::RunId;
+use capsule_core::journal::{Event, RunOpened, STAGED};
+use capsule_core::outcome::Problem;
+use capsule_core::policy::Roots;
+use capsule_store::{RunState, Store, StoreError, beside};
+use capsule_tools::{Staging, Workspace};
+
+use crate::hands::now;
+use crate::law::{Law, Text, shown_name};
+
+/// Where the changes of a run are collected.
+pub(crate) fn place(store: &Path, run: RunId) -> PathBuf {
+    beside(store, STAGED).join(run.to_string())
+}
+
+/// Changes that wait for a person when a run has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many paths differ from the workspace.
+    pub paths: usize,
+    /// Whether something was refused, so that they can only be looked at and dropped.
+    pub refused: bool,
+}
+
+/// A run with staged changes.
+#[derive(Debug)]
+pub struct Subject {
+    /// Its id.
+    pub id: RunId,
+    /// What it changed.
+    pub changes: Changes,
+    /// How far it came.
+    pub state: RunState,
+    /// Whether its changes are still there: neither taken over nor discarded.
+    pub is_staged: bool,
+    opened: Box<RunOpened>,
+    text: Text,
+    folder: PathBuf,
+}
+
+/// Why a run's changes are not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangesError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Something else stands in the way.
+    #[error("{}", .0.message)]
+    Problem(Problem),
+}
+
+impl From<Problem> for ChangesError {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl Subject {
+    /// Reads what a run changed.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or does not hold what the run changed.
+    pub fn read(store: &Store, path: &Path, run: &str) -> Result<Self, ChangesError> {
+        let incomplete = |what: &str| Problem::new(Code::ReplayIncomplete, what.to_owned());
+        let mut beginning = None;
+        let mut changes = Changes::default();
+        store.visit::<ChangesError>(run, |stored| {
+            match &stored.entry.event {
+                Event::RunOpened(opened) => {
+                    let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+                    let text = payloads.into_iter().find(|(own, _)| *own == opened.policy.text);
+                    let text = text.and_then(|(_, payload)| String::from_utf8(payload.bytes?).ok());
+                    let text = text.ok_or_else(|| incomplete("the policy was not kept"))?;
+                    beginning = Some((stored.entry.run, opened.clone(), text));
+                }
+                Event::CallFinished(finished) => {
+                    let Some(wanted) = finished.changes else { return Ok(()) };
+                    let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+                    let kept = payloads.into_iter().find(|(own, _)| *own == wanted);
+                    let call: Option<Vec<Change>> =
+                        kept.and_then(|(_, kept)| serde_json::from_slice(&kept.bytes?).ok());
+                    changes
+                        .add(call.ok_or_else(|| incomplete("what a call changed was not kept"))?);
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let Some((Some(id), opened, text)) = beginning else {
+            return Err(incomplete("the run's beginning is missing").into());
+        };
+        let text = Text { name: shown_name(&opened.policy.path), text };
+        let folder = place(path, id);
+        let is_staged = fs::symlink_metadata(&folder).is_ok_and(|own| own.is_dir());
+        let state = store.state(run)?;
+        Ok(Self { id, changes, state, is_staged, opened, text, folder })
+    }
+
+    /// What the changes can be taken over by: the run's own policy, for this alone, in the run's own
+    /// workspace.
+    ///
+    /// # Errors
+    /// When there is nothing to take over, the run is not at its end, something that it changed was
+    /// refused, or the workspace is another one.
+    pub fn law(&self) -> Result<Law, Problem> {
+        self.can_end("applied")?;
+        if !matches!(self.state, RunState::Sealed(_)) {
+            let message = "the run crashed, and nobody knows all that it did";
+            return Err(Problem::new(Code::ChangeConflict, message)
+                .suggest("look at the changes, discard them, and run it again"));
+        }
+        if let Some(Change { path, refused: Some(why), .. }) = self.changes.refused() {
+            return Err(Problem::new(Code::ChangeRefused, format!("`{path}`: {why}")));
+        }
+        let own = &self.opened.workspace;
+        let missing =
+            |why: String| Problem::new(Code::WorkspaceMissing, format!("`{}` {why}", own.path));
+        let workspace = Workspace::open(Path::new(&own.path))
+            .map_err(|error| missing(format!("cannot be opened: {error}")))?;
+        let identity = (workspace.device().to_string(), workspace.inode().to_string());
+        if identity != (own.device.clone(), own.inode.clone()) {
+            return Err(missing("is another folder than the run's workspace".into()));
+        }
+        let policy = Law::bound(&self.text, &self.opened)
+            .map_err(|_| Problem::new(Code::ReplayIncomplete, "the policy cannot be read again"))?;
+        Ok(Law {
+            policy: Arc::new(policy.applying()),
+            text: self.text.clone(),
+            file: Some(self.opened.policy.path.clone().into()),
+            workspace: Rc::new(workspace),
+            roots: Roots { workspace: own.path.clone(), own: self.opened.own.clone() },
+            home: self.opened.home.clone(),
+            warnings: capsule_core::diagnostic::Diagnostics::default(),
+        })
+    }
+
+    /// The staged files, to look at.
+    #[must_use]
+    pub fn staging(&self) -> Option<Staging> {
+        let workspace = Workspace::open(Path::new(&self.opened.workspace.path)).ok()?;
+        Staging::open(&self.folder, &Rc::new(workspace)).ok()
+    }
+
+    /// Whether something may become of the changes now.
+    fn can_end(&self, word: &str) -> Result<(), Problem> {
+        if !self.is_staged {
+            return Err(Problem::new(Code::ChangeNone, "the run has no staged changes"));
+        }
+        match self.state {
+            RunState::Running => {
+                let message = format!("the run is not at its end; then its changes can be {word}");
+                Err(Problem::new(Code::ChangeConflict, message).suggest("wait for its end"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops the changes, and writes that down first.
+    ///
+    /// # Errors
+    /// When there are none, the run is not at its end, or they cannot be removed.
+    pub fn discard(&self, store: &mut Store) -> Result<(), ChangesError> {
+        self.can_end("discarded")?;
+        store.note(Event::ChangesDiscarded { subject: self.id }, now())?;
+        Ok(remove(&self.folder)?)
+    }
+
+    /// Removes what was taken over.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn clear(&self) -> Result<(), Problem> {
+        remove(&self.folder)
+    }
+}
+
+pub(crate) fn remove(folder: &Path) -> Result<(), Problem> {
+    Staging::discard(folder).map_err(|error| {
+        let message = format!("`{}` cannot be removed: {error}", folder.display());
+        Problem::new(Code::FileSystem, message)
+    })
+}
