@@ -68,6 +68,12 @@ pub(crate) enum Command {
     ListRuns(ListRuns),
     /// Show a run, or one of its calls
     ShowRun(ShowRun),
+    /// Show what a run changed in its staged workspace
+    Changes(Changes),
+    /// Take what a run changed in its staged workspace over into the workspace
+    Apply(OneRun),
+    /// Drop what a run changed in its staged workspace
+    Discard(OneRun),
     /// Check that the record is what was written
     Verify(Verify),
     /// Check and explain policies
@@ -203,6 +209,23 @@ pub(crate) struct ListRuns {
 pub(crate) struct ShowRun {
     /// The run, or one of its calls: `latest`, `r-7Q3K`, `r-7Q3K:notes`, `r-7Q3K:5`
     #[arg(value_name = "RUN[:STEP]")]
+    pub(crate) run: String,
+}
+
+/// `changes`.
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    /// The run: its id, the beginning of one, or `latest`
+    pub(crate) run: String,
+    /// Show the lines that differ
+    #[arg(long)]
+    pub(crate) diff: bool,
+}
+
+/// `apply`, `discard`.
+#[derive(Debug, Args)]
+pub(crate) struct OneRun {
+    /// The run: its id, the beginning of one, or `latest`
     pub(crate) run: String,
 }
 

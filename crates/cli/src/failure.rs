@@ -5,7 +5,7 @@ use capsule_core::diagnostic::Diagnostics;
 use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::outcome::Problem;
-use capsule_runtime::{Cause, Divergence, ReplayError, Text};
+use capsule_runtime::{Cause, ChangesError, Divergence, ReplayError, Text};
 use capsule_store::StoreError;
 
 use crate::diagnostic;
@@ -33,6 +33,15 @@ impl From<Problem> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Problem(Problem::new(error.code(), error.to_string()))
+    }
+}
+
+impl From<ChangesError> for Failure {
+    fn from(error: ChangesError) -> Self {
+        match error {
+            ChangesError::Store(error) => error.into(),
+            ChangesError::Problem(problem) => problem.into(),
+        }
     }
 }
 

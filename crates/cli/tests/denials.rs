@@ -35,6 +35,7 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::ApprovalChangedAfter,
     Code::ApprovalNeeded,
     Code::Asked,
+    Code::ChangeRefused,
     Code::NetRedirect,
     Code::QuotaBytes,
     Code::QuotaCalls,

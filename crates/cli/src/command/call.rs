@@ -5,14 +5,15 @@ use std::rc::Rc;
 
 use capsule_core::call::ToolCall;
 use capsule_core::exit::Exit;
+use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
-use capsule_core::tool::Shape;
 use capsule_runtime::{
-    Cancel, Commands, Delivered, Law, Session, Silent, Sink, Start, signature_of, submit,
+    Cancel, Commands, Delivered, Law, Session, Silent, Sink, Start, Waiting, signature_of, submit,
 };
 use serde_json::{Value, json};
 
 use crate::args::Call;
+use crate::command::changes::tell_staged;
 use crate::failure::Failure;
 use crate::screen::Screen;
 use crate::signal;
@@ -24,6 +25,7 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
     let law = around.law(&args.policy.policy, out.as_deref())?;
     let one = One {
         origin: RunKind::Call,
+        subject: None,
         tool: &args.tool,
         args: call,
         law: &law,
@@ -32,10 +34,11 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
         cancel: signal::cancel(),
         out: out.as_deref(),
     };
-    let (delivered, exit, label) = one.submit(around)?;
+    let Ended { delivered, exit, label, staged } = one.submit(around)?;
     screen.say_json(&delivered.to_json())?;
     if !screen.json {
         screen.complain(&format!("recorded as {label} · capsule show-run {label}:1"));
+        tell_staged(staged, &label, screen);
     }
     Ok(exit.status())
 }
@@ -43,6 +46,7 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
 /// A run of one call.
 pub(super) struct One<'o> {
     pub(super) origin: RunKind,
+    pub(super) subject: Option<RunId>,
     pub(super) tool: &'o str,
     pub(super) args: Value,
     pub(super) law: &'o Law,
@@ -52,25 +56,32 @@ pub(super) struct One<'o> {
     pub(super) out: Option<&'o Path>,
 }
 
+/// What came of a run of one call.
+pub(super) struct Ended {
+    pub(super) delivered: Delivered,
+    pub(super) exit: Exit,
+    pub(super) label: String,
+    /// The changes that wait for a person.
+    pub(super) staged: Option<Waiting>,
+}
+
 impl One<'_> {
-    /// Makes the call; gives what came of it, how the run ended, and its label.
-    pub(super) fn submit(
-        self,
-        around: &Surroundings,
-    ) -> Result<(Delivered, Exit, String), Failure> {
-        let shape = signature_of(self.tool).map(|own| own.shape);
+    /// Makes the call.
+    pub(super) fn submit(self, around: &Surroundings) -> Result<Ended, Failure> {
+        let able = signature_of(self.tool).map(|own| own.capabilities).unwrap_or_default();
         let cancel = self.cancel;
         let mut silent = Silent;
         let mut session = Session::open(Start {
             law: self.law,
             store: &around.store,
             origin: self.origin,
+            subject: self.subject,
             name: self.tool.to_owned(),
             plan: None,
             steps: 0,
             inputs: json!({}),
             commands: self.commands,
-            has_commands: shape == Ok(Shape::Exec),
+            capabilities: able.iter().copied().collect(),
             cancel: cancel.clone(),
             sink: self.sink,
             variables: Box::new(Surroundings::variable),
@@ -79,7 +90,7 @@ impl One<'_> {
         let delivered = submit(&mut session.run, ToolCall::by_person(self.tool, self.args))?;
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
         let label = session.label.clone();
-        session.finish(exit, None, self.out)?;
-        Ok((delivered, exit, label))
+        let staged = session.finish(exit, None, self.out)?.staged;
+        Ok(Ended { delivered, exit, label, staged })
     }
 }

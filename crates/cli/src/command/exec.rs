@@ -9,7 +9,8 @@ use capsule_runtime::{Commands, Delivered, Hush, Sink};
 use serde_json::{Value, json};
 
 use crate::args::Exec;
-use crate::command::call::One;
+use crate::command::call::{Ended, One};
+use crate::command::changes::tell_staged;
 use crate::failure::Failure;
 use crate::screen::{BAD, HINT, Screen};
 use crate::signal;
@@ -31,6 +32,7 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
     let sink: Rc<dyn Sink> = if screen.json { Rc::new(Hush) } else { Rc::clone(&through) as _ };
     let one = One {
         origin: RunKind::Exec,
+        subject: None,
         tool: "shell.run",
         args: call,
         law: &law,
@@ -39,7 +41,7 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
         cancel,
         out: None,
     };
-    let (delivered, exit, label) = one.submit(around)?;
+    let Ended { delivered, exit, label, staged } = one.submit(around)?;
     let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_bool());
     through.finish(field("truncated").unwrap_or(false));
     let ran = delivered.value.is_some();
@@ -48,10 +50,12 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
         if let Value::Object(map) = &mut answer {
             map.insert("ran".into(), ran.into());
             map.insert("run".into(), label.into());
+            map.insert("staged".into(), staged.map_or(0, |own| own.paths).into());
         }
         screen.say_json(&answer)?;
     } else {
         complain(&delivered, &label, screen);
+        tell_staged(staged, &label, screen);
     }
     Ok(delivered.command_status(exit))
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each: raw arguments come in, checked ones go on.
 
 mod call;
+mod changes;
 mod code;
 mod doctor;
 mod exec;
@@ -43,6 +44,9 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<u8, Failure>
         Command::Report(args) => report::run(args, &around()?, screen),
         Command::ListRuns(args) => list_runs::run(args, &around()?, screen),
         Command::ShowRun(args) => show_run::run(args, &around()?, screen),
+        Command::Changes(args) => changes::show(args, &around()?, screen),
+        Command::Apply(args) => changes::apply(args, &around()?, screen),
+        Command::Discard(args) => changes::discard(args, &around()?, screen),
         Command::Verify(args) => verify::run(args, &around()?, screen),
         Command::Policy(Policy::Check(args)) => policy::check(args, &around()?, screen),
         Command::Policy(Policy::Explain(args)) => policy::explain(args, &around()?, screen),

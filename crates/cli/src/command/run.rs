@@ -4,13 +4,13 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anstyle::Style;
+use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::decision::Verdict;
 use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_core::tool::Shape;
 use capsule_runtime::plan::{Foreseen, Plan, Scope, execute, foresee};
 use capsule_runtime::{
     CATALOGUE, Commands, Hush, Law, Session, Start, Text, explain, read_text, real,
@@ -27,9 +27,10 @@ use crate::surroundings::Surroundings;
 pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let (text, plan) = read_plan(&args.plan)?;
     let inputs = inputs(&plan, &args.inputs)?;
-    let has_commands = plan.steps.iter().any(|step| step.tool.shape == Shape::Exec);
+    let tools = plan.steps.iter().flat_map(|step| step.tool.capabilities.iter().copied());
+    let capabilities: Capabilities = tools.collect();
     let commands = Commands::default();
-    if has_commands && !args.dry_run {
+    if capabilities.contains(Capability::ProcExec) && !args.dry_run {
         commands.start();
     }
     let out = around.out(args.out.as_deref())?;
@@ -45,12 +46,13 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
         law: &law,
         store: &around.store,
         origin: RunKind::Plan,
+        subject: None,
         name: plan.name.clone(),
         plan: Some((&path, &text.text)),
         steps: u64::try_from(plan.steps.len()).unwrap_or(u64::MAX),
         inputs: Value::Object(inputs.clone()),
         commands,
-        has_commands,
+        capabilities,
         cancel: cancel.clone(),
         sink: Rc::new(Hush),
         variables: Box::new(Surroundings::variable),
@@ -69,6 +71,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
     if let Some((path, digest)) = &finished.exported {
         screen.complain(&format!("written {} · sha256 {digest}", path.display()));
     }
+    super::changes::tell_staged(finished.staged, &label, screen);
     screen.complain(&format!("next: capsule report {label} · capsule replay {label}"));
     Ok(exit.status())
 }
