@@ -721,6 +721,7 @@ fn doctor_tries_the_walls() {
         "network namespace",
         "a file outside is not read",
         "limit: memory",
+        "what is written is staged",
         "store",
     ] {
         assert!(ran.stdout.contains(says), "{says}:\n{}", ran.stdout);

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use rustix::thread::UnshareFlags;
 
 use crate::{
     EXECUTOR_ARGUMENT, Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError,
-    Stream, View, Watch, kernel,
+    Staging, Stream, View, Watch, kernel,
 };
 
 /// The second hidden argument: what follows is attempted from inside.
@@ -47,9 +48,51 @@ pub struct Finding {
 /// Runs into every wall, through a sandbox of its own in a fresh folder.
 #[must_use]
 pub fn self_test() -> Vec<Finding> {
-    match Trial::set_up() {
+    match Trial::set_up(None) {
         Ok(mut trial) => trial.run(),
         Err(detail) => vec![Finding { name: "the sandbox can be set up", passed: false, detail }],
+    }
+}
+
+/// Has a command write into a staged workspace whose changes are collected in a fresh folder beneath
+/// `place`, on the file system that runs will collect them on.
+#[must_use]
+pub fn try_staging(place: &Path) -> Finding {
+    let folder = place.join(format!(".capsule-doctor-{}", std::process::id()));
+    let tried = Changes::lay(&folder).and_then(|changes| {
+        let mut trial = Trial::set_up(Some(changes.open()?))?;
+        trial.stages(&changes)
+    });
+    let passed = tried.is_ok();
+    let detail = tried.unwrap_or_else(|why| format!("{why}, in {}", place.display()));
+    Finding { name: "what is written is staged, not done", passed, detail }
+}
+
+/// A folder for staged changes. Removed when dropped.
+struct Changes(PathBuf);
+
+impl Changes {
+    fn lay(folder: &Path) -> Result<Self, String> {
+        let make = |path: &Path| fs::create_dir(path).map_err(|error| error.to_string());
+        make(folder)?;
+        let own = Self(folder.to_owned());
+        make(&own.0.join("changes"))?;
+        make(&own.0.join("work"))?;
+        Ok(own)
+    }
+
+    fn open(&self) -> Result<Staging, String> {
+        let open = |name| File::open(self.0.join(name)).map_err(|error| error.to_string());
+        Ok(Staging { changes: open("changes")?.into(), work: open("work")?.into() })
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        // What the kernel keeps there can be entered by nobody.
+        let private = fs::Permissions::from_mode(0o700);
+        let _ = fs::set_permissions(self.0.join("work/work"), private);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -68,7 +111,7 @@ struct Bait {
 }
 
 impl Trial {
-    fn set_up() -> Result<Self, String> {
+    fn set_up(staging: Option<Staging>) -> Result<Self, String> {
         let bait = Bait::lay().map_err(|error| format!("no bait could be laid: {error}"))?;
         let mut executor = Executor::start().map_err(|error| error.to_string())?;
         let walls = executor.walls().map_err(|error| error.to_string())?;
@@ -82,12 +125,28 @@ impl Trial {
         let workspace = File::open(bait.workspace()).map_err(|error| error.to_string())?;
         let view = View {
             workspace: workspace.into(),
-            staging: None,
+            staging,
             masks: vec![Mask { path: "masked".into() }],
             programs: vec![(PathBuf::from(ATTEMPTER), own.into())],
         };
         executor.enter(view).map_err(|error| error.to_string())?;
         Ok(Self { executor, walls, bait })
+    }
+
+    /// Writes into the staged workspace.
+    fn stages(&mut self, changes: &Changes) -> Result<String, String> {
+        let words = ["capsule-doctor", EXECUTOR_ARGUMENT, PROBE, "write", "/workspace/new"];
+        let exit = self.execute(Path::new(ATTEMPTER), &words, PATIENCE, true)?;
+        let said = String::from_utf8_lossy(&exit.stdout.bytes).trim().to_owned();
+        let is_there = |folder: PathBuf| folder.join("new").exists();
+        match (exit.how, is_there(changes.0.join("changes")), is_there(self.bait.workspace())) {
+            (How::Exited(code), true, false) if code == i32::from(SUCCEEDED) => {
+                Ok("written, and the workspace is as it was".into())
+            }
+            (_, _, true) => Err("it was written into the workspace".into()),
+            (how, false, false) => Err(format!("the attempt ended with {how:?}: {said}")),
+            (how, true, false) => Err(format!("written, and ended with {how:?}")),
+        }
     }
 
     fn run(&mut self) -> Vec<Finding> {
@@ -114,7 +173,7 @@ impl Trial {
 
     /// Reads a file with the system's own `cat`.
     fn reads(&mut self, name: &'static str, path: &str, expected: bool) -> Finding {
-        let exit = self.execute(Path::new("/bin/cat"), &["cat", path], PATIENCE);
+        let exit = self.execute(Path::new("/bin/cat"), &["cat", path], PATIENCE, false);
         let (passed, detail) = match exit {
             Ok(exit) => {
                 let came_out = contains(&exit.stdout.bytes, SECRET);
@@ -131,7 +190,7 @@ impl Trial {
     fn stops(&mut self, name: &'static str, attempt: &[&str]) -> Finding {
         let mut words = vec!["capsule-doctor", EXECUTOR_ARGUMENT, PROBE];
         words.extend(attempt);
-        let (passed, detail) = match self.execute(Path::new(ATTEMPTER), &words, PATIENCE) {
+        let (passed, detail) = match self.execute(Path::new(ATTEMPTER), &words, PATIENCE, false) {
             Ok(exit) => {
                 let said = String::from_utf8_lossy(&exit.stdout.bytes).trim().to_owned();
                 match exit.how {
@@ -148,7 +207,7 @@ impl Trial {
     }
 
     fn ends_in_time(&mut self) -> Finding {
-        let exit = self.execute(Path::new("/bin/sleep"), &["sleep", "60"], BRIEFLY);
+        let exit = self.execute(Path::new("/bin/sleep"), &["sleep", "60"], BRIEFLY, false);
         let (passed, detail) = match exit {
             Ok(exit) => {
                 let how = if exit.how == How::TimedOut { "ended" } else { "it ended by itself" };
@@ -159,7 +218,13 @@ impl Trial {
         Finding { name: "a command that takes too long is ended", passed, detail }
     }
 
-    fn execute(&mut self, path: &Path, words: &[&str], patience: Duration) -> Result<Exit, String> {
+    fn execute(
+        &mut self,
+        path: &Path,
+        words: &[&str],
+        patience: Duration,
+        writes: bool,
+    ) -> Result<Exit, String> {
         // Both appear inside at their own place; the attempter is this very program.
         let on_host = if path == Path::new(ATTEMPTER) { Path::new("/proc/self/exe") } else { path };
         let facts =
@@ -174,7 +239,7 @@ impl Trial {
                 timeout_ms: units::millis(patience),
                 ..ProcessLimits::default()
             },
-            writes: false,
+            writes,
             masks: Vec::new(),
         };
         let exit = self.executor.run(launch, &mut Silent);

@@ -5,7 +5,7 @@ use std::path::Path;
 use capsule_core::confinement::{Hold, Walls};
 use capsule_core::escape;
 use capsule_sandbox::Executor;
-use capsule_sandbox::doctor::{Finding, self_test};
+use capsule_sandbox::doctor::{Finding, self_test, try_staging};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
             let hold = if passed { Hold::Held } else { Hold::Missing };
             checks.push(Check { name: format!("try: {name}"), hold, detail });
         }
+        checks.push(staging(around));
     }
     checks.insert(0, kernel());
     checks.push(store(around));
@@ -78,6 +79,20 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
             false
         }
     }
+}
+
+/// Whether commands could be let write. Where not, policies that let none write are as good as ever.
+fn staging(around: &Surroundings) -> Check {
+    // Where the store will be, if it is not there yet.
+    let place = around.store.ancestors().skip(1).find(|folder| folder.is_dir());
+    let Finding { name, passed, detail } = try_staging(place.unwrap_or(Path::new("/")));
+    let name = format!("try: {name}");
+    if passed {
+        return Check { name, hold: Hold::Held, detail };
+    }
+    let remedy = "runs whose policy has `writes` change nothing; a store on a local disk (`--store`) helps \
+                  where this one's file system holds no overlay";
+    Check { name, hold: Hold::Weaker, detail: format!("{detail}: {remedy}") }
 }
 
 /// The kernel that everything else rests on. It is told, not judged: the layers below are.

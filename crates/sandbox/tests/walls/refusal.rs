@@ -217,6 +217,12 @@ fn the_doctor_finds_all_well() {
     for finding in &findings {
         assert!(finding.passed, "{finding:?}");
     }
+    let place = tempfile::tempdir().unwrap();
+    let staged = doctor::try_staging(place.path());
+    assert!(staged.passed, "{staged:?}");
+    assert_eq!(place.path().read_dir().unwrap().count(), 0, "nothing is left");
+    let nowhere = doctor::try_staging(&place.path().join("nowhere"));
+    assert!(!nowhere.passed && nowhere.detail.contains("nowhere"), "{nowhere:?}");
 }
 
 fn walls_name_every_layer() {
