@@ -46,6 +46,13 @@ impl Binary {
         command.args(behind).stdin(Stdio::null());
         command
     }
+
+    /// A command line of the binary that needs no policy.
+    pub(crate) fn bare(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(words).arg("--store").arg(&self.store);
+        command
+    }
 }
 
 /// Runs a command whose words nobody reads.

@@ -8,6 +8,7 @@ mod binary;
 mod law;
 mod options;
 mod p1;
+mod p10;
 mod p2;
 mod p3;
 mod p4;
@@ -35,6 +36,7 @@ const MEASURES: &[Measure] = &[
     ("P3", p3::measure),
     ("P4", p4::measure),
     ("P5", p5::measure),
+    ("P10", p10::measure),
 ];
 
 fn main() -> ExitCode {
