@@ -124,6 +124,20 @@ impl Store {
     }
 }
 
+/// Whether an event is about a run and stands in none.
+const fn belongs_to_no_run(event: &Event) -> bool {
+    match event {
+        Event::RunExported(_) | Event::ChangesDiscarded { .. } => true,
+        Event::RunOpened(_)
+        | Event::CallProposed(_)
+        | Event::CallDecided(_)
+        | Event::CallStarted(_)
+        | Event::CallFinished(_)
+        | Event::StepEnded(_)
+        | Event::RunSealed(_) => false,
+    }
+}
+
 fn fault(place: impl Into<String>, what: impl Into<String>) -> Fault {
     Fault { place: place.into(), what: what.into() }
 }
@@ -227,7 +241,7 @@ impl Checker<'_> {
             return Err(fault(place, "its columns say something else than its bytes"));
         }
         let Some(run) = entry.run else {
-            let ours = matches!(entry.event, Event::RunExported(_)) && entry.seq == 0;
+            let ours = belongs_to_no_run(&entry.event) && entry.seq == 0;
             return if ours {
                 Ok(Payloads::Full)
             } else {
