@@ -10,8 +10,8 @@ use crate::capability::Capability;
 use crate::digest::Digest;
 use crate::path::WorkspacePath;
 
-/// Bits of a file's mode by which it runs as somebody else.
-const SPECIAL_BITS: u32 = 0o6000;
+/// Bits of a file's mode by which it runs as somebody else, or means nothing.
+const SPECIAL_BITS: u32 = 0o7000;
 
 /// How a path differs from what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

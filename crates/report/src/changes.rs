@@ -3,12 +3,24 @@
 use capsule_core::change::{Change, ChangeKind, Node};
 use capsule_core::escape;
 use capsule_core::units::show_size;
+use serde_json::{Value, json};
 
 /// One line for each change: its letter, its path, what stands there now, why it is refused.
 pub fn change_lines<'c>(
     changes: impl IntoIterator<Item = &'c Change>,
 ) -> impl Iterator<Item = String> {
     changes.into_iter().map(line)
+}
+
+/// A change for programs, with the lines that differ, if they are wanted.
+#[must_use]
+pub fn change_json(change: &Change, diff: Option<String>) -> Value {
+    let mut told = json!(change);
+    if let Value::Object(map) = &mut told {
+        map.insert("change".into(), change.kind().word().into());
+        map.extend(diff.map(|diff| ("diff".to_owned(), diff.into())));
+    }
+    told
 }
 
 fn line(change: &Change) -> String {
@@ -36,20 +48,40 @@ const fn slash(node: &Node) -> &'static str {
 }
 
 fn about(node: &Node, before: Option<&Node>) -> String {
-    let modes = |node: &Node| match node {
-        Node::File { mode, .. } | Node::Folder { mode } => Some(*mode),
-        _ => None,
+    let was = match (before, node) {
+        (Some(Node::Folder { .. }), Node::File { .. } | Node::Link { .. }) => "  was a folder",
+        (Some(Node::File { .. }), Node::Folder { .. } | Node::Link { .. }) => "  was a file",
+        (Some(Node::Link { .. }), Node::File { .. } | Node::Folder { .. }) => "  was a link",
+        _ => "",
     };
-    let mode = match (before.and_then(modes), modes(node)) {
-        (Some(old), Some(new)) if old != new => format!("  mode {old:o} → {new:o}"),
+    let mode = match (before.and_then(mode), mode(node)) {
+        (Some(old), Some(new)) if old != new && was.is_empty() => {
+            format!("  mode {old:o} → {new:o}")
+        }
+        (Some(_), Some(_)) if was.is_empty() => String::new(),
+        // What new files and folders have is not said each time.
+        (_, Some(new)) if !matches!(new, 0o644 | 0o755) || is_program(node) => {
+            format!("  mode {new:o}")
+        }
         _ => String::new(),
     };
     match node {
-        Node::File { bytes, .. } => format!("  {}{mode}", show_size(*bytes)),
-        Node::Folder { .. } => mode,
-        Node::Link { target } => format!(" → {}", escape::line(target)),
+        Node::File { bytes, .. } => format!("  {}{mode}{was}", show_size(*bytes)),
+        Node::Folder { .. } => format!("{mode}{was}"),
+        Node::Link { target } => format!(" → {}{was}", escape::line(target)),
         Node::Special => String::new(),
     }
+}
+
+const fn mode(node: &Node) -> Option<u32> {
+    match node {
+        Node::File { mode, .. } | Node::Folder { mode } => Some(*mode),
+        _ => None,
+    }
+}
+
+fn is_program(node: &Node) -> bool {
+    matches!(node, Node::File { mode, .. } if mode & 0o111 != 0)
 }
 
 /// How many changes there are, in a few words.
@@ -62,7 +94,7 @@ pub fn change_count<'c>(changes: impl IntoIterator<Item = &'c Change>) -> String
     }
     let noun = if count == 1 { "change" } else { "changes" };
     match refused {
-        0 => format!("{count} {noun} staged"),
+        0 => format!("{count} {noun}"),
         refused => format!("{refused} of {count} {noun} refused"),
     }
 }

@@ -282,7 +282,11 @@ fn header(header: &Header) -> Vec<String> {
     let mut lines = vec![
         run,
         format!("policy     {} {digest} · {since}", escape::line(&opened.policy_name)),
-        format!("workspace  {}", escape::line(&path)),
+        format!(
+            "workspace  {}{}",
+            escape::line(&path),
+            if opened.staged { " · staged" } else { "" }
+        ),
     ];
     lines.extend(opened.walls.as_ref().map(walls));
     lines.push(String::new());

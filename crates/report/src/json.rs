@@ -5,6 +5,7 @@ use capsule_core::journal::leaf_hash;
 use capsule_store::{Store, StoreError};
 use serde_json::{Value, json};
 
+use crate::changes::change_json;
 use crate::story::{CallStory, Story, kept};
 
 /// The version of this JSON.
@@ -35,7 +36,7 @@ pub fn call(call: &CallStory) -> Value {
         "finished_at": call.finished.as_ref().map(|(at, _)| at),
         "result": call.output,
         "problem": call.problem,
-        "changes": call.changes,
+        "changes": call.changes.iter().map(|own| change_json(own, None)).collect::<Vec<_>>(),
         "enforcement": call.finished.as_ref().map(|(_, finished)| &finished.enforcement),
         "masked": call.finished.as_ref().map(|(_, finished)| finished.masked),
     })

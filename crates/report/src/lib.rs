@@ -11,7 +11,7 @@ mod json;
 mod runs;
 mod story;
 
-pub use changes::{change_count, change_lines};
+pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};
 pub use console::Console;
 pub use detail::call_detail;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use capsule_core::action::{Action, Facts, Parsed};
-use capsule_core::change::Change;
+use capsule_core::change::{Change, Node};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::exit::Exit;
@@ -200,6 +200,7 @@ impl Story {
             if call.started.is_none() {
                 continue;
             }
+            written.extend(call.changes.iter().filter_map(written_file));
             let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
             match &call.action {
                 // What was tried and did not happen is shown with its call, and counts for nothing.
@@ -210,6 +211,9 @@ impl Story {
                     if let Parsed::Url(address) = &url.parsed {
                         hosts.insert(address.host().to_string());
                     }
+                }
+                Some(Action::Apply { changes, .. }) if done => {
+                    written.extend(changes.iter().filter_map(written_file));
                 }
                 Some(Action::Run { argv, .. }) => {
                     programs.extend(argv.first().cloned());
@@ -259,6 +263,11 @@ impl Story {
         let ended = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
         summary.not_reached = steps.saturating_sub(ended);
     }
+}
+
+/// The path of a change, if a file was written there.
+fn written_file(change: &Change) -> Option<String> {
+    matches!(change.after, Some(Node::File { .. })).then(|| change.path.clone())
 }
 
 /// The words of a decision whose text was erased or never kept.

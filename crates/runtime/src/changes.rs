@@ -1,6 +1,7 @@
 //! What a run changed in its staged workspace, from its record, and what may become of it.
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub struct Subject {
     pub changes: Changes,
     /// How far it came.
     pub state: RunState,
-    /// Whether its changes are still there: neither taken over nor discarded.
+    /// Whether its changes are still there: neither applied nor discarded.
     pub is_staged: bool,
     opened: Box<RunOpened>,
     text: Text,
@@ -70,7 +71,7 @@ impl Subject {
     /// # Errors
     /// When the store cannot be read, or does not hold what the run changed.
     pub fn read(store: &Store, path: &Path, run: &str) -> Result<Self, ChangesError> {
-        let incomplete = |what: &str| Problem::new(Code::ReplayIncomplete, what.to_owned());
+        let incomplete = |what: &str| Problem::new(Code::ChangeNone, what.to_owned());
         let mut beginning = None;
         let mut changes = Changes::default();
         store.visit::<ChangesError>(run, |stored| {
@@ -105,11 +106,11 @@ impl Subject {
         Ok(Self { id, changes, state, is_staged, opened, text, folder })
     }
 
-    /// What the changes can be taken over by: the run's own policy, for this alone, in the run's own
+    /// What the changes can be applied by: the run's own policy, for this alone, in the run's own
     /// workspace.
     ///
     /// # Errors
-    /// When there is nothing to take over, the run is not at its end, something that it changed was
+    /// When there is nothing to apply, the run is not at its end, something that it changed was
     /// refused, or the workspace is another one.
     pub fn law(&self) -> Result<Law, Problem> {
         self.can_end("applied")?;
@@ -131,7 +132,7 @@ impl Subject {
             return Err(missing("is another folder than the run's workspace".into()));
         }
         let policy = Law::bound(&self.text, &self.opened)
-            .map_err(|_| Problem::new(Code::ReplayIncomplete, "the policy cannot be read again"))?;
+            .map_err(|_| Problem::new(Code::ChangeNone, "the run's policy cannot be read again"))?;
         Ok(Law {
             policy: Arc::new(policy.applying()),
             text: self.text.clone(),
@@ -167,14 +168,21 @@ impl Subject {
     /// Drops the changes, and writes that down first.
     ///
     /// # Errors
-    /// When there are none, the run is not at its end, or they cannot be removed.
+    /// When there are none, the run is not at its end, somebody applies them, or they cannot be
+    /// removed.
     pub fn discard(&self, store: &mut Store) -> Result<(), ChangesError> {
         self.can_end("discarded")?;
+        let _held = Staging::hold(&self.folder).map_err(|error| match error.kind() {
+            ErrorKind::ResourceBusy => {
+                Problem::new(Code::ChangeConflict, "somebody applies or drops these changes")
+            }
+            _ => unremoved(&self.folder, &error),
+        })?;
         store.note(Event::ChangesDiscarded { subject: self.id }, now())?;
         Ok(remove(&self.folder)?)
     }
 
-    /// Removes what was taken over.
+    /// Removes what was applied.
     ///
     /// # Errors
     /// When it cannot be removed.
@@ -184,8 +192,10 @@ impl Subject {
 }
 
 pub(crate) fn remove(folder: &Path) -> Result<(), Problem> {
-    Staging::discard(folder).map_err(|error| {
-        let message = format!("`{}` cannot be removed: {error}", folder.display());
-        Problem::new(Code::FileSystem, message)
-    })
+    Staging::remove(folder).map_err(|error| unremoved(folder, &error))
+}
+
+fn unremoved(folder: &Path, error: &io::Error) -> Problem {
+    let message = format!("`{}` cannot be removed: {error}", folder.display());
+    Problem::new(Code::FileSystem, message)
 }

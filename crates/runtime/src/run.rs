@@ -107,6 +107,8 @@ pub(crate) struct Opening<'o> {
     pub walls: Option<Walls>,
     /// How many steps the plan has.
     pub steps: u64,
+    /// Whether what it changes is staged.
+    pub staged: bool,
 }
 
 impl Opening<'_> {
@@ -144,6 +146,7 @@ impl Opening<'_> {
             tools: tools_digest(),
             walls: self.walls,
             steps: self.steps,
+            staged: self.staged,
         };
         run.write(Event::RunOpened(Box::new(opened)))
     }

@@ -11,7 +11,7 @@ use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunExported, RunKind, Workspace};
 use capsule_store::{RunWriter, Store, StoreError};
-use capsule_tools::{Cancel, Commands, Sink, needs_staging};
+use capsule_tools::{Cancel, Commands, Sink};
 use serde_json::Value;
 
 use crate::changes::{self, Waiting};
@@ -19,6 +19,10 @@ use crate::hands::{Live, Machine, Variables, now};
 use crate::law::{Law, real};
 use crate::observe::{Observed, Observer};
 use crate::run::{Opening, Run, seal};
+
+/// What a tool may be able to do that has to be staged; for a command, its rule says.
+const CHANGING: Capabilities =
+    Capabilities::of(Capability::FsWrite).with(Capability::FsDelete).with(Capability::ProcExec);
 
 /// What a live run starts from.
 pub struct Start<'s, 'o> {
@@ -53,6 +57,15 @@ pub struct Start<'s, 'o> {
     pub observer: &'o mut dyn Observer,
 }
 
+impl Start<'_, '_> {
+    /// Whether what the run changes is staged.
+    fn stages(&self) -> bool {
+        self.subject.is_none()
+            && self.law.policy.sandbox.workspace == WorkspaceAccess::Staged
+            && self.capabilities.intersects(CHANGING)
+    }
+}
+
 /// A live run.
 pub struct Session<'o> {
     /// What calls are submitted to.
@@ -85,6 +98,7 @@ impl<'o> Session<'o> {
     /// When the store cannot be opened or written.
     pub fn open(start: Start<'_, 'o>) -> Result<Self, StoreError> {
         let law = start.law;
+        let stages = start.stages();
         let store = Store::open(start.store)?;
         let sha256 = Digest::of(law.text.text.as_bytes()).to_string();
         let policy_since = store.policy_since(&law.policy.name, &sha256)?;
@@ -103,13 +117,11 @@ impl<'o> Session<'o> {
             start.cancel,
             start.sink,
         );
-        let stages = law.policy.sandbox.workspace == WorkspaceAccess::Staged
-            && needs_staging(start.capabilities);
-        let folder = changes::place(start.store, start.subject.unwrap_or(id));
-        let hands = match start.subject {
-            Some(_) => hands.with_changes(&folder),
-            None if stages => hands.staged(&law.policy, &folder),
-            None => hands,
+        let staged = stages.then(|| changes::place(start.store, id));
+        let hands = match (start.subject, &staged) {
+            (Some(subject), _) => hands.with_changes(&changes::place(start.store, subject)),
+            (None, Some(folder)) => hands.staged(&law.policy, folder),
+            (None, None) => hands,
         };
         let has_commands = start.capabilities.contains(Capability::ProcExec);
         let walls = if has_commands { hands.walls() } else { None };
@@ -138,9 +150,9 @@ impl<'o> Session<'o> {
             own: law.roots.own.clone(),
             walls,
             steps: start.steps,
+            staged: stages,
         };
         opening.write(&mut run)?;
-        let staged = (start.subject.is_none() && stages).then_some(folder);
         Ok(Self { run, id, label, staged })
     }
 

@@ -104,7 +104,8 @@ impl Commands {
             Ok(None) => Err(unstaged(&"the sandbox gives no handle on them")),
             Err(error) => {
                 let problem = unstaged(&error);
-                *state = State::Failed(error);
+                // Its ground is lost with the attempt. What needs no staging finds another one.
+                *state = State::Idle;
                 Err(problem)
             }
         }

@@ -24,11 +24,10 @@ use capsule_core::redact::excerpt;
 use capsule_core::tool::{Catalogue, Signature};
 use serde_json::Value;
 
-use staging::Staged;
+use staging::{Staged, Unstaged};
 
-pub use builtin::Unable;
 pub use commands::Commands;
-pub use staging::{Laid, Staging, needs_staging};
+pub use staging::{Laid, Staging};
 pub use tool::{Cancel, Context, Host, Hush, Prepared, Sink, Stream, Tool};
 pub use veil::{Conceals, Veil, VeilError};
 pub use workspace::Workspace;
@@ -112,10 +111,10 @@ pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding
     let action = meaning(tool, &call.args, context.now)?;
     let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
     let hands: Box<dyn Prepare> = match context.staging {
-        Some(staging) if !matches!(action, Action::Apply { .. }) => {
-            Box::new(Staged { hands, staging: Rc::clone(staging) })
-        }
-        _ => hands,
+        _ if matches!(action, Action::Apply { .. }) => hands,
+        Ok(Some(staging)) => Box::new(Staged { hands, staging: Rc::clone(staging) }),
+        Ok(None) => hands,
+        Err(problem) => Box::new(Unstaged { hands, problem: problem.clone() }),
     };
     Ok(Understanding { action, facts, prepared: hands })
 }

@@ -55,8 +55,8 @@ pub struct Context<'c> {
     pub veil: &'c Rc<RefCell<Veil>>,
     /// The run's executor, started when the first command needs it.
     pub commands: &'c Commands,
-    /// Where changes are collected, if the workspace is staged.
-    pub staging: Option<&'c Rc<Staging>>,
+    /// Where changes are collected, if the workspace is staged; why they cannot be, where it should.
+    pub staging: Result<Option<&'c Rc<Staging>>, &'c Problem>,
     /// What the machine around the workspace tells.
     pub host: &'c Rc<dyn Host>,
     /// Whether to stop.

@@ -65,6 +65,9 @@ struct Drawn {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Folder {
     looks: Looks,
+    /// How it looks beneath the changes that are laid over the workspace: of a folder in which
+    /// something was changed, the kernel tells only the changes' own dates.
+    lower: Option<Looks>,
     /// Whether it or a folder above it is hidden.
     closed: bool,
     /// Whether it had last changed long enough before it was walked. Clocks of file systems tick
@@ -128,6 +131,7 @@ impl Veil {
         self.walks.set(self.walks.get() + 1);
         let looker = Looker {
             conceals: &*self.conceals,
+            lower: workspace.lower(),
             pass,
             inodes: drawn.protected.keys().map(|(_, inode)| *inode).collect(),
             every_file: drawn.inodes_differ,
@@ -185,10 +189,14 @@ impl Veil {
     /// Looks again at the folders that changed since they were walked, and at new ones in them.
     fn refresh(&self, workspace: &Workspace, drawn: &mut Drawn) {
         let (mut changed, mut gone, mut shut) = (Vec::new(), Vec::new(), Vec::new());
+        let lower = workspace.lower();
         for (path, folder) in &drawn.folders {
             let waiting = || (path.clone(), folder.closed);
             match statat(workspace.root(), here(path), AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(now) if folder.settled && looks(&now) == folder.looks => {}
+                Ok(now)
+                    if folder.settled
+                        && looks(&now) == folder.looks
+                        && lower_stat(lower, path).as_ref().map(looks) == folder.lower => {}
                 Ok(now) if FileType::from_raw_mode(now.st_mode) == FileType::Directory => {
                     changed.push(waiting());
                 }
@@ -223,6 +231,11 @@ fn looks(stat: &Stat) -> Looks {
     let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
     let modified = (stat.st_mtime, nanos(stat.st_mtime_nsec));
     (stat.st_dev, stat.st_ino, modified, (stat.st_ctime, nanos(stat.st_ctime_nsec)))
+}
+
+/// What the system says of a folder beneath the changes, if it is there.
+fn lower_stat(lower: Option<BorrowedFd<'_>>, path: &OsStr) -> Option<Stat> {
+    statat(lower?, here(path), AtFlags::SYMLINK_NOFOLLOW).ok()
 }
 
 fn is_settled(stat: &Stat) -> bool {
@@ -290,6 +303,8 @@ enum Pass {
 /// Collects what is to be hidden while the workspace is walked.
 struct Looker<'l> {
     conceals: &'l Conceals,
+    /// What lies beneath the changes of a staged workspace.
+    lower: Option<BorrowedFd<'l>>,
     pass: Pass,
     /// The inodes that were protected when the walk began.
     inodes: BTreeSet<u64>,
@@ -341,7 +356,10 @@ impl Looker<'_> {
 impl Visitor for Looker<'_> {
     fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>, closed: bool) {
         if let Ok(stat) = fstat(folder) {
-            let folder = Folder { looks: looks(&stat), closed, settled: is_settled(&stat) };
+            let lower = lower_stat(self.lower, path);
+            let settled = is_settled(&stat) && lower.as_ref().is_none_or(is_settled);
+            let lower = lower.as_ref().map(looks);
+            let folder = Folder { looks: looks(&stat), lower, closed, settled };
             self.drawn().folders.insert(path.to_owned(), folder);
         }
     }

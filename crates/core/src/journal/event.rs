@@ -115,7 +115,7 @@ pub enum RunKind {
     Call,
     /// `capsule exec`: one command, whose exit status is that of the run's process.
     Exec,
-    /// `capsule apply`: what an earlier run changed is taken over.
+    /// `capsule apply`: what an earlier run changed is made in the workspace.
     Apply,
 }
 
@@ -183,6 +183,9 @@ pub struct RunOpened {
     pub walls: Option<Walls>,
     /// How many steps the plan has.
     pub steps: u64,
+    /// Whether what it changes is staged.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub staged: bool,
 }
 
 /// A call was asked for.

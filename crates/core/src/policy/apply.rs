@@ -1,4 +1,4 @@
-//! Taking staged changes over is a person's own command. No policy can name it, so that no model and
+//! Applying staged changes is a person's own command. No policy can name it, so that no model and
 //! no plan can ask for it; its calls take the one path like all others, under the policy of the run
 //! that made the changes.
 
@@ -14,14 +14,14 @@ use crate::units;
 pub const APPLY: &str = "changes.apply";
 
 impl Policy {
-    /// The same policy for a run whose one call takes staged changes over. Its invariants hold for
+    /// The same policy for a run whose one call applies staged changes. Its invariants hold for
     /// every one of them.
     #[must_use]
     pub fn applying(mut self) -> Self {
         let rule = ToolRule {
             source: Source { at: String::from("the command line"), span: 0..0 },
             decision: Some(Verdict::Allow),
-            because: Some(String::from("a person takes the changes over")),
+            because: Some(String::from("a person applies the changes")),
             suggest: None,
             quota: Quota::default(),
             timeout_ms: units::millis(limits::APPLY_TIME),

@@ -15,8 +15,7 @@ use capsule_core::outcome::Problem;
 use capsule_core::policy::{Constraint, Policy};
 use capsule_store::Store;
 use capsule_tools::{
-    Cancel, Commands, Context, Host, Laid, Sink, Staging, Unable, Veil, Workspace, needs_staging,
-    preflight,
+    Cancel, Commands, Context, Host, Laid, Sink, Staging, Veil, Workspace, preflight,
 };
 
 use crate::changes::Waiting;
@@ -89,19 +88,13 @@ impl Hands for Live {
             workspace: &self.workspace,
             veil: &self.veil,
             commands: &self.commands,
-            staging: self.staging.as_ref().ok().and_then(Option::as_ref),
+            staging: self.staging.as_ref().map(Option::as_ref),
             host: &self.host,
             cancel: &self.cancel,
             sink: &self.sink,
             now: now(),
         };
-        let mut understood = preflight(call, &context)?;
-        if let Err(problem) = &self.staging
-            && needs_staging(understood.action.capabilities())
-        {
-            understood.prepared = Box::new(Unable(problem.clone()));
-        }
-        Ok(understood)
+        preflight(call, &context)
     }
 
     fn pause(&mut self, time: Duration) {

@@ -1,4 +1,4 @@
-//! `changes.apply`: takes what a run changed in its staged workspace over into the workspace. It is
+//! `changes.apply`: makes what a run changed in its staged workspace in the workspace itself. It is
 //! behind a person's own command and in no catalogue: no plan, no policy and no model can name it.
 
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, another_action, invalid, text, wrong_permit};
-use crate::staging::Taking;
+use crate::staging::Applying;
 use crate::tool::{Context, Prepared, Tool};
 
 /// What `changes.apply` is called, takes and gives. Not one of the tools that the reference lists.
@@ -23,7 +23,7 @@ static OF_PERSONS: Signature = Signature {
     id: APPLY,
     model_name: "changes_apply",
     aliases: &[],
-    about: "Takes what a run changed in its staged workspace over into the workspace.",
+    about: "Makes what a run changed in its staged workspace in the workspace itself.",
     shape: Shape::Files,
     capabilities: &[Capability::FsWrite, Capability::FsDelete],
     arguments: &[
@@ -42,7 +42,7 @@ static OF_PERSONS: Signature = Signature {
     ],
 };
 
-/// Takes changes over.
+/// Applies changes.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangesApply;
 
@@ -61,11 +61,12 @@ impl Tool for ChangesApply {
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
         let hands = match (action, context.staging) {
-            (Action::Apply { run, changes }, Some(staging)) => {
-                Taking::new(Rc::clone(staging), run.clone(), changes.clone())
-                    .map(|taking| Box::new(Taker(taking)) as Box<dyn Hands>)
+            (Action::Apply { run, changes }, Ok(Some(staging))) => {
+                let what = (run.clone(), changes.clone());
+                Applying::new(Rc::clone(staging), what, context.cancel.clone())
+                    .map(|applying| Box::new(Applier(applying)) as Box<dyn Hands>)
             }
-            (Action::Apply { .. }, None) => {
+            (Action::Apply { .. }, _) => {
                 Err(Problem::new(Code::ChangeNone, "the staged changes are not there"))
             }
             _ => Err(another_action()),
@@ -75,9 +76,9 @@ impl Tool for ChangesApply {
     }
 }
 
-struct Taker(Taking);
+struct Applier(Applying);
 
-impl Hands for Taker {
+impl Hands for Applier {
     fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
         self.0.preserve().map(Some)
     }
@@ -85,7 +86,7 @@ impl Hands for Taker {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        match self.0.take(deadline) {
+        match self.0.apply(deadline) {
             Ok(output) => Outcome::done(output),
             Err(problem) => Outcome::failed(problem),
         }

@@ -87,8 +87,7 @@ fn changed(path: &WorkspacePath) -> Problem {
 }
 
 /// Hands that can only say what is wrong: what was found leaves nothing to do.
-#[derive(Debug)]
-pub struct Unable(pub Problem);
+pub(crate) struct Unable(pub(crate) Problem);
 
 impl capsule_core::evidence::Prepared for Unable {
     fn run(self: Box<Self>, _: capsule_core::evidence::Permit<'_>) -> Outcome {

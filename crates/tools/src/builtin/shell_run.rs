@@ -163,7 +163,7 @@ impl Tool for ShellRun {
                 host: Rc::clone(context.host),
                 sink: Rc::clone(context.sink),
                 cancel: context.cancel.clone(),
-                staging: context.staging.cloned(),
+                staging: context.staging.ok().flatten().cloned(),
                 program,
                 argv: argv.iter().map(Into::into).collect(),
                 cwd: facts.at(cwd).and_then(real).unwrap_or_else(|| cwd.as_str().into()),

@@ -1,7 +1,8 @@
-//! Takes staged changes over into the workspace: all of them are compared before the first is made,
-//! each is made whole or not at all, and what they replace is in the undo record first. Whoever is
-//! interrupted can begin again: what was taken over already is known by its content.
+//! Applies staged changes to the workspace: all of them are compared before the first is made, each is
+//! made whole or not at all, and what they replace is in the undo record first. Whoever is interrupted
+//! can begin again: what was applied already is known by its content.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,40 +17,52 @@ use capsule_core::limits;
 use capsule_core::outcome::{Output, Problem};
 use rustix::fs::{
     AtFlags, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fchmod, flock,
-    futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
+    fstat, futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use serde_json::json;
 
+use super::judge::OURS;
 use super::{Staging, node, open_folder, split};
+use crate::tool::Cancel;
+use crate::workspace::NotFound;
 
-/// What our own unfinished files are called.
-const BESIDE: &str = ".capsule-apply.tmp";
+/// The permissions of a new folder until everything is in it.
+const OPEN: u32 = 0o700;
+const AGAIN: &str = "apply them again: it goes on where it stopped";
 /// How much is copied before the time is looked at.
 const CHUNK: usize = 256 * 1024;
 
-/// Changes that are to be taken over.
-pub(crate) struct Taking {
+/// Changes that are to be applied.
+pub(crate) struct Applying {
     staging: Rc<Staging>,
     run: String,
     changes: Vec<Change>,
-    /// Nobody else takes them over meanwhile.
-    _lock: OwnedFd,
+    cancel: Cancel,
+    /// What our own unfinished files are called: nobody else's are, since a run's id is random.
+    beside: String,
+    /// Nobody drops them, and nobody applies others to the same workspace meanwhile.
+    _locks: [OwnedFd; 2],
 }
 
-impl Taking {
+impl Applying {
     /// # Errors
-    /// [`Code::ChangeConflict`] while somebody else takes them over.
+    /// [`Code::ChangeConflict`] while somebody else applies something to the same workspace.
     pub(crate) fn new(
         staging: Rc<Staging>,
-        run: String,
-        changes: Vec<Change>,
+        (run, changes): (String, Vec<Change>),
+        cancel: Cancel,
     ) -> Result<Self, Problem> {
-        let folder = open_folder(&staging.beneath, staging.root(), "");
-        let lock = folder.map_err(|_| conflict("the staged changes are not there".into()))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| conflict("somebody else takes these changes over".into()))?;
-        Ok(Self { staging, run, changes, _lock: lock })
+        let lock = |root| -> Result<OwnedFd, Problem> {
+            let folder = open_folder(&staging.lower, root, "");
+            let folder = folder.map_err(|_| conflict("a folder cannot be opened".into()))?;
+            flock(&folder, FlockOperation::NonBlockingLockExclusive)
+                .map_err(|_| conflict("somebody else applies or drops changes here".into()))?;
+            Ok(folder)
+        };
+        let locks = [lock(staging.upper())?, lock(staging.lower.root())?];
+        let beside = format!("{OURS}{run}.tmp");
+        Ok(Self { staging, run, changes, cancel, beside, _locks: locks })
     }
 
     /// The undo record: a line of JSON that says what stood where, and behind it the bytes of the
@@ -61,19 +74,19 @@ impl Taking {
     pub(crate) fn preserve(&self) -> Result<Vec<u8>, Problem> {
         let (mut paths, mut bytes) = (Vec::new(), Vec::new());
         for change in &self.changes {
-            if self.is_taken(change)? {
+            if self.is_applied(change)? {
                 continue;
             }
-            self.is_as_recorded(change)?;
-            if let Some(Node::File { sha256, .. }) = &change.before {
-                let old =
-                    self.old(change, limits::UNDO_BYTES.saturating_sub(bytes.len() as u64))?;
+            let before = self.as_recorded(change)?;
+            if let Some(Node::File { sha256, .. }) = &before {
+                let kept = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                let old = self.old(change, limits::UNDO_BYTES.saturating_sub(kept))?;
                 if Digest::of(&old) != *sha256 {
                     return Err(differs(change));
                 }
                 bytes.extend_from_slice(&old);
             }
-            paths.push(json!({ "path": change.path, "before": change.before }));
+            paths.push(json!({ "path": change.path, "before": before }));
         }
         let head = json!({ "v": 1, "run": self.run, "changes": paths, "bytes": bytes.len() });
         let mut record = json::canonical(&head);
@@ -101,24 +114,35 @@ impl Taking {
     ///
     /// # Errors
     /// At the first one that cannot be made; those before it are made.
-    pub(crate) fn take(&self, deadline: Instant) -> Result<Output, Problem> {
+    pub(crate) fn apply(&self, deadline: Instant) -> Result<Output, Problem> {
+        self.clear_leftovers()?;
         let mut waiting = Vec::new();
         for change in &self.changes {
-            if !self.is_taken(change)? {
-                self.is_as_recorded(change)?;
-                waiting.push(change);
+            if !self.is_applied(change)? {
+                waiting.push((change, self.as_recorded(change)?));
             }
         }
         let before = self.changes.len() - waiting.len();
         // What goes away goes first and from the inside out, what comes comes from the outside in.
-        for change in waiting.iter().rev().filter(|own| makes_room(own)) {
-            in_time(deadline)?;
+        // Where it stands still: an attempt before may have come further.
+        let gone = |(change, here): &&(&Change, Option<Node>)| {
+            makes_room(change) && here.is_some() && *here == change.before
+        };
+        for (change, _) in waiting.iter().rev().filter(gone) {
+            self.goes_on(deadline)?;
             self.remove(change)?;
         }
-        for change in &waiting {
-            in_time(deadline)?;
+        for (change, _) in &waiting {
+            self.goes_on(deadline)?;
             self.make(change, deadline)?;
         }
+        // A folder that may not be written to is closed once everything is in it.
+        for change in self.changes.iter().rev() {
+            if let Some(Node::Folder { mode }) = &change.after {
+                self.place(change)?.set_mode(*mode).map_err(|errno| system(change, errno))?;
+            }
+        }
+        self.sync_folders()?;
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         Ok(Output::default()
             .with("run", self.run.clone())
@@ -126,9 +150,43 @@ impl Taking {
             .with("applied_before", count(before)))
     }
 
+    /// The folders that the changes are in, as far as they are there.
+    fn folders(&self) -> impl Iterator<Item = OwnedFd> + '_ {
+        let folders: BTreeSet<&str> = self.changes.iter().map(|own| split(&own.path).0).collect();
+        let lower = &self.staging.lower;
+        folders.into_iter().filter_map(|path| open_folder(lower, lower.root(), path).ok())
+    }
+
+    /// Removes what an interrupted attempt may have left beside its target.
+    fn clear_leftovers(&self) -> Result<(), Problem> {
+        let cleared: Result<(), Errno> = self.folders().try_for_each(|folder| self.clear(&folder));
+        cleared.map_err(|errno| Problem::new(Code::FileSystem, errno.to_string()))
+    }
+
+    fn clear(&self, folder: &OwnedFd) -> Result<(), Errno> {
+        match opened(folder, || unlinkat(folder, self.beside.as_str(), AtFlags::empty())) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The names survive a power cut, before what they were made from is dropped.
+    fn sync_folders(&self) -> Result<(), Problem> {
+        let synced: Result<(), Errno> = self.folders().try_for_each(|own| rustix::fs::fsync(&own));
+        synced.map_err(|errno| Problem::new(Code::FileSystem, errno.to_string()))
+    }
+
+    fn goes_on(&self, deadline: Instant) -> Result<(), Problem> {
+        if self.cancel.is_set() {
+            let problem = Problem::new(Code::ExecCancelled, "not all changes were applied");
+            return Err(problem.suggest(AGAIN));
+        }
+        in_time(deadline)
+    }
+
     fn place<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
         let (folder, name) = split(&change.path);
-        let beneath = &self.staging.beneath;
+        let beneath = &self.staging.lower;
         match open_folder(beneath, beneath.root(), folder) {
             Ok(folder) => Ok(Place { folder, name }),
             Err(_) => Err(differs(change)),
@@ -138,34 +196,47 @@ impl Taking {
     /// What stands in the workspace now.
     fn here(&self, change: &Change) -> Result<Option<Node>, Problem> {
         let (folder, name) = split(&change.path);
-        let beneath = &self.staging.beneath;
-        // A folder that comes with the changes is not there yet.
-        let Ok(folder) = open_folder(beneath, beneath.root(), folder) else { return Ok(None) };
+        let lower = &self.staging.lower;
+        let folder = match open_folder(lower, lower.root(), folder) {
+            Ok(folder) => folder,
+            // A folder that comes with the changes is not there yet.
+            Err(NotFound::Missing) => return Ok(None),
+            Err(NotFound::Outside(_)) => return Err(differs(change)),
+            Err(NotFound::Refused(errno)) => return Err(system(change, errno)),
+        };
         Place { folder, name }.node().map_err(|errno| system(change, errno))
     }
 
-    fn is_taken(&self, change: &Change) -> Result<bool, Problem> {
+    fn is_applied(&self, change: &Change) -> Result<bool, Problem> {
         Ok(self.here(change)? == change.after)
     }
 
-    /// Whether the workspace and the staged file are what the record says.
-    fn is_as_recorded(&self, change: &Change) -> Result<(), Problem> {
-        if self.here(change)? != change.before {
+    /// What stands in the workspace, if it and the staged file are what the record says.
+    fn as_recorded(&self, change: &Change) -> Result<Option<Node>, Problem> {
+        let here = self.here(change)?;
+        // Where an attempt was interrupted: what was there is gone, or the new folder has not got its
+        // permissions yet.
+        let half_done = match (&here, &change.after) {
+            (None, Some(_)) => makes_room(change),
+            (Some(Node::Folder { mode: OPEN }), Some(Node::Folder { .. })) => true,
+            _ => false,
+        };
+        if here != change.before && !half_done {
             return Err(differs(change));
         }
-        if makes_room(change) && matches!(change.before, Some(Node::Folder { .. })) {
+        if makes_room(change) && matches!(here, Some(Node::Folder { .. })) {
             self.holds_nothing_else(change)?;
         }
-        let Some(after) = &change.after else { return Ok(()) };
+        let Some(after) = &change.after else { return Ok(here) };
         let staged = self.staged(change)?.node().map_err(|errno| system(change, errno))?;
         match staged.as_ref() == Some(after) {
-            true => Ok(()),
+            true => Ok(here),
             false => Err(conflict(format!("`{}` was staged as something else", change.path))),
         }
     }
 
     fn holds_nothing_else(&self, change: &Change) -> Result<(), Problem> {
-        let beneath = &self.staging.beneath;
+        let beneath = &self.staging.lower;
         let folder = open_folder(beneath, beneath.root(), &change.path);
         let folder = folder.map_err(|_| differs(change))?;
         let names = super::scan::entries(&folder).map_err(|errno| system(change, errno))?;
@@ -183,7 +254,7 @@ impl Taking {
 
     fn staged<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
         let (folder, name) = split(&change.path);
-        match open_folder(&self.staging.beneath, self.staging.root(), folder) {
+        match open_folder(&self.staging.lower, self.staging.upper(), folder) {
             Ok(folder) => Ok(Place { folder, name }),
             Err(_) => Err(conflict(format!("what was staged for `{}` is gone", change.path))),
         }
@@ -199,7 +270,8 @@ impl Taking {
             Some(Node::Folder { .. }) => AtFlags::REMOVEDIR,
             _ => AtFlags::empty(),
         };
-        unlinkat(&place.folder, place.name, flags).map_err(|errno| system(change, errno))
+        let removed = opened(&place.folder, || unlinkat(&place.folder, place.name, flags));
+        removed.map_err(|errno| system(change, errno))
     }
 
     fn make(&self, change: &Change, deadline: Instant) -> Result<(), Problem> {
@@ -207,18 +279,19 @@ impl Taking {
         let place = self.place(change)?;
         let failed = |errno| system(change, errno);
         match after {
-            Node::Folder { mode } => place.make_folder(*mode).map_err(failed),
+            Node::Folder { .. } => place.make_folder().map_err(failed),
             Node::Link { target } => {
-                place.clear_beside().map_err(failed)?;
-                symlinkat(target.as_str(), &place.folder, BESIDE).map_err(failed)?;
+                self.clear(&place.folder).map_err(failed)?;
+                let make = || symlinkat(target.as_str(), &place.folder, self.beside.as_str());
+                opened(&place.folder, make).map_err(failed)?;
                 self.put(change, &place)
             }
             Node::File { sha256, mode, .. } => {
-                place.clear_beside().map_err(failed)?;
+                self.clear(&place.folder).map_err(failed)?;
                 let done = self.copy(change, &place, (*sha256, *mode), deadline);
                 done.and_then(|()| self.put(change, &place)).inspect_err(|_| {
                     // Nothing of a failed write stays; the error says what happened.
-                    let _ = place.clear_beside();
+                    let _ = self.clear(&place.folder);
                 })
             }
             Node::Special => Err(differs(change)),
@@ -239,7 +312,8 @@ impl Taking {
         let mut from = node::open(staged.folder.as_fd(), staged.name, &stat).map_err(failed)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let to = openat(&place.folder, BESIDE, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        let open = || openat(&place.folder, self.beside.as_str(), flags, Mode::RUSR | Mode::WUSR);
+        let to = opened(&place.folder, open).map_err(failed)?;
         let mut to = File::from(to);
         let mut late = false;
         let copied = Digest::of_all(|buffer| {
@@ -269,7 +343,12 @@ impl Taking {
     /// Gives what was made beside the name that it is for. Only what was compared is replaced.
     fn put(&self, change: &Change, place: &Place<'_>) -> Result<(), Problem> {
         let failed = |errno| system(change, errno);
-        let rename = |flags| renameat_with(&place.folder, BESIDE, &place.folder, place.name, flags);
+        let beside = self.beside.as_str();
+        let rename = |flags| {
+            opened(&place.folder, || {
+                renameat_with(&place.folder, beside, &place.folder, place.name, flags)
+            })
+        };
         if change.before.is_none() || makes_room(change) {
             return match rename(RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => Err(differs(change)),
@@ -284,14 +363,14 @@ impl Taking {
             Ok(()) => {}
             // A file system that cannot exchange: the comparison above is all there is.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return renameat(&place.folder, BESIDE, &place.folder, place.name).map_err(failed);
+                return renameat(&place.folder, beside, &place.folder, place.name).map_err(failed);
             }
             Err(errno) => return Err(failed(errno)),
         }
-        let replaced = node::stat_at(place.folder.as_fd(), BESIDE).map_err(failed)?;
+        let replaced = node::stat_at(place.folder.as_fd(), beside).map_err(failed)?;
         if replaced.is_some_and(|now| is_unwritten(&now, &compared)) {
             // The old file; its bytes are in the record.
-            return place.clear_beside().map_err(failed);
+            return self.clear(&place.folder).map_err(failed);
         }
         rename(RenameFlags::EXCHANGE).map_err(failed)?;
         Err(differs(change))
@@ -306,6 +385,20 @@ const fn makes_room(change: &Change) -> bool {
         (Some(_), Some(Node::Folder { .. })) => true,
         _ => false,
     }
+}
+
+/// Does something in a folder. One that its owner closed against writing is opened for it, as the
+/// command had to do, and closed again.
+fn opened<T>(folder: &OwnedFd, act: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+    let done = act();
+    if !matches!(done, Err(Errno::ACCESS | Errno::PERM)) {
+        return done;
+    }
+    let mode = fstat(folder)?.st_mode & 0o7777;
+    fchmod(folder, Mode::from_raw_mode(mode | OPEN))?;
+    let done = act();
+    fchmod(folder, Mode::from_raw_mode(mode))?;
+    done
 }
 
 /// A name in a folder that is held.
@@ -324,22 +417,22 @@ impl Place<'_> {
         node::read(self.folder.as_fd(), self.name, &stat).map(Some)
     }
 
-    fn make_folder(&self, mode: u32) -> Result<(), Errno> {
-        match mkdirat(&self.folder, self.name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno),
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = openat(&self.folder, self.name, flags, Mode::empty())?;
-        fchmod(&made, Mode::from_raw_mode(mode))
-    }
-
-    /// Removes what an earlier attempt may have left.
-    fn clear_beside(&self) -> Result<(), Errno> {
-        match unlinkat(&self.folder, BESIDE, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
+    fn make_folder(&self) -> Result<(), Errno> {
+        let make = || mkdirat(&self.folder, self.name, Mode::from_raw_mode(OPEN));
+        match opened(&self.folder, make) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno),
         }
+    }
+
+    fn set_mode(&self, mode: u32) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let stat = self.stat()?.ok_or(Errno::NOENT)?;
+        if stat.st_mode & 0o7777 == mode {
+            return Ok(());
+        }
+        let folder = openat(&self.folder, self.name, flags, Mode::empty())?;
+        fchmod(&folder, Mode::from_raw_mode(mode))
     }
 }
 
@@ -359,8 +452,7 @@ fn in_time(deadline: Instant) -> Result<(), Problem> {
     if Instant::now() <= deadline {
         return Ok(());
     }
-    Err(Problem::new(Code::FileSystem, "the changes could not be taken over in time")
-        .suggest("apply them again: it goes on where it stopped"))
+    Err(Problem::new(Code::FileSystem, "the changes could not be applied in time").suggest(AGAIN))
 }
 
 fn conflict(message: String) -> Problem {

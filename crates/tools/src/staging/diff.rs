@@ -17,8 +17,8 @@ impl Staging {
     /// is no text, too large to be shown, or no longer what was recorded.
     #[must_use]
     pub fn diff(&self, change: &Change) -> Option<String> {
-        let before = text(self, self.beneath.root(), change, change.before.as_ref())?;
-        let after = text(self, self.root(), change, change.after.as_ref())?;
+        let before = text(self, self.lower.root(), change, change.before.as_ref())?;
+        let after = text(self, self.upper(), change, change.after.as_ref())?;
         let diff = TextDiff::from_lines(&before, &after);
         Some(diff.unified_diff().context_radius(CONTEXT).to_string())
     }
@@ -37,7 +37,7 @@ fn text(
         return None;
     }
     let (folder, name) = split(&change.path);
-    let folder = open_folder(&staging.beneath, root, folder).ok()?;
+    let folder = open_folder(&staging.lower, root, folder).ok()?;
     let stat = node::stat_at(folder.as_fd(), name).ok()??;
     if node::read(folder.as_fd(), name, &stat).ok()? != *recorded {
         return None;

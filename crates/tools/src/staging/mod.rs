@@ -1,15 +1,16 @@
 //! A staged workspace: what a run changes is collected in a folder of ours, and the workspace stays
-//! what it is until a person takes the changes over.
+//! what it is until a person applies the changes.
 //!
 //! The kernel lays that folder over the workspace ([`capsule_sandbox`]); here is what becomes of it:
-//! [`scan`] reads the changes out of it, [`Staged`] has those of each call judged and recorded, and
-//! [`take`] takes them over.
+//! [`scan`] reads the changes out of it, [`judge`] has those of each call judged and recorded, and
+//! [`apply`] makes them in the workspace.
 
+mod apply;
 mod clear;
 mod diff;
+mod judge;
 mod node;
 mod scan;
-mod take;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,28 +18,25 @@ use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capsule_core::capability::Capabilities;
 use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
-use capsule_core::outcome::{Ending, Outcome, Problem};
-use capsule_core::policy::{Bounds, Writes};
-use capsule_core::redact::excerpt;
+use capsule_core::outcome::Problem;
 use capsule_sandbox as sandbox;
-use rustix::fs::{Mode, OFlags};
-use serde_json::json;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstatvfs};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::Commands;
 use crate::tool::Host;
 use crate::workspace::Workspace;
+pub(crate) use apply::Applying;
+pub(crate) use judge::{Staged, Unstaged};
 use scan::Scan;
-pub(crate) use take::Taking;
 
 /// What commands and tools change.
 const CHANGES: &str = "changes";
@@ -51,8 +49,11 @@ const LOOKING: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Staging {
     /// The workspace as it is, beneath the changes.
-    beneath: Rc<Workspace>,
-    changes: OwnedFd,
+    lower: Rc<Workspace>,
+    /// The folder that the kernel lays over it.
+    upper: OwnedFd,
+    /// When the changes were laid over it, in seconds since 1970 and nanoseconds.
+    laid: (i64, i64),
     /// What differs, as it was when it was last looked at.
     known: RefCell<Changes>,
     /// What stood in the workspace at each path of the changes when that was first seen.
@@ -60,10 +61,10 @@ pub struct Staging {
     /// The digests of files, by how they looked.
     digests: RefCell<BTreeMap<String, (node::Looks, Node)>>,
     looked: Cell<Option<(Instant, Duration)>>,
-    /// Whether the changes could not be read once.
-    unread: Cell<bool>,
-    /// Whether a change was refused once.
-    refused: Cell<bool>,
+    /// What the run changed so far, as it is recorded.
+    recorded: RefCell<Changes>,
+    /// The space that was free when the running command began.
+    free: Cell<Option<u64>>,
 }
 
 /// What stood in the workspace when a change of it was first seen.
@@ -106,7 +107,7 @@ impl Staging {
             work: held(WORK).map_err(unmade)?,
         };
         let handle = commands.stage(workspace, host, collected)?;
-        let workspace = Rc::new(workspace.beneath_changes(handle));
+        let workspace = Rc::new(workspace.beneath_changes(handle).map_err(unmade)?);
         Ok(Laid { workspace, staging: Rc::new(staging) })
     }
 
@@ -116,51 +117,88 @@ impl Staging {
     /// When they are not there.
     pub fn open(folder: &Path, workspace: &Rc<Workspace>) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let changes = rustix::fs::open(folder.join(CHANGES), flags, Mode::empty())?;
+        let upper = rustix::fs::open(folder.join(CHANGES), flags, Mode::empty())?;
+        let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
-            beneath: Rc::clone(workspace),
-            changes,
+            laid: (now.tv_sec, now.tv_nsec),
+            lower: Rc::clone(workspace),
+            upper,
             known: RefCell::default(),
             first: RefCell::default(),
             digests: RefCell::default(),
             looked: Cell::default(),
-            unread: Cell::default(),
-            refused: Cell::default(),
+            recorded: RefCell::default(),
+            free: Cell::default(),
         })
+    }
+
+    /// Keeps everybody from applying or dropping the changes of a run until what it gives is dropped.
+    ///
+    /// # Errors
+    /// When somebody does it already, or they cannot be opened.
+    pub fn hold(folder: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(folder.join(CHANGES), flags, Mode::empty());
+        let held = open().or_else(|_| {
+            // A command may have closed it. It is ours, whatever its permissions say.
+            let mode = std::fs::Permissions::from_mode(0o700);
+            let _ = std::fs::set_permissions(folder.join(CHANGES), mode);
+            open()
+        })?;
+        flock(&held, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
+        Ok(held)
     }
 
     /// Removes the changes of a run. Whatever their permissions say, it is we who made them.
     ///
     /// # Errors
     /// When something cannot be removed; what is left can be removed later.
-    pub fn discard(folder: &Path) -> io::Result<()> {
+    pub fn remove(folder: &Path) -> io::Result<()> {
         clear::remove(folder)
     }
 
-    /// How many paths differ from the workspace, as far as was looked; at least one where nobody can
-    /// say.
+    /// How many paths the run changed, as it is recorded.
     #[must_use]
     pub fn paths(&self) -> usize {
-        self.known.borrow().len().max(usize::from(self.unread.get()))
+        self.recorded.borrow().len()
     }
 
-    /// Whether a change was refused, so that none may be applied.
+    /// Whether one of them was refused, so that none may be applied.
     #[must_use]
-    pub const fn is_refused(&self) -> bool {
-        self.refused.get() || self.unread.get()
+    pub fn is_refused(&self) -> bool {
+        self.recorded.borrow().refused().is_some()
     }
 
-    fn root(&self) -> BorrowedFd<'_> {
-        self.changes.as_fd()
+    fn upper(&self) -> BorrowedFd<'_> {
+        self.upper.as_fd()
     }
 
-    /// What changed since somebody last asked. `since` is when the call began that is asked about.
-    fn collect(&self, since: Since) -> Result<Vec<Change>, Problem> {
-        let now = Scan::of(self, since).run().inspect_err(|_| self.unread.set(true))?;
+    /// What changed since somebody last asked.
+    fn collect(&self) -> Result<Vec<Change>, Problem> {
+        let now = Scan::of(self).run()?;
         let mut known = self.known.borrow_mut();
         let between = known.until(&now);
         *known = now;
         Ok(between)
+    }
+
+    /// A command is about to run: what is free now is what it may fill.
+    pub(crate) fn begin(&self) {
+        self.free.set(self.free_bytes());
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        let told = fstatvfs(&self.upper).ok()?;
+        Some(told.f_bavail.saturating_mul(told.f_frsize))
+    }
+
+    /// Whether far more space is gone since the command began than may be staged. What has no name
+    /// any more takes space too; somebody else may have taken it, which cannot be told apart.
+    fn has_lost_space(&self) -> bool {
+        let lost =
+            self.free.get().zip(self.free_bytes()).map(|(then, now)| then.saturating_sub(now));
+        lost.is_some_and(|lost| lost > limits::STAGED_BYTES * 2)
     }
 
     /// Whether a command has written more than may be staged. Looked at now and then, and never for
@@ -172,18 +210,10 @@ impl Staging {
             return false;
         }
         let began = Instant::now();
-        let full = scan::is_full(self);
+        let full = scan::is_full(self) || self.has_lost_space();
         self.looked.set(Some((Instant::now(), began.elapsed())));
         full
     }
-}
-
-/// When a call began, by the clock that files are dated with.
-pub(crate) type Since = (i64, i64);
-
-fn now() -> Since {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-    (now.tv_sec, now.tv_nsec)
 }
 
 pub(crate) fn too_many() -> Problem {
@@ -193,89 +223,6 @@ pub(crate) fn too_many() -> Problem {
         capsule_core::units::show_size(limits::STAGED_BYTES)
     );
     Problem::new(Code::ChangeTooMany, message)
-}
-
-/// Hands whose effects are collected, judged and recorded.
-pub(crate) struct Staged {
-    /// What acts.
-    pub hands: Box<dyn Hands>,
-    /// Where it is collected.
-    pub staging: Rc<Staging>,
-}
-
-impl Hands for Staged {
-    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
-        self.hands.preserve()
-    }
-
-    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let writes = match permit.bounds() {
-            Bounds::Run { writes: Some(writes), .. } => Some(writes),
-            Bounds::Write { .. } => None,
-            _ => return self.hands.run(permit),
-        };
-        let since = now();
-        let outcome = self.hands.run(permit);
-        match self.staging.collect(since) {
-            Ok(changes) => {
-                let outcome = judged(outcome, changes, writes);
-                let refused = outcome.changes.iter().any(|own| own.refused.is_some());
-                self.staging.refused.set(self.staging.refused.get() || refused);
-                outcome
-            }
-            Err(problem) => unread(outcome, problem),
-        }
-    }
-}
-
-/// Judges what a call changed. What a tool writes was judged before it was written.
-fn judged(outcome: Outcome, mut changes: Vec<Change>, writes: Option<&Writes>) -> Outcome {
-    let Some(writes) = writes else { return Outcome { changes, ..outcome } };
-    for change in &mut changes {
-        if change.refused.is_none() && change.after != change.before {
-            change.refused = writes.judge(change).err();
-        }
-    }
-    let shown: Vec<_> = changes
-        .iter()
-        .take(limits::STAGED_SHOWN)
-        .map(|own| json!({ "path": own.path, "change": own.kind().word() }))
-        .collect();
-    let refused = changes.iter().filter(|own| own.refused.is_some()).count();
-    let first = changes.iter().find_map(|own| Some((&own.path, own.refused.as_ref()?)));
-    let problem = first.map(|(path, why)| {
-        let path = excerpt(path, limits::QUOTED_CHARS);
-        let message =
-            format!("{refused} of {} changes cannot be applied; `{path}`: {why}", changes.len());
-        Problem::new(Code::ChangeRefused, message)
-    });
-    let total = u64::try_from(changes.len()).unwrap_or(u64::MAX);
-    let output = outcome.output.with("changes", shown).with("changes_total", total);
-    let outcome = Outcome { output, changes, ..outcome };
-    match problem {
-        Some(problem) if outcome.ending != Ending::Cancelled => {
-            Outcome { ending: Ending::Refused, problem: Some(problem), ..outcome }
-        }
-        _ => outcome,
-    }
-}
-
-/// A call of which nobody can say what it changed: nothing of its run can be applied.
-fn unread(outcome: Outcome, problem: Problem) -> Outcome {
-    let spoiled = Change {
-        path: ".".into(),
-        before: None,
-        after: Some(Node::Special),
-        refused: Some(problem.message.clone()),
-    };
-    Outcome { changes: vec![spoiled], ..outcome.instead(problem) }
-}
-
-/// What a tool of the catalogue may do that has to be collected.
-#[must_use]
-pub fn needs_staging(capabilities: Capabilities) -> bool {
-    use capsule_core::capability::Capability::{FsDelete, FsWrite, ProcExec};
-    [FsWrite, FsDelete, ProcExec].into_iter().any(|own| capabilities.contains(own))
 }
 
 /// A name in a folder, as a path beneath the root.
@@ -292,20 +239,8 @@ fn split(path: &str) -> (&str, &str) {
 fn open_folder(
     workspace: &Workspace,
     root: BorrowedFd<'_>,
-    path: &str,
+    path: impl AsRef<OsStr>,
 ) -> Result<OwnedFd, crate::workspace::NotFound> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    workspace.open_plain(root, OsStr::new(path), flags)
-}
-
-/// What a call gave before it was taken for another kind of end.
-trait Instead {
-    fn instead(self, problem: Problem) -> Self;
-}
-
-impl Instead for Outcome {
-    fn instead(self, problem: Problem) -> Self {
-        let Self { output, enforcement, .. } = self;
-        Self { output, enforcement, ..Self::failed(problem) }
-    }
+    workspace.open_plain(root, path.as_ref(), flags)
 }

@@ -5,19 +5,19 @@
 //! took the place of another is marked as opaque. Nobody writes to it meanwhile: every process of
 //! the call has ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use rustix::fs::{Dir, FileType, Stat, fgetxattr};
+use rustix::fs::{AtFlags, Dir, FileType, Stat, fgetxattr, statat};
 use rustix::io::Errno;
 
-use super::{First, Since, Staging, join, node, open_folder, too_many};
+use super::{First, Staging, join, node, open_folder, too_many};
 use crate::workspace::NotFound;
 
 /// Marks a folder that hides what lies beneath it.
@@ -26,16 +26,19 @@ const OPAQUE: &str = "user.overlay.opaque";
 /// One look at all changes.
 pub(super) struct Scan<'s> {
     staging: &'s Staging,
-    since: Since,
     found: Changes,
+    /// Whether folders of the workspace were moved since the changes were laid over it.
+    moved: BTreeMap<String, bool>,
     bytes: u64,
-    /// Folders of the changes that are still to be read.
-    waiting: Vec<String>,
+    /// Folders of the changes that are still to be read, and whether one above them hides what lies
+    /// beneath: the kernel marks only the uppermost.
+    waiting: Vec<(String, bool)>,
 }
 
 impl<'s> Scan<'s> {
-    pub(super) fn of(staging: &'s Staging, since: Since) -> Self {
-        Self { staging, since, found: Changes::default(), bytes: 0, waiting: vec![String::new()] }
+    pub(super) fn of(staging: &'s Staging) -> Self {
+        let (found, moved) = (Changes::default(), BTreeMap::new());
+        Self { staging, found, moved, bytes: 0, waiting: vec![(String::new(), false)] }
     }
 
     /// What differs from the workspace now.
@@ -44,30 +47,33 @@ impl<'s> Scan<'s> {
     /// [`Code::ChangeTooMany`] where more changed than may be staged, [`Code::FileSystem`] where the
     /// changes cannot be read.
     pub(super) fn run(mut self) -> Result<Changes, Problem> {
-        while let Some(path) = self.waiting.pop() {
-            self.folder(&path)?;
+        while let Some((path, hidden)) = self.waiting.pop() {
+            self.folder(&path, hidden)?;
         }
         Ok(self.found)
     }
 
-    fn folder(&mut self, path: &str) -> Result<(), Problem> {
+    fn folder(&mut self, path: &str, hidden: bool) -> Result<(), Problem> {
         let staging = self.staging;
-        let changed = match open_folder(&staging.beneath, staging.root(), path) {
+        let changed = match open_folder(&staging.lower, staging.upper(), path) {
             Ok(folder) => folder,
             Err(why) => return self.unreadable(path, &told(why)),
         };
-        let beneath = open_folder(&staging.beneath, staging.beneath.root(), path).ok();
+        let beneath = open_folder(&staging.lower, staging.lower.root(), path).ok();
+        let opaque = hidden || is_opaque(&changed);
         let mut names = BTreeSet::new();
         for name in entries(&changed).map_err(|errno| failed(path, errno))? {
             match name.into_string() {
                 Ok(name) => {
-                    self.entry(path, &name, changed.as_fd(), beneath.as_ref())?;
+                    if self.entry(path, &name, changed.as_fd(), beneath.as_ref())? {
+                        self.waiting.push((join(path, &name), opaque));
+                    }
                     names.insert(name);
                 }
                 Err(name) => self.unnamed(path, &name)?,
             }
         }
-        let Some(beneath) = beneath.filter(|_| is_opaque(&changed)) else { return Ok(()) };
+        let Some(beneath) = beneath.filter(|_| opaque) else { return Ok(()) };
         for name in entries(&beneath).map_err(|errno| failed(path, errno))? {
             match name.into_string() {
                 Ok(name) if names.contains(&name) => {}
@@ -78,18 +84,19 @@ impl<'s> Scan<'s> {
         Ok(())
     }
 
+    /// One name; says whether it is a folder now.
     fn entry(
         &mut self,
         folder: &str,
         name: &str,
         changed: BorrowedFd<'_>,
         beneath: Option<&OwnedFd>,
-    ) -> Result<(), Problem> {
+    ) -> Result<bool, Problem> {
         let path = join(folder, name);
         let stat = node::stat_at(changed, name).map_err(|errno| failed(&path, errno))?;
-        let Some(stat) = stat else { return Ok(()) };
+        let Some(stat) = stat else { return Ok(false) };
         if is_whiteout(&stat) {
-            return self.removed(path);
+            return self.removed(path).map(|()| false);
         }
         let (after, why) = match self.now(&path, name, changed, &stat)? {
             Ok(node) => (node, None),
@@ -100,11 +107,9 @@ impl<'s> Scan<'s> {
         if matches!(before.node, Some(Node::Folder { .. })) && !is_folder(&after) {
             self.removed_beneath(&path)?;
         }
-        if is_folder(&after) {
-            self.waiting.push(path.clone());
-        }
+        let folder = is_folder(&after);
         self.note(path, before, Some(after));
-        Ok(())
+        Ok(folder)
     }
 
     /// What stands there now. The digest of a file that still looks the same is not taken again.
@@ -141,7 +146,8 @@ impl<'s> Scan<'s> {
         name: &str,
         folder: Option<BorrowedFd<'_>>,
     ) -> Result<First, Problem> {
-        let mut first = self.staging.first.borrow_mut();
+        let staging = self.staging;
+        let mut first = staging.first.borrow_mut();
         if let Some(known) = first.get(path) {
             return Ok(known.clone());
         }
@@ -161,9 +167,9 @@ impl<'s> Scan<'s> {
                         return Err(too_many());
                     }
                 }
-                let nanos = i64::try_from(stat.st_ctime_nsec).unwrap_or(i64::MAX);
-                let meanwhile = node::kind(&stat) != FileType::Directory
-                    && (stat.st_ctime, nanos) >= self.since;
+                // Commands may see what stood there when it was first looked up: the kernel does not
+                // notice what becomes of a workspace beneath the changes.
+                let meanwhile = node::changed(&stat) >= staging.laid;
                 let (node, why) = match node::read(folder, name, &stat) {
                     Ok(node) => (node, None),
                     Err(errno) => (Node::Special, Some(format!("it could not be read ({errno})"))),
@@ -182,7 +188,7 @@ impl<'s> Scan<'s> {
         let mut gone = vec![path];
         while let Some(path) = gone.pop() {
             let (folder, name) = super::split(&path);
-            let beneath = &self.staging.beneath;
+            let beneath = &self.staging.lower;
             let opened = open_folder(beneath, beneath.root(), folder).ok();
             let before = self.before(&path, name, opened.as_ref().map(AsFd::as_fd))?;
             if matches!(before.node, Some(Node::Folder { .. })) {
@@ -198,7 +204,7 @@ impl<'s> Scan<'s> {
     }
 
     fn names_beneath(&mut self, path: &str) -> Result<Vec<String>, Problem> {
-        let beneath = &self.staging.beneath;
+        let beneath = &self.staging.lower;
         let folder = match open_folder(beneath, beneath.root(), path) {
             Ok(folder) => folder,
             // It went away meanwhile, or became another thing: that is found when it is applied.
@@ -216,10 +222,35 @@ impl<'s> Scan<'s> {
     }
 
     fn note(&mut self, path: String, before: First, after: Option<Node>) {
-        let First { node: before, refused } = before;
+        let First { node: before, mut refused } = before;
         if before != after {
+            if refused.is_none() && self.was_moved(super::split(&path).0) {
+                refused = Some(MEANWHILE.to_owned());
+            }
             self.found.put(Change { path, before, after, refused });
         }
+    }
+
+    /// Whether the folder, or one above it, was put there since the changes were laid over the
+    /// workspace. Moving a folder changes when it last changed, and not when its entries did.
+    fn was_moved(&mut self, path: &str) -> bool {
+        if path.is_empty() {
+            return false;
+        }
+        if let Some(known) = self.moved.get(path) {
+            return *known;
+        }
+        let (above, name) = super::split(path);
+        let lower = &self.staging.lower;
+        let folder = open_folder(lower, lower.root(), above).ok();
+        let stat = folder.and_then(|folder| node::stat_at(folder.as_fd(), name).ok().flatten());
+        let own = stat.is_some_and(|stat| {
+            let changed = node::changed(&stat);
+            changed >= self.staging.laid && changed != node::modified(&stat)
+        });
+        let moved = own || self.was_moved(above);
+        self.moved.insert(path.to_owned(), moved);
+        moved
     }
 
     /// A name that is not text: no record holds it and no call can name it.
@@ -238,8 +269,8 @@ impl<'s> Scan<'s> {
     }
 }
 
-/// Why a change is refused whose file somebody wrote to under the command's hands.
-const MEANWHILE: &str = "somebody changed it in the workspace while the command ran";
+/// Why a change is refused whose file somebody wrote to under the run's hands.
+const MEANWHILE: &str = "somebody changed it in the workspace while the run went on";
 
 fn is_folder(node: &Node) -> bool {
     matches!(node, Node::Folder { .. })
@@ -290,20 +321,31 @@ fn failed(path: &str, errno: Errno) -> Problem {
 /// Whether more lies among the changes than may be staged: a look at sizes, while a command runs.
 pub(super) fn is_full(staging: &Staging) -> bool {
     let (mut paths, mut blocks) = (0_usize, 0_u64);
-    let mut waiting = vec![String::new()];
+    let mut waiting = vec![OsString::new()];
     while let Some(path) = waiting.pop() {
-        // What cannot be looked into now is found when the command has ended.
-        let Ok(folder) = open_folder(&staging.beneath, staging.root(), &path) else { continue };
+        let folder = match open_folder(&staging.lower, staging.upper(), &path) {
+            Ok(folder) => folder,
+            // It is gone by now.
+            Err(NotFound::Missing) => continue,
+            // Nobody can say what is in it.
+            Err(_) => return true,
+        };
         let Ok(names) = entries(&folder) else { return true };
-        for name in names.into_iter().filter_map(|name| name.into_string().ok()) {
-            let Ok(Some(stat)) = node::stat_at(folder.as_fd(), &name) else { continue };
+        for name in names {
+            let stat = statat(&folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
             paths += 1;
-            blocks = blocks.saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0));
+            let taken = stat.as_ref().map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0));
+            blocks = blocks.saturating_add(taken);
             if paths > limits::STAGED_PATHS || blocks > limits::STAGED_BYTES / 512 {
                 return true;
             }
-            if node::kind(&stat) == FileType::Directory {
-                waiting.push(join(&path, &name));
+            if stat.is_ok_and(|stat| node::kind(&stat) == FileType::Directory) {
+                let mut inner = path.clone();
+                if !inner.is_empty() {
+                    inner.push("/");
+                }
+                inner.push(&name);
+                waiting.push(inner);
             }
         }
     }

@@ -31,6 +31,8 @@ pub struct Workspace {
     path: PathBuf,
     device: u64,
     inode: u64,
+    /// What lies beneath, where changes are laid over it.
+    lower: Option<OwnedFd>,
 }
 
 /// What stands at a path: held, not just named.
@@ -117,12 +119,19 @@ impl Workspace {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&path, flags, Mode::empty())?;
         let stat = fstat(&root)?;
-        Ok(Self { root, path, device: stat.st_dev, inode: stat.st_ino })
+        Ok(Self { root, path, device: stat.st_dev, inode: stat.st_ino, lower: None })
     }
 
-    /// The same workspace with changes laid over it: what the root is now, and what it was.
-    pub(crate) fn beneath_changes(&self, root: OwnedFd) -> Self {
-        Self { root, path: self.path.clone(), device: self.device, inode: self.inode }
+    /// The same workspace with changes laid over it, which `root` shows.
+    pub(crate) fn beneath_changes(&self, root: OwnedFd) -> io::Result<Self> {
+        let Self { device, inode, .. } = *self;
+        let lower = Some(rustix::io::fcntl_dupfd_cloexec(&self.root, 3)?);
+        Ok(Self { root, path: self.path.clone(), device, inode, lower })
+    }
+
+    /// What lies beneath the changes, if any are laid over it.
+    pub(crate) fn lower(&self) -> Option<BorrowedFd<'_>> {
+        self.lower.as_ref().map(AsFd::as_fd)
     }
 
     /// Its descriptor alone.

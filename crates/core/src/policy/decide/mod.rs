@@ -109,7 +109,11 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
     let writes =
         rule.zip(command.as_ref()).and_then(|(rule, own)| exec::writes(policy, rule, case, own));
     let own = case.action.capabilities();
-    let capabilities = if writes.is_some() { own.with(Capability::FsWrite) } else { own };
+    // What may be written may be removed, too.
+    let capabilities = match writes {
+        Some(_) => own.with(Capability::FsWrite).with(Capability::FsDelete),
+        None => own,
+    };
     match rule {
         Some(rule) => {
             let command = command.as_ref();

@@ -169,8 +169,7 @@ fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
     let sandbox = sandbox(context, section.get("sandbox"), writes);
     let audit = section.get("audit").map(|node| audit(context, node)).unwrap_or_default();
     if let (WorkspaceAccess::Staged, Payloads::Digest) = (sandbox.workspace, audit.payloads) {
-        let message =
-            "staged changes are taken over from the record, which this policy does not keep";
+        let message = "staged changes are applied from the record, which this policy does not keep";
         context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), message);
     }
     Some(Policy {

@@ -1,0 +1,236 @@
+//! What a call changed is collected when it ends, judged within the bounds of its permit, and handed
+//! over with its outcome.
+
+use std::os::fd::AsFd as _;
+use std::rc::Rc;
+
+use capsule_core::change::{Change, Changes, Node};
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::limits;
+use capsule_core::outcome::{Ending, Outcome, Problem};
+use capsule_core::policy::{Bounds, Writes};
+use capsule_core::redact::{Redactor, excerpt};
+use rustix::fs::FileType;
+use serde_json::json;
+
+use super::{Staging, node, open_folder, split};
+
+/// How the names begin that applying gives its unfinished files.
+pub(super) const OURS: &str = ".capsule-apply-";
+
+/// Hands whose effects are collected, judged and recorded.
+pub(crate) struct Staged {
+    /// What acts.
+    pub hands: Box<dyn Hands>,
+    /// Where it is collected.
+    pub staging: Rc<Staging>,
+}
+
+impl Hands for Staged {
+    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+        self.hands.preserve()
+    }
+
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Some(writes) = writes(permit.bounds()) else { return self.hands.run(permit) };
+        self.staging.begin();
+        let outcome = self.hands.run(permit);
+        let outcome = match self.staging.collect() {
+            Ok(changes) => self.staging.judged(outcome, changes, writes),
+            Err(problem) => unread(outcome, problem),
+        };
+        self.staging.recorded.borrow_mut().add(outcome.changes.clone());
+        outcome
+    }
+}
+
+/// Hands that would change something where nothing can be staged: they do not.
+pub(crate) struct Unstaged {
+    /// What would act.
+    pub hands: Box<dyn Hands>,
+    /// Why nothing can be staged.
+    pub problem: Problem,
+}
+
+impl Hands for Unstaged {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        match writes(permit.bounds()) {
+            Some(_) => Outcome::failed(self.problem),
+            None => self.hands.run(permit),
+        }
+    }
+}
+
+/// What a call may change, if it may change something: a command within these, a tool what it was
+/// judged for.
+fn writes(bounds: &Bounds) -> Option<Option<&Writes>> {
+    match bounds {
+        Bounds::Run { writes: Some(writes), .. } => Some(Some(writes)),
+        Bounds::Write { .. } => Some(None),
+        _ => None,
+    }
+}
+
+impl Staging {
+    fn judged(
+        &self,
+        outcome: Outcome,
+        mut changes: Vec<Change>,
+        writes: Option<&Writes>,
+    ) -> Outcome {
+        let recorded = self.recorded.borrow();
+        let own = match writes {
+            Some(_) => None,
+            None => {
+                changes.iter().find(|own| matches!(own.after, Some(Node::File { .. }))).cloned()
+            }
+        };
+        for change in changes.iter_mut().filter(|own| own.refused.is_none()) {
+            if is_undone(change, &recorded) {
+                continue;
+            }
+            change.refused =
+                refusal(change).or_else(|| self.odd(change)).or_else(|| match writes {
+                    Some(writes) => writes.judge(change).err(),
+                    // It was judged before it was written.
+                    None if is_part_of(change, own.as_ref()) => None,
+                    None => Some("it was changed by something else than this call".into()),
+                });
+        }
+        let refused = refused(&changes);
+        let outcome = match writes {
+            Some(_) => shown(outcome, &changes),
+            None => outcome,
+        };
+        let outcome = Outcome { changes, ..outcome };
+        match refused {
+            // Whoever cancelled it knows that it did not end well.
+            Some(problem) if outcome.ending != Ending::Cancelled => instead(outcome, problem),
+            _ => outcome,
+        }
+    }
+}
+
+/// What git looks for in a folder before it takes orders from the `config` there.
+const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
+
+impl Staging {
+    /// What is odd about a change where it stands.
+    fn odd(&self, change: &Change) -> Option<String> {
+        let (folder, name) = split(&change.path);
+        let is_part =
+            REPOSITORY.contains(&name) || matches!(name, "config" | "hooks" | "commondir");
+        if is_part
+            && change.after.is_some()
+            && split(folder).1 != ".git"
+            && REPOSITORY.iter().all(|part| self.kind_of(folder, part).is_some())
+        {
+            return Some(
+                "git would take orders from its folder, which looks like a repository".into(),
+            );
+        }
+        let target = change.leads_to()?;
+        let mut way = target.parent();
+        while let Some(above) = way.filter(|above| !above.is_root()) {
+            let (folder, name) = split(above.as_str());
+            if self.kind_of(folder, name) == Some(FileType::Symlink) {
+                return Some("it is a link that leads through another link".into());
+            }
+            way = above.parent();
+        }
+        None
+    }
+
+    /// What stands at a name, among the changes or else beneath them.
+    fn kind_of(&self, folder: &str, name: &str) -> Option<FileType> {
+        let look = |root| {
+            let folder = open_folder(&self.lower, root, folder).ok()?;
+            node::stat_at(folder.as_fd(), name).ok()?.map(|stat| node::kind(&stat))
+        };
+        look(self.upper()).or_else(|| look(self.lower.root()))
+    }
+}
+
+/// Whether a path is again what it was before the run.
+fn is_undone(change: &Change, recorded: &Changes) -> bool {
+    recorded.get(&change.path).is_some_and(|own| own.before == change.after)
+}
+
+/// Whether a change belongs to a call that writes one file: that file, or a new folder above it.
+fn is_part_of(change: &Change, file: Option<&Change>) -> bool {
+    let is_way = |file: &Change| {
+        matches!((&change.before, &change.after), (None, Some(Node::Folder { .. })))
+            && file.path.strip_prefix(&change.path).is_some_and(|rest| rest.starts_with('/'))
+    };
+    file.is_some_and(|file| file.path == change.path || is_way(file))
+}
+
+/// Why a change can never be applied, whatever stands around it.
+fn refusal(change: &Change) -> Option<String> {
+    let masked = |text: &str| {
+        let mut masked = 0;
+        let _ = Redactor::builtin().text(text, &mut masked);
+        masked > 0
+    };
+    let target = match &change.after {
+        Some(Node::Link { target }) => target.as_str(),
+        _ => "",
+    };
+    if masked(&change.path) || masked(target) {
+        return Some("its name looks like a secret, which no record holds".into());
+    }
+    if let Some(Node::File { bytes, .. }) = &change.before
+        && *bytes > limits::UNDO_BYTES
+    {
+        let most = capsule_core::units::show_size(limits::UNDO_BYTES);
+        return Some(format!(
+            "what it replaces is larger than the {most} that are kept for an undo"
+        ));
+    }
+    split(&change.path)
+        .1
+        .starts_with(OURS)
+        .then(|| "it has a name that applying uses itself".into())
+}
+
+fn refused(changes: &[Change]) -> Option<Problem> {
+    let refused = changes.iter().filter(|own| own.refused.is_some()).count();
+    let (path, why) = changes.iter().find_map(|own| Some((&own.path, own.refused.as_ref()?)))?;
+    let path = excerpt(path, limits::QUOTED_CHARS);
+    let message =
+        format!("{refused} of {} changes cannot be applied; `{path}`: {why}", changes.len());
+    Some(Problem::new(Code::ChangeRefused, message))
+}
+
+/// The result with what was changed.
+fn shown(outcome: Outcome, changes: &[Change]) -> Outcome {
+    let shown: Vec<_> = changes
+        .iter()
+        .take(limits::STAGED_SHOWN)
+        .map(|own| json!({ "path": own.path, "change": own.kind().word() }))
+        .collect();
+    let total = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+    let output = outcome.output.with("changes", shown).with("changes_total", total);
+    Outcome { output, ..outcome }
+}
+
+/// A call of which nobody can say what it changed: nothing of its run can be applied.
+fn unread(outcome: Outcome, problem: Problem) -> Outcome {
+    let spoiled = Change {
+        path: ".".into(),
+        before: None,
+        after: Some(Node::Special),
+        refused: Some(problem.message.clone()),
+    };
+    Outcome { changes: vec![spoiled], ..instead(outcome, problem) }
+}
+
+/// The same end for another reason; what went wrong before is told with it.
+fn instead(outcome: Outcome, mut problem: Problem) -> Outcome {
+    let Outcome { output, enforcement, changes, problem: first, .. } = outcome;
+    if let Some(first) = first {
+        problem.message = format!("{}; {}", problem.message, first.message);
+    }
+    Outcome { output, enforcement, changes, ..Outcome::failed(problem) }
+}
