@@ -70,7 +70,7 @@ pub(crate) enum Command {
     ShowRun(ShowRun),
     /// Show what a run changed in its staged workspace
     Changes(Changes),
-    /// Take what a run changed in its staged workspace over into the workspace
+    /// Make what a run changed in its staged workspace in the workspace itself
     Apply(OneRun),
     /// Drop what a run changed in its staged workspace
     Discard(OneRun),

@@ -34,13 +34,16 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
         cancel: signal::cancel(),
         out: out.as_deref(),
     };
-    let Ended { delivered, exit, label, staged } = one.submit(around)?;
-    screen.say_json(&delivered.to_json())?;
-    if !screen.json {
+    let done = one.submit(around)?;
+    if screen.json {
+        screen.say_json(&one_run_json(&done))?;
+    } else {
+        screen.say_json(&done.delivered.to_json())?;
+        let label = &done.label;
         screen.complain(&format!("recorded as {label} · capsule show-run {label}:1"));
-        tell_staged(staged, &label, screen);
+        tell_staged(done.staged, label, screen);
     }
-    Ok(exit.status())
+    Ok(done.exit.status())
 }
 
 /// A run of one call.
@@ -63,6 +66,17 @@ pub(super) struct Ended {
     pub(super) label: String,
     /// The changes that wait for a person.
     pub(super) staged: Option<Waiting>,
+}
+
+/// What came of a call, and of its run, for programs.
+pub(super) fn one_run_json(done: &Ended) -> Value {
+    let mut answer = done.delivered.to_json();
+    if let Value::Object(map) = &mut answer {
+        map.insert("run".into(), done.label.as_str().into());
+        let staged = done.staged.map(|own| json!({ "paths": own.paths, "refused": own.refused }));
+        map.insert("staged".into(), json!(staged));
+    }
+    answer
 }
 
 impl One<'_> {

@@ -3,22 +3,22 @@
 
 use std::rc::Rc;
 
+use capsule_core::change::{Change, Node};
 use capsule_core::escape;
-use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::json;
 use capsule_core::policy::APPLY;
 use capsule_core::redact::Redactor;
-use capsule_report::{change_count, change_lines};
+use capsule_report::{change_count, change_json, change_lines};
 use capsule_runtime::{Commands, Hush, Subject, Waiting};
-use capsule_store::Store;
-use serde_json::json;
+use capsule_store::{RunState, Store};
+use serde_json::{Value, json};
 
 use crate::args::{Changes, OneRun};
-use crate::command::call::One;
+use crate::command::call::{One, one_run_json};
 use crate::command::open_store;
 use crate::failure::Failure;
-use crate::screen::{GOOD, HINT, Screen};
+use crate::screen::{CARE, GOOD, HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
 
@@ -26,42 +26,75 @@ use crate::surroundings::Surroundings;
 pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let store = open_store(around)?;
     let (subject, label) = subject(&store, around, &args.run)?;
+    let staging = args.diff.then(|| subject.staging()).flatten();
+    let diff = |change: &Change| {
+        let diff = staging.as_ref()?.diff(change)?;
+        let mut masked = 0;
+        let diff = Redactor::builtin().text(&diff, &mut masked).into_owned();
+        Some((diff, masked))
+    };
     if screen.json {
-        let changes: Vec<_> = subject.changes.iter().collect();
+        let changes: Vec<Value> = subject
+            .changes
+            .iter()
+            .map(|own| change_json(own, diff(own).map(|own| own.0)))
+            .collect();
         screen.say_json(&json!({
             "schema": 1,
             "run": subject.id,
-            "staged": subject.is_staged,
+            "staged": subject.is_staged.then(|| staged_json(&subject)),
             "changes": changes,
         }))?;
         return Ok(0);
     }
-    if subject.changes.is_empty() {
-        screen.say("the run changed nothing in a staged workspace")?;
-        return Ok(0);
-    }
-    let redactor = Redactor::builtin();
-    let staging = args.diff.then(|| subject.staging()).flatten();
     for change in subject.changes.iter() {
         screen.say_all(&change_lines([change]).collect::<Vec<_>>())?;
-        let Some(diff) = staging.as_ref().and_then(|staging| staging.diff(change)) else {
-            continue;
-        };
-        let mut masked = 0;
-        let diff = escape::block(&redactor.text(&diff, &mut masked)).into_owned();
-        screen.say_all(&diff.lines().map(|line| format!("  {line}")).collect::<Vec<_>>())?;
+        if staging.is_some() {
+            show_diff(change, diff(change), screen)?;
+        }
     }
-    if !subject.is_staged {
-        screen.complain("they were applied or discarded");
-        return Ok(0);
+    match (subject.is_staged, subject.state) {
+        (true, RunState::Crashed) => screen.complain(&format!(
+            "the run crashed, so more may be staged than it recorded · capsule discard {label}"
+        )),
+        (true, _) => {
+            let count = change_count(subject.changes.iter());
+            let ways = ways(subject.changes.refused().is_some(), &label);
+            screen.complain(&format!("{count} · {ways}"));
+        }
+        (false, _) if subject.changes.is_empty() => {
+            screen.say("the run changed nothing in a staged workspace")?;
+        }
+        (false, _) => screen.complain("nothing of it is staged any more"),
     }
-    let count = change_count(subject.changes.iter());
-    let ways = ways(subject.changes.refused().is_some(), &label);
-    screen.complain(&format!("{count} · {ways}"));
     Ok(0)
 }
 
-/// Takes over what a run changed.
+/// The lines in which a file differs. What is not shown is told: it is applied with the rest.
+fn show_diff(change: &Change, diff: Option<(String, u64)>, screen: &Screen) -> Result<(), Failure> {
+    let Some((diff, masked)) = diff else {
+        if matches!(change.after, Some(Node::File { .. })) {
+            screen.say(&format!(
+                "  {CARE}not shown{CARE:#}: no text, too large, or another by now"
+            ))?;
+        }
+        return Ok(());
+    };
+    let lines = escape::block(&diff).into_owned();
+    screen.say_all(&lines.lines().map(|line| format!("  {line}")).collect::<Vec<_>>())?;
+    if masked > 0 {
+        screen.say(&format!(
+            "  {CARE}{masked} masked{CARE:#}: it looks like a secret; what stands there is applied, too"
+        ))?;
+    }
+    Ok(())
+}
+
+fn staged_json(subject: &Subject) -> Value {
+    json!({ "paths": subject.changes.len(), "refused": subject.changes.refused().is_some() })
+}
+
+/// Makes what a run changed in the workspace itself.
 pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let store = open_store(around)?;
     let (subject, label) = subject(&store, around, &args.run)?;
@@ -81,19 +114,17 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
         out: None,
     };
     let done = one.submit(around)?;
-    if done.exit != Exit::Ok {
-        let problem = done.delivered.problem.clone();
-        if screen.json {
-            screen.say_json(&done.delivered.to_json())?;
-            return Ok(done.exit.status());
-        }
-        screen.complain(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
-        return Err(problem.map_or_else(|| Failure::Quiet(done.exit.status()), Failure::from));
+    let problem = done.delivered.problem.clone();
+    if problem.is_none() {
+        subject.clear()?;
     }
-    subject.clear()?;
     if screen.json {
-        screen.say_json(&done.delivered.to_json())?;
-        return Ok(0);
+        screen.say_json(&one_run_json(&done))?;
+        return Ok(done.exit.status());
+    }
+    if let Some(problem) = problem {
+        screen.complain(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
+        return Err(problem.into());
     }
     screen.say_all(&change_lines(subject.changes.iter()).collect::<Vec<_>>())?;
     let changes = counted(subject.changes.len());
@@ -101,7 +132,7 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
         "{GOOD}✔{GOOD:#} {changes} of {label} applied · recorded as {}",
         done.label
     ));
-    Ok(0)
+    Ok(done.exit.status())
 }
 
 /// Drops what a run changed.
@@ -114,7 +145,7 @@ pub(super) fn discard(
     subject.discard(&mut Store::open(&around.store)?)?;
     let changes = subject.changes.len();
     if screen.json {
-        screen.say_json(&json!({ "run": subject.id, "discarded": changes }))?;
+        screen.say_json(&json!({ "schema": 1, "run": subject.id, "discarded": changes }))?;
     } else {
         let changes = counted(changes);
         screen.complain(&format!("{GOOD}✔{GOOD:#} {changes} of {label} discarded"));

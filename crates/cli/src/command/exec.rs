@@ -9,7 +9,7 @@ use capsule_runtime::{Commands, Delivered, Hush, Sink};
 use serde_json::{Value, json};
 
 use crate::args::Exec;
-use crate::command::call::{Ended, One};
+use crate::command::call::{One, one_run_json};
 use crate::command::changes::tell_staged;
 use crate::failure::Failure;
 use crate::screen::{BAD, HINT, Screen};
@@ -41,23 +41,21 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
         cancel,
         out: None,
     };
-    let Ended { delivered, exit, label, staged } = one.submit(around)?;
+    let done = one.submit(around)?;
+    let delivered = &done.delivered;
     let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_bool());
     through.finish(field("truncated").unwrap_or(false));
-    let ran = delivered.value.is_some();
     if screen.json {
-        let mut answer = delivered.to_json();
+        let mut answer = one_run_json(&done);
         if let Value::Object(map) = &mut answer {
-            map.insert("ran".into(), ran.into());
-            map.insert("run".into(), label.into());
-            map.insert("staged".into(), staged.map_or(0, |own| own.paths).into());
+            map.insert("ran".into(), delivered.value.is_some().into());
         }
         screen.say_json(&answer)?;
     } else {
-        complain(&delivered, &label, screen);
-        tell_staged(staged, &label, screen);
+        complain(delivered, &done.label, screen);
+        tell_staged(done.staged, &done.label, screen);
     }
-    Ok(delivered.command_status(exit))
+    Ok(delivered.command_status(done.exit))
 }
 
 /// Why the command did not run, or did not run to its end. What the command says for itself is on
