@@ -9,9 +9,12 @@ use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{Problem, Status};
 use capsule_core::units::{show_duration, show_size};
 
-use crate::changes::change_count;
+use crate::changes::{change_count, change_lines};
 use crate::columns::{Layout, clip, pad, width, wrap};
 use crate::story::{CallStory, Header, Payloads, StepStory, Story, Summary};
+
+/// How many changed paths are shown with a call.
+const CHANGES_SHOWN: usize = 8;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -56,6 +59,7 @@ impl Console {
         let Some(call) = self.story.calls.last() else { return Vec::new() };
         let sign = Sign::of_call(call);
         let mut lines = self.line(call.call, &sign, "", Some(call));
+        lines.extend(self.changed(call));
         lines.extend(self.trouble(call, None));
         lines
     }
@@ -67,6 +71,7 @@ impl Console {
         };
         let sign = Sign::of_step(step);
         let mut lines = self.line(step.number, &sign, &step.ended.step, call);
+        lines.extend(call.into_iter().flat_map(|call| self.changed(call)));
         match step.ended.ending {
             StepEnding::Denied | StepEnding::Failed => match call {
                 Some(call) => lines.extend(self.trouble(call, step.note.as_ref())),
@@ -121,6 +126,21 @@ impl Console {
             wrap(&details, room).into_iter().map(|line| format!("{indent}{QUIET}{line}{QUIET:#}")),
         );
         lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// The first paths that a call changed in a staged workspace.
+    fn changed(&self, call: &CallStory) -> Vec<String> {
+        let shown = call.changes.iter().take(CHANGES_SHOWN);
+        let mut lines: Vec<String> = change_lines(shown).flat_map(|line| self.bar(&line)).collect();
+        let more = call.changes.len().saturating_sub(CHANGES_SHOWN);
+        if more > 0 {
+            let label =
+                self.story.header.as_ref().map_or("latest", |own| own.opened.label.as_str());
+            lines.extend(
+                self.bar(&format!("and {more} more: capsule show-run {label}:{}", call.call)),
+            );
+        }
+        lines
     }
 
     /// What a denial or failure is about, and what to do instead.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use capsule_core::confinement::{Hold, Walls};
 use capsule_core::escape;
+use capsule_core::journal::STAGED;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{Finding, self_test, try_staging};
 use capsule_store::Store;
@@ -32,6 +33,7 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
     }
     checks.insert(0, kernel());
     checks.push(store(around));
+    checks.push(waiting(around));
     if screen.json {
         let list: Vec<Value> = checks
             .iter()
@@ -93,6 +95,20 @@ fn staging(around: &Surroundings) -> Check {
     let remedy = "runs whose policy has `writes` change nothing; a store on a local disk (`--store`) helps \
                   where this one's file system holds no overlay";
     Check { name, hold: Hold::Weaker, detail: format!("{detail}: {remedy}") }
+}
+
+/// Changes that nobody has applied or discarded, those of crashed runs among them.
+fn waiting(around: &Surroundings) -> Check {
+    let folder = capsule_store::beside(&around.store, STAGED);
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut runs: Vec<String> =
+        names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    runs.sort();
+    let detail = match runs.as_slice() {
+        [] => String::from("no changes wait"),
+        runs => format!("{} runs: capsule changes {}", runs.len(), runs.join(" · ")),
+    };
+    Check { name: "staged changes".into(), hold: Hold::Held, detail }
 }
 
 /// The kernel that everything else rests on. It is told, not judged: the layers below are.

@@ -75,8 +75,6 @@ pub enum Bounds {
         clamped: bool,
         /// What it finds in its environment.
         environment: Environment,
-        /// What it may see of the workspace.
-        sight: Sight,
         /// What it may change in the staged workspace, if anything.
         writes: Option<Writes>,
     },
@@ -110,13 +108,8 @@ impl Sight {
     /// not entered is asked about.
     #[must_use]
     pub fn shows(&self, path: &WorkspacePath) -> bool {
-        !self.hides(path) && self.policy.files(&self.tool).is_some_and(|rule| open_to(rule, path))
-    }
-
-    /// Whether an invariant keeps a path from being seen. Asked from the root down.
-    #[must_use]
-    pub fn hides(&self, path: &WorkspacePath) -> bool {
-        self.policy.conceals(path)
+        !self.policy.conceals(path)
+            && self.policy.files(&self.tool).is_some_and(|rule| open_to(rule, path))
     }
 }
 

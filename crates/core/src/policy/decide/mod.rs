@@ -288,7 +288,6 @@ fn bounds(
                 writes,
                 clamped: timeout_ms.is_some_and(|asked| asked > confinement.limits.timeout_ms),
                 environment: exec.env.clone(),
-                sight: Sight::new(Arc::clone(policy), case.tool.clone()),
             }
         }
         _ => Bounds::Nothing,
