@@ -126,7 +126,7 @@ impl Change {
 
 /// What a run changed in all, by path. Parents stand before what is in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes(BTreeMap<String, Change>);
+pub struct Changes(pub BTreeMap<String, Change>);
 
 impl Changes {
     /// What a run changed, from what each of its calls changed.
@@ -154,17 +154,6 @@ impl Changes {
         }
     }
 
-    /// Notes a path that differs from what it was before the run.
-    pub fn put(&mut self, change: Change) {
-        self.0.insert(change.path.clone(), change);
-    }
-
-    /// What is known of a path.
-    #[must_use]
-    pub fn get(&self, path: &str) -> Option<&Change> {
-        self.0.get(path)
-    }
-
     /// What changed from this state to a later one.
     #[must_use]
     pub fn until(&self, later: &Self) -> Vec<Change> {
@@ -186,27 +175,10 @@ impl Changes {
         between
     }
 
-    /// Every change, in the order of the paths.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Change> {
-        self.0.values()
-    }
-
-    /// How many paths differ.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether none does.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The first one that cannot be applied.
     #[must_use]
     pub fn refused(&self) -> Option<&Change> {
-        self.iter().find(|own| own.refused.is_some())
+        self.0.values().find(|own| own.refused.is_some())
     }
 }
 
@@ -242,9 +214,9 @@ mod tests {
             change("c", file("x"), file("y")),
         ];
         let all = Changes::of([first.clone(), second.clone()]);
-        let told: Vec<_> = all.iter().map(|own| (own.path.as_str(), own.kind())).collect();
+        let told: Vec<_> = all.0.values().map(|own| (own.path.as_str(), own.kind())).collect();
         assert_eq!(told, [("b", Modified), ("c", Added), ("d", Removed)]);
-        assert_eq!(all.get("b").unwrap().before, file("1"));
+        assert_eq!(all.0["b"].before, file("1"));
         assert_eq!(all.refused().unwrap().path, "c", "once refused, it stays so");
         // The second call again, from the two states.
         let begun = Changes::of([first]);

@@ -22,8 +22,9 @@ use crate::walk::{Entry, Next, Visitor, Waiting, walk};
 use crate::workspace::Workspace;
 use crate::workspace::own::is_listed_store;
 
-/// Says whether a path is to be kept from being seen; asked from the root down.
-pub type Conceals = dyn Fn(&WorkspacePath) -> bool + Sync + Send;
+/// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
+/// down.
+pub type Conceals = dyn Fn(&WorkspacePath, bool) -> bool + Sync + Send;
 
 /// Why the veil cannot be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -319,8 +320,8 @@ impl Looker<'_> {
     }
 
     /// Whether an entry is protected by its name.
-    fn is_concealed(&self, path: &OsStr) -> bool {
-        told(path).map_or(true, |path| (self.conceals)(&path))
+    fn is_concealed(&self, path: &OsStr, kind: FileType) -> bool {
+        told(path).map_or(true, |path| (self.conceals)(&path, kind == FileType::Directory))
     }
 
     /// Notes what is protected: by its own name, or because it lies in what is.
@@ -367,7 +368,7 @@ impl Visitor for Looker<'_> {
     fn entry(&self, entry: &Entry<'_>) -> Next {
         // A folder may be hidden because a protected link leads to it.
         let closed = entry.closed
-            || self.is_concealed(entry.path)
+            || self.is_concealed(entry.path, entry.kind)
             || entry.kind == FileType::Directory && self.drawn().hidden.contains(entry.path)
             || self.pass != Pass::Links && is_listed_store(entry.folder, entry.name);
         if closed {
@@ -418,7 +419,7 @@ mod tests {
     /// A workspace in which these names are protected.
     fn veiled(names: &'static [&'static str]) -> (tempfile::TempDir, Veil) {
         let folder = tempfile::tempdir().unwrap();
-        let conceals = move |path: &WorkspacePath| {
+        let conceals = move |path: &WorkspacePath, _| {
             path.name().is_some_and(|name| names.iter().any(|own| name.ends_with(own)))
         };
         (folder, Veil::new(Box::new(conceals)))

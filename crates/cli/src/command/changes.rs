@@ -36,7 +36,8 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
     if screen.json {
         let changes: Vec<Value> = subject
             .changes
-            .iter()
+            .0
+            .values()
             .map(|own| change_json(own, diff(own).map(|own| own.0)))
             .collect();
         screen.say_json(&json!({
@@ -47,7 +48,7 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
         }))?;
         return Ok(0);
     }
-    for change in subject.changes.iter() {
+    for change in subject.changes.0.values() {
         screen.say_all(&change_lines([change]).collect::<Vec<_>>())?;
         if staging.is_some() {
             show_diff(change, diff(change), screen)?;
@@ -58,11 +59,11 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
             "the run crashed, so more may be staged than it recorded · capsule discard {label}"
         )),
         (true, _) => {
-            let count = change_count(subject.changes.iter());
+            let count = change_count(subject.changes.0.values());
             let ways = ways(subject.changes.refused().is_some(), &label);
             screen.complain(&format!("{count} · {ways}"));
         }
-        (false, _) if subject.changes.is_empty() => {
+        (false, _) if subject.changes.0.is_empty() => {
             screen.say("the run changed nothing in a staged workspace")?;
         }
         (false, _) => screen.complain("nothing of it is staged any more"),
@@ -91,7 +92,7 @@ fn show_diff(change: &Change, diff: Option<(String, u64)>, screen: &Screen) -> R
 }
 
 fn staged_json(subject: &Subject) -> Value {
-    json!({ "paths": subject.changes.len(), "refused": subject.changes.refused().is_some() })
+    json!({ "paths": subject.changes.0.len(), "refused": subject.changes.refused().is_some() })
 }
 
 /// Makes what a run changed in the workspace itself.
@@ -100,7 +101,7 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
     let (subject, label) = subject(&store, around, &args.run)?;
     drop(store);
     let law = subject.law()?;
-    let changes: Vec<_> = subject.changes.iter().collect();
+    let changes: Vec<_> = subject.changes.0.values().collect();
     let text = String::from_utf8_lossy(&json::canonical(&changes)).into_owned();
     let one = One {
         origin: RunKind::Apply,
@@ -126,8 +127,8 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
         screen.complain(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
         return Err(problem.into());
     }
-    screen.say_all(&change_lines(subject.changes.iter()).collect::<Vec<_>>())?;
-    let changes = counted(subject.changes.len());
+    screen.say_all(&change_lines(subject.changes.0.values()).collect::<Vec<_>>())?;
+    let changes = counted(subject.changes.0.len());
     screen.complain(&format!(
         "{GOOD}✔{GOOD:#} {changes} of {label} applied · recorded as {}",
         done.label
@@ -143,7 +144,7 @@ pub(super) fn discard(
 ) -> Result<u8, Failure> {
     let (subject, label) = subject(&open_store(around)?, around, &args.run)?;
     subject.discard(&mut Store::open(&around.store)?)?;
-    let changes = subject.changes.len();
+    let changes = subject.changes.0.len();
     if screen.json {
         screen.say_json(&json!({ "schema": 1, "run": subject.id, "discarded": changes }))?;
     } else {

@@ -75,8 +75,10 @@ pub enum Bounds {
         clamped: bool,
         /// What it finds in its environment.
         environment: Environment,
+        /// What it may see of the workspace, if not all that no invariant protects.
+        reads: Option<Scope>,
         /// What it may change in the staged workspace, if anything.
-        writes: Option<Writes>,
+        writes: Option<Scope>,
     },
 }
 
@@ -113,17 +115,29 @@ impl Sight {
     }
 }
 
-/// What a command may change in the staged workspace.
+/// What the rules of a command name for one of its powers.
 #[derive(Clone, Debug)]
-pub struct Writes {
+pub struct Scope {
     policy: Arc<Policy>,
-    /// What the rules name, for each reading of the command line; all of them must agree.
+    /// For each reading of the command line; all of them must agree.
     readings: Vec<Vec<PathPattern>>,
 }
 
-impl Writes {
+impl Scope {
     pub(crate) const fn new(policy: Arc<Policy>, readings: Vec<Vec<PathPattern>>) -> Self {
         Self { policy, readings }
+    }
+
+    fn all(&self, names: impl Fn(&PathPattern) -> bool) -> bool {
+        self.readings.iter().all(|patterns| patterns.iter().any(&names))
+    }
+
+    /// Whether a path is kept from being seen: an invariant protects it, or no rule names it or, for
+    /// a folder, anything in it. Asked from the root down.
+    #[must_use]
+    pub fn conceals(&self, path: &WorkspacePath, folder: bool) -> bool {
+        let names = |own: &PathPattern| own.matches(path) || folder && own.reaches_beneath(path);
+        self.policy.conceals(path) || !self.all(names)
     }
 
     /// Judges one path that a command changed, when it has ended.
@@ -139,10 +153,7 @@ impl Writes {
             matches!((&change.before, &change.after), (None, Some(Node::Folder { .. })))
                 && own.reaches_beneath(&path)
         };
-        let named = |patterns: &Vec<PathPattern>| {
-            patterns.iter().any(|own| own.matches(&path) || is_way(own))
-        };
-        match self.readings.iter().all(named) {
+        match self.all(|own| own.matches(&path) || is_way(own)) {
             true => Ok(()),
             false => Err("the command's rule does not name it under `writes`".into()),
         }
@@ -257,7 +268,7 @@ impl Reach {
         if !rule.allow.iter().any(|rule| rule.pattern.matches(to)) {
             return Err(refused(Verdict::Deny, "the policy does not name it"));
         }
-        // Named without a word of its own: what the tool's word would be for a call to it.
+        // Scope without a word of its own: what the tool's word would be for a call to it.
         match self.own_word() {
             Verdict::Allow => Ok(()),
             verdict => Err(refused(verdict, &words(verdict, "a call to it"))),

@@ -85,7 +85,7 @@ impl Draft {
         for rule in policy.tools.values_mut() {
             if let Constraint::Exec(exec) = &mut rule.constraint {
                 for program in &mut exec.programs {
-                    for pattern in program.command.writes_mut() {
+                    for pattern in program.command.paths_mut() {
                         if !pattern.bind(root) {
                             problems.push(outside(pattern, root));
                         }

@@ -16,7 +16,7 @@ mod profile;
 mod usage;
 
 pub use apply::APPLY;
-pub use bounds::{Bounds, Reach, Sight, Writes};
+pub use bounds::{Bounds, Reach, Scope, Sight};
 pub use decide::{Case, Judgement, decide};
 pub use draft::{Draft, Roots};
 pub use model::{

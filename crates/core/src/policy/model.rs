@@ -281,10 +281,10 @@ impl CommandRule {
             || self.subcommands.iter().any(|(_, inner)| inner.lets_write())
     }
 
-    /// Every pattern of what it, or a subcommand of it, may change.
-    pub(crate) fn writes_mut(&mut self) -> Vec<&mut PathPattern> {
-        let inner = self.subcommands.iter_mut().flat_map(|(_, inner)| inner.writes_mut());
-        self.writes.iter_mut().flatten().chain(inner).collect()
+    /// Every pattern of what it, or a subcommand of it, may see and change.
+    pub(crate) fn paths_mut(&mut self) -> Vec<&mut PathPattern> {
+        let inner = self.subcommands.iter_mut().flat_map(|(_, inner)| inner.paths_mut());
+        self.reads.iter_mut().chain(&mut self.writes).flatten().chain(inner).collect()
     }
 }
 
@@ -318,6 +318,8 @@ pub struct CommandRule {
     pub flags: FlagRule,
     /// Its subcommands by name; `*` is any other.
     pub subcommands: Vec<(String, CommandRule)>,
+    /// What it may see of the workspace, where that differs from what stands above it.
+    pub reads: Option<Vec<PathPattern>>,
     /// What it may change, where that differs from what stands above it.
     pub writes: Option<Vec<PathPattern>>,
     /// Why.

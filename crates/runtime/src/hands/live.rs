@@ -115,7 +115,7 @@ impl Hands for Live {
 /// What must not be seen in the workspace.
 fn veil(policy: &Arc<Policy>) -> Rc<RefCell<Veil>> {
     let seen_by = Arc::clone(policy);
-    Rc::new(RefCell::new(Veil::new(Box::new(move |path| seen_by.conceals(path)))))
+    Rc::new(RefCell::new(Veil::new(Box::new(move |path, _| seen_by.conceals(path)))))
 }
 
 /// The time in microseconds since 1970.

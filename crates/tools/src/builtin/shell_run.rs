@@ -16,7 +16,7 @@ use capsule_core::digest::Digest;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Output, Problem};
-use capsule_core::policy::{Bounds, Environment};
+use capsule_core::policy::{Bounds, Environment, Scope};
 use capsule_core::redact::Piece;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::units;
@@ -241,10 +241,10 @@ struct Runner {
 
 impl Hands for Runner {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Run { confinement, clamped, environment, .. } = permit.bounds() else {
+        let Bounds::Run { confinement, clamped, environment, reads, .. } = permit.bounds() else {
             return wrong_permit();
         };
-        match self.launch(confinement, environment) {
+        match self.launch(confinement, environment, reads.as_ref()) {
             Ok(exit) => outcome(exit, confinement, *clamped),
             Err(problem) => Outcome::failed(problem),
         }
@@ -252,8 +252,19 @@ impl Hands for Runner {
 }
 
 impl Runner {
-    fn launch(self, confinement: &Confinement, environment: &Environment) -> Result<Exit, Problem> {
-        let hidden = self.veil.borrow().hidden(&self.workspace).map_err(veil_problem)?;
+    fn launch(
+        self,
+        confinement: &Confinement,
+        environment: &Environment,
+        reads: Option<&Scope>,
+    ) -> Result<Exit, Problem> {
+        let hidden = match reads.cloned() {
+            None => self.veil.borrow().hidden(&self.workspace),
+            // A walk of its own for each call: few programs have a view of their own.
+            Some(reads) => Veil::new(Box::new(move |path, folder| reads.conceals(path, folder)))
+                .hidden(&self.workspace),
+        };
+        let hidden = hidden.map_err(veil_problem)?;
         let masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
         let launch = Launch {
             program: self.program.file.clone(),

@@ -9,7 +9,7 @@ use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
 use capsule_core::outcome::{Ending, Outcome, Problem};
-use capsule_core::policy::{Bounds, Writes};
+use capsule_core::policy::{Bounds, Scope};
 use capsule_core::redact::{Redactor, excerpt};
 use rustix::fs::FileType;
 use serde_json::json;
@@ -64,7 +64,7 @@ impl Hands for Unstaged {
 
 /// What a call may change, if it may change something: a command within these, a tool what it was
 /// judged for.
-fn writes(bounds: &Bounds) -> Option<Option<&Writes>> {
+fn writes(bounds: &Bounds) -> Option<Option<&Scope>> {
     match bounds {
         Bounds::Run { writes: Some(writes), .. } => Some(Some(writes)),
         Bounds::Write { .. } => Some(None),
@@ -77,7 +77,7 @@ impl Staging {
         &self,
         outcome: Outcome,
         mut changes: Vec<Change>,
-        writes: Option<&Writes>,
+        writes: Option<&Scope>,
     ) -> Outcome {
         let recorded = self.recorded.borrow();
         let own = match writes {
@@ -154,7 +154,7 @@ impl Staging {
 
 /// Whether a path is again what it was before the run.
 fn is_undone(change: &Change, recorded: &Changes) -> bool {
-    recorded.get(&change.path).is_some_and(|own| own.before == change.after)
+    recorded.0.get(&change.path).is_some_and(|own| own.before == change.after)
 }
 
 /// Whether a change belongs to a call that writes one file: that file, or a new folder above it.

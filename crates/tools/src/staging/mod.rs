@@ -161,7 +161,7 @@ impl Staging {
     /// How many paths the run changed, as it is recorded.
     #[must_use]
     pub fn paths(&self) -> usize {
-        self.recorded.borrow().len()
+        self.recorded.borrow().0.len()
     }
 
     /// Whether one of them was refused, so that none may be applied.

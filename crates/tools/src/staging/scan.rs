@@ -227,7 +227,8 @@ impl<'s> Scan<'s> {
             if refused.is_none() && self.was_moved(super::split(&path).0) {
                 refused = Some(MEANWHILE.to_owned());
             }
-            self.found.put(Change { path, before, after, refused });
+            let change = Change { path: path.clone(), before, after, refused };
+            self.found.0.insert(path, change);
         }
     }
 
@@ -259,7 +260,7 @@ impl<'s> Scan<'s> {
     }
 
     fn unreadable(&mut self, path: &str, why: &str) -> Result<(), Problem> {
-        if self.found.len() >= limits::STAGED_PATHS {
+        if self.found.0.len() >= limits::STAGED_PATHS {
             return Err(too_many());
         }
         let before = First { node: None, refused: Some(why.to_owned()) };

@@ -10,13 +10,14 @@ use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, Tier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::limits;
-use crate::policy::bounds::Writes;
+use crate::policy::bounds::Scope;
 use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::files::{closed_argument, outside};
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{
     CommandRule, Constraint, ExecRule, FlagRule, Policy, ProgramRule, ToolRule,
 };
+use crate::policy::patterns::PathPattern;
 use crate::programs::{self, CommandLine, Effect, Flag, Level, PathUse, Reading, Use};
 use crate::risk::Risk;
 use crate::tool::ToolName;
@@ -379,35 +380,46 @@ fn anew<'c>(
     expects.then(|| CommandLine::of(line.argv, case.facts.program.as_ref(), true))
 }
 
-/// What a command may change: what the rule of its innermost subcommand says about it, or the
-/// nearest one above. Nothing unless all readings of the line may change something.
-pub(super) fn writes(
+/// What a command may see and change: for each, what the rule of its innermost subcommand says about
+/// it, or the nearest one above. It may change nothing unless all readings of the line may.
+pub(super) fn reach(
     policy: &Arc<Policy>,
     rule: &ToolRule,
     case: &Case<'_>,
     own: &Command<'_>,
-) -> Option<Writes> {
-    let Constraint::Exec(exec) = &rule.constraint else { return None };
-    let program = program_rule(exec, own.line.argv)?;
-    if policy.sandbox.workspace != WorkspaceAccess::Staged {
-        return None;
-    }
+) -> (Option<Scope>, Option<Scope>) {
+    let Constraint::Exec(exec) = &rule.constraint else { return (None, None) };
+    let Some(program) = program_rule(exec, own.line.argv) else { return (None, None) };
     let anew = anew(program, case, own.line);
-    let mut readings = Vec::new();
-    for reading in anew.as_ref().unwrap_or(own.line).readings() {
-        let mut rule = &program.command;
-        let mut patterns = rule.writes.as_ref();
-        for level in reading.levels.iter().skip(1) {
-            let Some(inner) = subcommand(rule, &level.name) else { break };
-            rule = inner;
-            patterns = rule.writes.as_ref().or(patterns);
-        }
-        match patterns {
-            Some(patterns) if patterns.is_empty() => return None,
-            Some(patterns) => readings.push(patterns.clone()),
+    let readings = || anew.as_ref().unwrap_or(own.line).readings();
+    let seen = readings().filter_map(|own| innermost(program, own, |rule| rule.reads.as_ref()));
+    let reads: Vec<_> = seen.cloned().collect();
+    let reads = (!reads.is_empty()).then(|| Scope::new(Arc::clone(policy), reads));
+    if policy.sandbox.workspace != WorkspaceAccess::Staged {
+        return (reads, None);
+    }
+    let mut writes = Vec::new();
+    for reading in readings() {
+        match innermost(program, reading, |rule| rule.writes.as_ref()) {
+            Some(patterns) if patterns.is_empty() => return (reads, None),
+            Some(patterns) => writes.push(patterns.clone()),
             None if policy.sandbox.writes => {}
-            None => return None,
+            None => return (reads, None),
         }
     }
-    Some(Writes::new(Arc::clone(policy), readings))
+    (reads, Some(Scope::new(Arc::clone(policy), writes)))
+}
+
+fn innermost<'r>(
+    program: &'r ProgramRule,
+    reading: &Reading,
+    pick: impl Fn(&'r CommandRule) -> Option<&'r Vec<PathPattern>>,
+) -> Option<&'r Vec<PathPattern>> {
+    let (mut rule, mut found) = (&program.command, pick(&program.command));
+    for level in reading.levels.iter().skip(1) {
+        let Some(inner) = subcommand(rule, &level.name) else { break };
+        rule = inner;
+        found = pick(rule).or(found);
+    }
+    found
 }

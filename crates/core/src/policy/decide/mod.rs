@@ -21,7 +21,7 @@ use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::confinement::WorkspaceAccess;
 use crate::decision::{Decision, Verdict};
-use crate::policy::bounds::{Bounds, Reach, Sight, Writes};
+use crate::policy::bounds::{Bounds, Reach, Scope, Sight};
 use crate::policy::decide::command::Command;
 use crate::policy::model::{Constraint, Policy, Source, ToolRule};
 use crate::policy::usage::Usage;
@@ -106,8 +106,10 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
     let command = line.as_ref().map(|line| Command::of(case, line));
     let mut findings = never::check(policy, case, command.as_ref());
     let rule = policy.tool(case.tool);
-    let writes =
-        rule.zip(command.as_ref()).and_then(|(rule, own)| exec::writes(policy, rule, case, own));
+    let (reads, writes) = match rule.zip(command.as_ref()) {
+        Some((rule, own)) => exec::reach(policy, rule, case, own),
+        None => (None, None),
+    };
     let own = case.action.capabilities();
     // What may be written may be removed, too.
     let capabilities = match writes {
@@ -128,7 +130,9 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
         .find(|finding| finding.verdict == strictest)
         .unwrap_or_else(|| Finding::deny(Code::NoRule, "no rule of the policy matches"));
     let bounds = match rule {
-        Some(rule) if decided.verdict != Verdict::Deny => bounds(policy, rule, case, writes),
+        Some(rule) if decided.verdict != Verdict::Deny => {
+            bounds(policy, rule, case, (reads, writes))
+        }
         _ => Bounds::Nothing,
     };
     // Whoever is refused is told what to do, if nothing better the code's own next step.
@@ -249,7 +253,7 @@ fn bounds(
     policy: &Arc<Policy>,
     rule: &ToolRule,
     case: &Case<'_>,
-    writes: Option<Writes>,
+    (reads, writes): (Option<Scope>, Option<Scope>),
 ) -> Bounds {
     let timeout_ms = rule.timeout_ms;
     let left = quota::bytes_left(rule, case);
@@ -285,6 +289,7 @@ fn bounds(
             }
             Bounds::Run {
                 confinement,
+                reads,
                 writes,
                 clamped: timeout_ms.is_some_and(|asked| asked > confinement.limits.timeout_ms),
                 environment: exec.env.clone(),
