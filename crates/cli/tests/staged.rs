@@ -225,10 +225,8 @@ fn what_is_refused_is_never_applied() {
         ("put('p', 1); chmod 04755, 'p' or die", "run as its owner"),
         ("put('p', 1); chmod 01644, 'p' or die", "run as its owner"),
         ("symlink '/etc/passwd', 'l' or die", "leads out"),
-        (
-            "symlink '..', 'd/up' or die; symlink 'd/up/.git/hooks', 'l' or die",
-            "through another link",
-        ),
+        ("symlink '..', 'd/up' or die; symlink 'd/up/open', 'l' or die", "through another link"),
+        ("mkdir 'r'; put('r/commondir', '../b')", "looks like a repository"),
         (
             "mkdir 'r'; mkdir 'r/objects'; mkdir 'r/refs'; put('r/HEAD', 'ref: x'); put('r/config', 1)",
             "looks like a repository",
@@ -529,6 +527,20 @@ fn what_somebody_does_during_a_run_is_kept() {
         fs::rename(root.join("d"), root.join("../away")).unwrap();
         fs::rename(root.join("deep/sub"), root.join("d")).unwrap();
     };
+    // While a command runs, nothing can be hidden from it any more.
+    let swap_late = |root: &Path| {
+        std::thread::sleep(Duration::from_millis(900));
+        swap(root);
+        fs::write(root.join("d/stamp"), "person").unwrap();
+    };
+    let late = "open(my $g, '<', 'd/x'); select(undef, undef, undef, 1); open(my $f, '>>', 'd/x') or die; \
+                print $f 1";
+    let appear = |root: &Path| {
+        fs::create_dir_all(root.join("../n")).unwrap();
+        fs::write(root.join("../n/f"), "person").unwrap();
+        fs::rename(root.join("../n"), root.join("new")).unwrap();
+    };
+    let make = "mkdir 'new'; put('new/f', 'agent')";
     let add = |root: &Path| {
         fs::create_dir(root.join("full/work")).unwrap();
         fs::write(root.join("full/work/day"), "person").unwrap();
@@ -540,14 +552,23 @@ fn what_somebody_does_during_a_run_is_kept() {
         ("saved", look, &save("a"), &append("a"), "a"),
         ("made", look, &save("new"), &append("new"), "new"),
         ("swapped", look, &swap, &append("d/x"), "d/1"),
+        ("swapped while the command runs", look, &swap_late, late, "d/1"),
+        ("a folder where the run makes one", look, &appear, make, "new/f"),
         ("added beneath what was removed", recreate, &add, "put('open/x', 1)", "full/work/day"),
     ];
     for (what, first, deed, last, kept) in rows {
         let bed = Bed::new();
-        assert_eq!(meanwhile(&bed, first, *deed, last), 3, "{what}");
+        let status = meanwhile(&bed, first, *deed, last);
+        let before = bed.tree();
+        if *what == "swapped" {
+            // What the kernel goes on showing is hidden: the command finds nothing to change.
+            assert_eq!(status, 1);
+            assert_eq!(bed.staged_folders(), 0);
+            continue;
+        }
+        assert_eq!(status, 3, "{what}");
         let told = bed.run(&["changes", "latest"]).exits(0).stdout;
         assert!(told.contains("while the run went on"), "{what}: {told}");
-        let before = bed.tree();
         let _ = bed.run(&["apply", "latest"]).exits(3);
         assert_eq!(bed.tree(), before, "{what}");
         assert!(bed.capsule.workspace().join(kept).exists(), "{what}");
@@ -557,6 +578,37 @@ fn what_somebody_does_during_a_run_is_kept() {
     assert_eq!(meanwhile(&bed, look, &save("b"), &append("a")), 0);
     let _ = bed.run(&["apply", "latest"]).exits(0);
     assert_eq!(fs::read_to_string(bed.capsule.workspace().join("b")).unwrap(), "person");
+}
+
+/// A folder that somebody moves out of the workspace during the run is not looked into any more.
+#[test]
+fn what_was_moved_away_is_not_seen() {
+    let bed = Bed::new();
+    let step = |tool: &str, args: Value| {
+        format!("- {{ tool: {tool}, args: {args}, on_error: continue }}\n")
+    };
+    let perl = |script: &str| step("shell.run", json!({ "argv": ["perl", "-e", script] }));
+    let plan = [
+        perl("-e 'd/x'; -e 'd/e/y'"),
+        perl("select(undef, undef, undef, 1.2)"),
+        perl("for ('d/secret', 'd/e/y') { open(F, '<', $_) and print <F> }"),
+        step("fs.read", json!({ "path": "d/secret" })),
+        step("fs.list", json!({ "path": "d" })),
+        step("fs.search", json!({ "path": ".", "name": "secret" })),
+    ];
+    let plan = bed.capsule.plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
+    let line = ["run", &plan, "--policy", &bed.policy, "--json"];
+    let child = bed.capsule.command(&line).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    let outside = bed.capsule.around().join("moved");
+    fs::rename(bed.capsule.workspace().join("d"), &outside).unwrap();
+    fs::write(outside.join("secret"), "OUTSIDE").unwrap();
+    fs::write(outside.join("e/y"), "OUTSIDE").unwrap();
+    let told = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let story: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(story["calls"].as_array().unwrap().len(), 6);
+    assert!(!told.contains("OUTSIDE"), "{told}");
+    assert!(!story["calls"][4].to_string().contains("d/secret"), "{story}");
 }
 
 /// C19: a protected file that somebody makes during the run is hidden from its next command, also in

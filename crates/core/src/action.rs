@@ -85,6 +85,8 @@ pub enum Action {
         run: String,
         /// What it changed, parents before what is in them.
         changes: Vec<Change>,
+        /// Whether somebody began to before.
+        again: bool,
     },
 }
 

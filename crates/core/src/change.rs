@@ -129,14 +129,6 @@ impl Change {
 pub struct Changes(pub BTreeMap<String, Change>);
 
 impl Changes {
-    /// What a run changed, from what each of its calls changed.
-    #[must_use]
-    pub fn of(calls: impl IntoIterator<Item = Vec<Change>>) -> Self {
-        let mut all = Self::default();
-        calls.into_iter().for_each(|call| all.add(call));
-        all
-    }
-
     /// Adds what one more call changed. What comes back to what it was before the run is no change;
     /// what was refused once stays refused until then.
     pub fn add(&mut self, call: Vec<Change>) {
@@ -213,13 +205,15 @@ mod tests {
             change("b", file("2"), file("3")),
             change("c", file("x"), file("y")),
         ];
-        let all = Changes::of([first.clone(), second.clone()]);
+        let mut all = Changes::default();
+        all.add(first);
+        let begun = all.clone();
+        all.add(second.clone());
         let told: Vec<_> = all.0.values().map(|own| (own.path.as_str(), own.kind())).collect();
         assert_eq!(told, [("b", Modified), ("c", Added), ("d", Removed)]);
         assert_eq!(all.0["b"].before, file("1"));
         assert_eq!(all.refused().unwrap().path, "c", "once refused, it stays so");
         // The second call again, from the two states.
-        let begun = Changes::of([first]);
         let mut between = begun.until(&all);
         between.iter_mut().for_each(|own| own.refused = None);
         assert_eq!(between, second);

@@ -43,6 +43,8 @@ pub struct Subject {
     pub state: RunState,
     /// Whether its changes are still there: neither applied nor discarded.
     pub is_staged: bool,
+    /// Whether somebody began to apply them.
+    pub is_begun: bool,
     opened: Box<RunOpened>,
     text: Text,
     folder: PathBuf,
@@ -99,11 +101,16 @@ impl Subject {
         let Some((Some(id), opened, text)) = beginning else {
             return Err(incomplete("the run's beginning is missing").into());
         };
+        if let Some(subject) = opened.subject {
+            // Whoever names the run that applies changes means those.
+            return Self::read(store, path, &subject.to_string());
+        }
+        let is_begun = store.is_subject(run)?;
         let text = Text { name: shown_name(&opened.policy.path), text };
         let folder = place(path, id);
         let is_staged = fs::symlink_metadata(&folder).is_ok_and(|own| own.is_dir());
         let state = store.state(run)?;
-        Ok(Self { id, changes, state, is_staged, opened, text, folder })
+        Ok(Self { id, changes, state, is_staged, is_begun, opened, text, folder })
     }
 
     /// What the changes can be applied by: the run's own policy, for this alone, in the run's own

@@ -8,6 +8,7 @@ mod error;
 mod export;
 mod lock;
 mod open;
+mod programs;
 mod read;
 mod schema;
 mod target;

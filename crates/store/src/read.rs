@@ -258,6 +258,16 @@ impl Store {
         }
     }
 
+    /// Whether a run was begun that is about this one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn is_subject(&self, run: &str) -> Result<bool, StoreError> {
+        let query = "SELECT EXISTS (SELECT 1 FROM events WHERE kind = 'run.opened'
+                     AND CAST(bytes AS TEXT) ->> '$.body.subject' = ?1)";
+        self.sql.query_row(query, [run], |row| row.get(0)).map_err(StoreError::read)
+    }
+
     /// Visits the events of a run in their order; memory does not grow with the run. Each must be
     /// what its hash says, and follow the one before.
     ///
@@ -403,24 +413,6 @@ impl Store {
             tree.push(Digest(hash));
         }
         Ok(tree)
-    }
-
-    /// The digest of a program, if what identifies its bytes has not changed since.
-    #[must_use]
-    pub fn program_digest(&self, path: &str, identity: &str) -> Option<String> {
-        self.sql
-            .prepare_cached("SELECT sha256 FROM programs WHERE path = ?1 AND identity = ?2")
-            .and_then(|mut query| query.query_row([path, identity], |row| row.get(0)).optional())
-            .ok()
-            .flatten()
-    }
-
-    /// Remembers the digest of a program. It is a cache: failing to write it changes nothing.
-    pub fn remember_program(&self, path: &str, identity: &str, sha256: &str) {
-        let _ = self.sql.execute(
-            "INSERT OR REPLACE INTO programs (path, identity, sha256) VALUES (?1, ?2, ?3)",
-            [path, identity, sha256],
-        );
     }
 }
 

@@ -112,7 +112,10 @@ pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding
     let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
     let hands: Box<dyn Prepare> = match context.staging {
         _ if matches!(action, Action::Apply { .. }) => hands,
-        Ok(Some(staging)) => Box::new(Staged { hands, staging: Rc::clone(staging) }),
+        Ok(Some(staging)) => {
+            let seen = (Rc::clone(context.veil), Rc::clone(context.workspace));
+            Box::new(Staged { hands, staging: Rc::clone(staging), seen })
+        }
         Ok(None) => hands,
         Err(problem) => Box::new(Unstaged { hands, problem: problem.clone() }),
     };

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -39,6 +40,8 @@ pub enum VeilError {
 pub struct Veil {
     conceals: Box<Conceals>,
     drawn: OnceCell<RefCell<Drawn>>,
+    /// The folders that lay beneath the changes of a staged workspace when it was first walked.
+    beneath: OnceCell<BTreeMap<OsString, Identity>>,
     walks: Cell<u64>,
 }
 
@@ -87,7 +90,13 @@ impl Veil {
     /// A veil over what `conceals` says.
     #[must_use]
     pub fn new(conceals: Box<Conceals>) -> Self {
-        Self { conceals, drawn: OnceCell::new(), walks: Cell::new(0) }
+        let (drawn, beneath) = (OnceCell::new(), OnceCell::new());
+        Self { conceals, drawn, beneath, walks: Cell::new(0) }
+    }
+
+    /// Walks the workspace, if nobody has done so yet.
+    pub fn draw(&self, workspace: &Workspace) {
+        let _ = self.up_to_date(workspace);
     }
 
     /// The protected path that is another name of this file, if there is one; an error where that
@@ -102,6 +111,22 @@ impl Veil {
         let drawn = self.up_to_date(workspace);
         let drawn = drawn.borrow();
         drawn.protected.get(&(device, inode)).map(|name| told(name))
+    }
+
+    /// Whether a folder, or one above it, is not the one that lay beneath the changes of a staged
+    /// workspace when the run began: moved away, or replaced. The kernel goes on showing the one that
+    /// it has looked up. `new` counts a folder that was not there then as well.
+    pub(crate) fn was_moved(&self, workspace: &Workspace, path: &OsStr, new: bool) -> bool {
+        let Some(lower) = workspace.lower() else { return false };
+        // Drawn when the changes were laid over it.
+        let Some(beneath) = self.beneath.get() else { return true };
+        Path::new(path).ancestors().map(Path::as_os_str).any(|folder| {
+            let now = lower_folder(lower, folder);
+            match beneath.get(folder) {
+                Some(then) => now != Some(*then),
+                None => new && now.is_some(),
+            }
+        })
     }
 
     /// Every path that is to be hidden from commands now.
@@ -123,6 +148,10 @@ impl Veil {
                 let mut drawn = Drawn::default();
                 self.look(workspace, vec![everything()], Pass::Names, &mut drawn);
                 self.follow_up(workspace, &mut drawn);
+                let known = drawn.folders.iter();
+                let known = known.filter_map(|(path, own)| Some((path.clone(), own.lower?)));
+                let beneath = known.map(|(path, looks)| (path, (looks.0, looks.1))).collect();
+                let _ = self.beneath.set(beneath);
                 RefCell::new(drawn)
             }),
         }
@@ -205,6 +234,12 @@ impl Veil {
                 Err(_) => shut.push(waiting()),
             }
         }
+        // What the kernel goes on showing although it was moved away, perhaps to where no run may look.
+        for (path, then) in self.beneath.get().into_iter().flatten() {
+            if lower.is_some_and(|lower| lower_folder(lower, path) != Some(*then)) {
+                drawn.hide(path);
+            }
+        }
         for path in gone {
             drawn.folders.remove(&path);
         }
@@ -232,6 +267,13 @@ fn looks(stat: &Stat) -> Looks {
     let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
     let modified = (stat.st_mtime, nanos(stat.st_mtime_nsec));
     (stat.st_dev, stat.st_ino, modified, (stat.st_ctime, nanos(stat.st_ctime_nsec)))
+}
+
+/// Which folder lies at a path beneath the changes, if one does.
+fn lower_folder(lower: BorrowedFd<'_>, path: &OsStr) -> Option<Identity> {
+    let stat = lower_stat(Some(lower), path)?;
+    let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    folder.then_some((stat.st_dev, stat.st_ino))
 }
 
 /// What the system says of a folder beneath the changes, if it is there.

@@ -103,11 +103,15 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
     let law = subject.law()?;
     let changes: Vec<_> = subject.changes.0.values().collect();
     let text = String::from_utf8_lossy(&json::canonical(&changes)).into_owned();
+    let mut asked = json!({ "run": subject.id, "changes": text });
+    if let (Value::Object(map), true) = (&mut asked, subject.is_begun) {
+        map.insert("again".into(), "yes".into());
+    }
     let one = One {
         origin: RunKind::Apply,
         subject: Some(subject.id),
         tool: APPLY,
-        args: json!({ "run": subject.id, "changes": text }),
+        args: asked,
         law: &law,
         commands: Commands::off(),
         sink: Rc::new(Hush),
@@ -157,7 +161,8 @@ pub(super) fn discard(
 fn subject(store: &Store, around: &Surroundings, run: &str) -> Result<(Subject, String), Failure> {
     let id = store.find(run)?;
     let subject = Subject::read(store, &around.store, &id)?;
-    Ok((subject, store.label(&id)))
+    let label = store.label(&subject.id.to_string());
+    Ok((subject, label))
 }
 
 /// Says that a run has changes that wait for somebody.

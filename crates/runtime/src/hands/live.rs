@@ -54,7 +54,10 @@ impl Live {
     pub(crate) fn staged(self, policy: &Arc<Policy>, folder: &Path) -> Self {
         match Staging::lay(folder, &self.workspace, &self.commands, self.host.as_ref()) {
             Ok(Laid { workspace, staging }) => {
-                Self { workspace, staging: Ok(Some(staging)), veil: veil(policy), ..self }
+                let veil = veil(policy);
+                // At once: later nobody could say which folders were there when the run began.
+                veil.borrow().draw(&workspace);
+                Self { workspace, staging: Ok(Some(staging)), veil, ..self }
             }
             Err(problem) => Self { staging: Err(problem), ..self },
         }

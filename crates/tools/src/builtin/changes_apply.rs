@@ -34,6 +34,12 @@ static OF_PERSONS: Signature = Signature {
             required: true,
             about: "what it changed, as JSON",
         },
+        Argument {
+            name: "again",
+            kind: Kind::Word(&[AGAIN]),
+            required: false,
+            about: "that somebody began to before",
+        },
     ],
     results: &[
         Field { name: "run", about: "the run" },
@@ -41,6 +47,8 @@ static OF_PERSONS: Signature = Signature {
         Field { name: "applied_before", about: "how many were there already" },
     ],
 };
+
+const AGAIN: &str = "yes";
 
 /// Applies changes.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +64,15 @@ impl Tool for ChangesApply {
         let mut changes: Vec<Change> = serde_json::from_str(changes)
             .map_err(|error| invalid(format!("`changes` cannot be read: {error}")))?;
         changes.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Action::Apply { run: text(args, "run").unwrap_or_default().to_owned(), changes })
+        let again = text(args, "again") == Some(AGAIN);
+        Ok(Action::Apply { run: text(args, "run").unwrap_or_default().to_owned(), changes, again })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
         let hands = match (action, context.staging) {
-            (Action::Apply { run, changes }, Ok(Some(staging))) => {
+            (Action::Apply { run, changes, again }, Ok(Some(staging))) => {
                 let what = (run.clone(), changes.clone());
-                Applying::new(Rc::clone(staging), what, context.cancel.clone())
+                Applying::new(Rc::clone(staging), what, *again, context.cancel.clone())
                     .map(|applying| Box::new(Applier(applying)) as Box<dyn Hands>)
             }
             (Action::Apply { .. }, _) => {

@@ -38,6 +38,8 @@ pub(crate) struct Applying {
     staging: Rc<Staging>,
     run: String,
     changes: Vec<Change>,
+    /// Whether somebody began to before, so that a change may be half done.
+    again: bool,
     cancel: Cancel,
     /// What our own unfinished files are called: nobody else's are, since a run's id is random.
     beside: String,
@@ -51,6 +53,7 @@ impl Applying {
     pub(crate) fn new(
         staging: Rc<Staging>,
         (run, changes): (String, Vec<Change>),
+        again: bool,
         cancel: Cancel,
     ) -> Result<Self, Problem> {
         let lock = |root| -> Result<OwnedFd, Problem> {
@@ -62,7 +65,7 @@ impl Applying {
         };
         let locks = [lock(staging.upper())?, lock(staging.lower.root())?];
         let beside = format!("{OURS}{run}.tmp");
-        Ok(Self { staging, run, changes, cancel, beside, _locks: locks })
+        Ok(Self { staging, run, changes, again, cancel, beside, _locks: locks })
     }
 
     /// The undo record: a line of JSON that says what stood where, and behind it the bytes of the
@@ -76,6 +79,10 @@ impl Applying {
         for change in &self.changes {
             if self.is_applied(change)? {
                 continue;
+            }
+            if let Some(why) = self.staging.odd(change) {
+                let message = format!("`{}`: {why}", change.path);
+                return Err(Problem::new(Code::ChangeRefused, message));
             }
             let before = self.as_recorded(change)?;
             if let Some(Node::File { sha256, .. }) = &before {
@@ -214,17 +221,12 @@ impl Applying {
     /// What stands in the workspace, if it and the staged file are what the record says.
     fn as_recorded(&self, change: &Change) -> Result<Option<Node>, Problem> {
         let here = self.here(change)?;
-        // Where an attempt was interrupted: what was there is gone, or the new folder has not got its
-        // permissions yet.
-        let half_done = match (&here, &change.after) {
-            (None, Some(_)) => makes_room(change),
-            (Some(Node::Folder { mode: OPEN }), Some(Node::Folder { .. })) => true,
-            _ => false,
-        };
+        let half_done = self.again && is_half_done(change, here.as_ref());
         if here != change.before && !half_done {
             return Err(differs(change));
         }
-        if makes_room(change) && matches!(here, Some(Node::Folder { .. })) {
+        let is_folder = matches!(here, Some(Node::Folder { .. }));
+        if is_folder && (makes_room(change) || change.before.is_none()) {
             self.holds_nothing_else(change)?;
         }
         let Some(after) = &change.after else { return Ok(here) };
@@ -242,6 +244,9 @@ impl Applying {
         let names = super::scan::entries(&folder).map_err(|errno| system(change, errno))?;
         for name in names {
             let known = name.into_string().is_ok_and(|name| {
+                if name == self.beside {
+                    return true;
+                }
                 let path = super::join(&change.path, &name);
                 self.changes.binary_search_by(|own| own.path.as_str().cmp(&path)).is_ok()
             });
@@ -288,11 +293,11 @@ impl Applying {
             }
             Node::File { sha256, mode, .. } => {
                 self.clear(&place.folder).map_err(failed)?;
-                let done = self.copy(change, &place, (*sha256, *mode), deadline);
-                done.and_then(|()| self.put(change, &place)).inspect_err(|_| {
+                self.copy(change, &place, (*sha256, *mode), deadline).inspect_err(|_| {
                     // Nothing of a failed write stays; the error says what happened.
                     let _ = self.clear(&place.folder);
-                })
+                })?;
+                self.put(change, &place)
             }
             Node::Special => Err(differs(change)),
         }
@@ -349,31 +354,50 @@ impl Applying {
                 renameat_with(&place.folder, beside, &place.folder, place.name, flags)
             })
         };
+        let unmade = |problem: Problem| {
+            let _ = self.clear(&place.folder);
+            Err(problem)
+        };
         if change.before.is_none() || makes_room(change) {
             return match rename(RenameFlags::NOREPLACE) {
-                Err(Errno::EXIST) => Err(differs(change)),
-                other => other.map_err(failed),
+                Ok(()) => Ok(()),
+                Err(Errno::EXIST) => unmade(differs(change)),
+                Err(errno) => unmade(failed(errno)),
             };
         }
-        let compared = place.stat().map_err(failed)?.ok_or_else(|| differs(change))?;
-        if self.here(change)? != change.before {
-            return Err(differs(change));
-        }
+        let compared = match (place.stat(), self.here(change)) {
+            (Ok(Some(compared)), Ok(here)) if here == change.before => compared,
+            _ => return unmade(differs(change)),
+        };
         match rename(RenameFlags::EXCHANGE) {
             Ok(()) => {}
             // A file system that cannot exchange: the comparison above is all there is.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 return renameat(&place.folder, beside, &place.folder, place.name).map_err(failed);
             }
-            Err(errno) => return Err(failed(errno)),
+            Err(errno) => return unmade(failed(errno)),
         }
         let replaced = node::stat_at(place.folder.as_fd(), beside).map_err(failed)?;
         if replaced.is_some_and(|now| is_unwritten(&now, &compared)) {
             // The old file; its bytes are in the record.
             return self.clear(&place.folder).map_err(failed);
         }
-        rename(RenameFlags::EXCHANGE).map_err(failed)?;
-        Err(differs(change))
+        // Somebody's own, which goes back to its name; if it cannot, it stays beside it.
+        match rename(RenameFlags::EXCHANGE) {
+            Ok(()) => unmade(differs(change)),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+}
+
+/// Whether what stands there is what an interrupted attempt may have left: nothing where something has
+/// to make room, a new folder without its permissions, a folder that was opened to be worked in.
+fn is_half_done(change: &Change, here: Option<&Node>) -> bool {
+    match (&change.before, here, &change.after) {
+        (_, None, Some(_)) => makes_room(change),
+        (Some(Node::Folder { mode }), Some(Node::Folder { mode: now }), _) => *now == mode | OPEN,
+        (_, Some(Node::Folder { mode: now }), Some(Node::Folder { .. })) => now & 0o777 == OPEN,
+        _ => false,
     }
 }
 

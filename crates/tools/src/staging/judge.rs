@@ -1,6 +1,7 @@
 //! What a call changed is collected when it ends, judged within the bounds of its permit, and handed
 //! over with its outcome.
 
+use std::cell::RefCell;
 use std::os::fd::AsFd as _;
 use std::rc::Rc;
 
@@ -15,6 +16,8 @@ use rustix::fs::FileType;
 use serde_json::json;
 
 use super::{Staging, node, open_folder, split};
+use crate::veil::Veil;
+use crate::workspace::Workspace;
 
 /// How the names begin that applying gives its unfinished files.
 pub(super) const OURS: &str = ".capsule-apply-";
@@ -25,6 +28,8 @@ pub(crate) struct Staged {
     pub hands: Box<dyn Hands>,
     /// Where it is collected.
     pub staging: Rc<Staging>,
+    /// What is seen of the workspace, and what knows its folders.
+    pub seen: (Rc<RefCell<Veil>>, Rc<Workspace>),
 }
 
 impl Hands for Staged {
@@ -36,7 +41,8 @@ impl Hands for Staged {
         let Some(writes) = writes(permit.bounds()) else { return self.hands.run(permit) };
         self.staging.begin();
         let outcome = self.hands.run(permit);
-        let outcome = match self.staging.collect() {
+        let (veil, workspace) = &self.seen;
+        let outcome = match self.staging.collect((&veil.borrow(), workspace)) {
             Ok(changes) => self.staging.judged(outcome, changes, writes),
             Err(problem) => unread(outcome, problem),
         };
@@ -90,13 +96,13 @@ impl Staging {
             if is_undone(change, &recorded) {
                 continue;
             }
-            change.refused =
-                refusal(change).or_else(|| self.odd(change)).or_else(|| match writes {
-                    Some(writes) => writes.judge(change).err(),
-                    // It was judged before it was written.
-                    None if is_part_of(change, own.as_ref()) => None,
-                    None => Some("it was changed by something else than this call".into()),
-                });
+            let by_rule = || match writes {
+                Some(writes) => writes.judge(change).err(),
+                // It was judged before it was written.
+                None if is_part_of(change, own.as_ref()) => None,
+                None => Some("it was changed by something else than this call".into()),
+            };
+            change.refused = by_rule().or_else(|| refusal(change)).or_else(|| self.odd(change));
         }
         let refused = refused(&changes);
         let outcome = match writes {
@@ -112,20 +118,19 @@ impl Staging {
     }
 }
 
+/// What sends git elsewhere for its orders, whatever else is in the folder.
+const POINTERS: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
 /// What git looks for in a folder before it takes orders from the `config` there.
 const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
 
 impl Staging {
     /// What is odd about a change where it stands.
-    fn odd(&self, change: &Change) -> Option<String> {
+    pub(super) fn odd(&self, change: &Change) -> Option<String> {
         let (folder, name) = split(&change.path);
-        let is_part =
-            REPOSITORY.contains(&name) || matches!(name, "config" | "hooks" | "commondir");
-        if is_part
-            && change.after.is_some()
-            && split(folder).1 != ".git"
-            && REPOSITORY.iter().all(|part| self.kind_of(folder, part).is_some())
-        {
+        let is_part = REPOSITORY.contains(&name) || matches!(name, "config" | "hooks");
+        let is_whole = || REPOSITORY.iter().all(|part| self.kind_of(folder, part).is_some());
+        let own = split(folder).1 == ".git";
+        if change.after.is_some() && (POINTERS.contains(&name) || is_part && !own && is_whole()) {
             return Some(
                 "git would take orders from its folder, which looks like a repository".into(),
             );

@@ -33,6 +33,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::Commands;
 use crate::tool::Host;
+use crate::veil::Veil;
 use crate::workspace::Workspace;
 pub(crate) use apply::Applying;
 pub(crate) use judge::{Staged, Unstaged};
@@ -175,8 +176,8 @@ impl Staging {
     }
 
     /// What changed since somebody last asked.
-    fn collect(&self) -> Result<Vec<Change>, Problem> {
-        let now = Scan::of(self).run()?;
+    fn collect(&self, seen: (&Veil, &Workspace)) -> Result<Vec<Change>, Problem> {
+        let now = Scan::of(self, seen).run()?;
         let mut known = self.known.borrow_mut();
         let between = known.until(&now);
         *known = now;

@@ -27,11 +27,6 @@ pub(super) fn changed(stat: &Stat) -> (i64, i64) {
     (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(i64::MAX))
 }
 
-/// When its content, or for a folder its entries, last changed.
-pub(super) fn modified(stat: &Stat) -> (i64, i64) {
-    (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(i64::MAX))
-}
-
 /// What the system says of a name in a folder; none where nothing is there.
 pub(super) fn stat_at(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {

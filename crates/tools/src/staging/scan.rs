@@ -6,7 +6,7 @@
 //! the call has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
@@ -18,7 +18,8 @@ use rustix::fs::{AtFlags, Dir, FileType, Stat, fgetxattr, statat};
 use rustix::io::Errno;
 
 use super::{First, Staging, join, node, open_folder, too_many};
-use crate::workspace::NotFound;
+use crate::veil::Veil;
+use crate::workspace::{NotFound, Workspace};
 
 /// Marks a folder that hides what lies beneath it.
 const OPAQUE: &str = "user.overlay.opaque";
@@ -27,7 +28,9 @@ const OPAQUE: &str = "user.overlay.opaque";
 pub(super) struct Scan<'s> {
     staging: &'s Staging,
     found: Changes,
-    /// Whether folders of the workspace were moved since the changes were laid over it.
+    /// What knows the folders of the workspace, and the workspace as it is seen.
+    seen: (&'s Veil, &'s Workspace),
+    /// Whether folders of the workspace are others than when the run began.
     moved: BTreeMap<String, bool>,
     bytes: u64,
     /// Folders of the changes that are still to be read, and whether one above them hides what lies
@@ -36,9 +39,9 @@ pub(super) struct Scan<'s> {
 }
 
 impl<'s> Scan<'s> {
-    pub(super) fn of(staging: &'s Staging) -> Self {
+    pub(super) fn of(staging: &'s Staging, seen: (&'s Veil, &'s Workspace)) -> Self {
         let (found, moved) = (Changes::default(), BTreeMap::new());
-        Self { staging, found, moved, bytes: 0, waiting: vec![(String::new(), false)] }
+        Self { staging, found, seen, moved, bytes: 0, waiting: vec![(String::new(), false)] }
     }
 
     /// What differs from the workspace now.
@@ -232,26 +235,11 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Whether the folder, or one above it, was put there since the changes were laid over the
-    /// workspace. Moving a folder changes when it last changed, and not when its entries did.
+    /// Whether the folder, or one above it, is another than when the run began.
     fn was_moved(&mut self, path: &str) -> bool {
-        if path.is_empty() {
-            return false;
-        }
-        if let Some(known) = self.moved.get(path) {
-            return *known;
-        }
-        let (above, name) = super::split(path);
-        let lower = &self.staging.lower;
-        let folder = open_folder(lower, lower.root(), above).ok();
-        let stat = folder.and_then(|folder| node::stat_at(folder.as_fd(), name).ok().flatten());
-        let own = stat.is_some_and(|stat| {
-            let changed = node::changed(&stat);
-            changed >= self.staging.laid && changed != node::modified(&stat)
-        });
-        let moved = own || self.was_moved(above);
-        self.moved.insert(path.to_owned(), moved);
-        moved
+        let (veil, workspace) = self.seen;
+        let ask = || veil.was_moved(workspace, OsStr::new(path), true);
+        *self.moved.entry(path.to_owned()).or_insert_with(ask)
     }
 
     /// A name that is not text: no record holds it and no call can name it.

@@ -2,6 +2,8 @@
 //! the same look: nothing that is swapped in between can be judged as one thing and opened as
 //! another.
 
+use std::ffi::OsStr;
+
 use capsule_core::action::{FileKind, PathFact, Place};
 use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{AtFlags, FileType, statat};
@@ -66,6 +68,12 @@ impl Workspace {
             Some(Ok(name)) => (Some(name), real),
             // Protected under a name that cannot be told.
             Some(Err(problem)) => (None, Place::Outside(problem)),
+        };
+        let real = match real {
+            Place::Inside(real) if veil.was_moved(self, folder_of(&real, kind), false) => {
+                Place::Outside(PathProblem::Escapes)
+            }
+            real => real,
         };
         let ours = match &real {
             Place::Inside(real) => self.is_ours(real, found),
@@ -138,6 +146,12 @@ impl Workspace {
             }
         }
     }
+}
+
+/// The folder that a path is, or is in.
+fn folder_of(path: &WorkspacePath, kind: FileKind) -> &OsStr {
+    let (folder, _) = path.as_str().rsplit_once('/').unwrap_or_default();
+    OsStr::new(if kind == FileKind::Folder { path.as_str() } else { folder })
 }
 
 impl Vacant {
