@@ -11,7 +11,7 @@ use crate::Answer;
 use crate::binary::{Binary, quiet};
 use crate::options::Options;
 use crate::pairs::{Pairs, seconds};
-use crate::peer;
+use crate::peer::{self, Peer};
 use crate::row::{Row, Target};
 
 const POLICY: &str = r#"version: 1
@@ -50,11 +50,40 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
         || seconds(|| quiet(&mut Command::new("/bin/true"))),
     )?;
     let what = "capsule exec -- true, whole process";
-    Ok(vec![
+    let mut rows = vec![
         Row::new("P1", what, "bwrap + 1 durable commit", against_both, Target::TimeAtMost(1.0)),
         Row::new("P1", what, "bare spawn of true", bare, Target::None),
-    ])
+    ];
+    for (name, peer, words, target) in OTHERS {
+        let Some(program) = peer.installed() else {
+            eprintln!("P1: {name} is not on this machine, and so not measured");
+            continue;
+        };
+        let mut theirs = Command::new(program);
+        theirs.args(*words).current_dir(&workspace);
+        let pairs = Pairs::take(
+            options.pick(21, 5),
+            PAUSE,
+            || seconds(|| quiet(&mut binary.command(&["exec"], &["--", "true"]))),
+            || seconds(|| quiet(&mut theirs)),
+        )?;
+        rows.push(Row::new("P1", what, *name, pairs, *target));
+    }
+    Ok(rows)
 }
+
+/// Sandboxes that are measured where they are installed: how they run `true`, and what is to be
+/// reached.
+const OTHERS: &[(&str, Peer, &[&str], Target)] = &[
+    ("codex sandbox", peer::CODEX, &["sandbox", "--", "/bin/true"], Target::TimeAtMost(0.2)),
+    ("sandbox-runtime", peer::SRT, &["/bin/true"], Target::TimeAtMost(0.05)),
+    (
+        "firejail",
+        peer::FIREJAIL,
+        &["--quiet", "--noprofile", "--net=none", "/bin/true"],
+        Target::None,
+    ),
+];
 
 /// Bubblewrap with the namespaces and binds that Capsule gives a command.
 fn confined(bwrap: &Path, workspace: &Path) -> Command {

@@ -18,12 +18,25 @@ pub(crate) struct Peer {
 
 /// Unprivileged sandboxes by namespaces.
 pub(crate) const BWRAP: Peer = Peer { names: &["bwrap"], package: "bubblewrap" };
+/// What comes with the agent of that name.
+pub(crate) const CODEX: Peer = Peer { names: &["codex"], package: "npm: @openai/codex" };
+/// Bubblewrap or Seatbelt behind a proxy of its own.
+pub(crate) const SRT: Peer =
+    Peer { names: &["srt"], package: "npm: @anthropic-ai/sandbox-runtime" };
+/// Namespaces by a setuid program.
+pub(crate) const FIREJAIL: Peer = Peer { names: &["firejail"], package: "firejail" };
 /// A search in many threads.
 pub(crate) const FD: Peer = Peer { names: &["fdfind", "fd"], package: "fd-find" };
 /// The search that is always there.
 pub(crate) const FIND: Peer = Peer { names: &["find"], package: "findutils" };
 
 impl Peer {
+    /// Where it is, if it is on this machine: for those that are measured only where somebody has
+    /// installed them.
+    pub(crate) fn installed(self) -> Option<PathBuf> {
+        self.find().ok()
+    }
+
     /// Where it is.
     pub(crate) fn find(self) -> Answer<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
