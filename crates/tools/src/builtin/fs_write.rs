@@ -30,7 +30,7 @@ use crate::builtin::{
     again, another_action, changed, file, invalid, not_there, system, text, wrong_permit,
 };
 use crate::tool::{Context, Prepared, Tool, prepare_path};
-use crate::workspace::{Found, Stands, Vacant, Workspace, same};
+use crate::workspace::{Exchanged, Found, Stands, Vacant, Workspace, exchange, same};
 
 /// How much is written before the time is looked at.
 const CHUNK: usize = 256 * 1024;
@@ -355,23 +355,16 @@ impl Writer {
         if !before.is_unwritten() || !self.target.holds(folder, name) {
             return Err(another());
         }
-        match renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE) {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Err(another()),
-            // A file system that cannot exchange: the comparison above is all there is.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return renameat(folder, beside, folder, name).map_err(failed);
-            }
-            Err(errno) => return Err(failed(errno)),
-        }
-        if self.target.holds(folder, beside) {
+        let swap = || renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE);
+        let replace = || renameat(folder, beside, folder, name);
+        match exchange(swap, replace, || self.target.holds(folder, beside)) {
             // The old file; its bytes are in the record.
-            return unlinkat(folder, beside, AtFlags::empty()).map_err(failed);
-        }
-        // What came out is not what was judged: it goes back, and what we wrote goes away.
-        match renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE) {
-            Ok(()) => Err(another()),
-            Err(_) => Err(Left::Theirs(changed(&self.path))),
+            Ok(Exchanged::Beside) => unlinkat(folder, beside, AtFlags::empty()).map_err(failed),
+            Ok(Exchanged::Overwritten) => Ok(()),
+            // What came out is not what was judged: it went back, and what we wrote goes away.
+            Ok(Exchanged::Back) | Err(Errno::NOENT) => Err(another()),
+            Ok(Exchanged::Stuck(_)) => Err(Left::Theirs(changed(&self.path))),
+            Err(errno) => Err(failed(errno)),
         }
     }
 

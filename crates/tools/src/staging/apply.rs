@@ -23,9 +23,9 @@ use rustix::io::Errno;
 use serde_json::json;
 
 use super::judge::OURS;
-use super::{Staging, node, open_folder, split};
+use super::{Staging, node, split};
 use crate::tool::Cancel;
-use crate::workspace::NotFound;
+use crate::workspace::{Exchanged, NotFound, exchange};
 
 /// The permissions of a new folder until everything is in it.
 const OPEN: u32 = 0o700;
@@ -56,14 +56,13 @@ impl Applying {
         again: bool,
         cancel: Cancel,
     ) -> Result<Self, Problem> {
-        let lock = |root| -> Result<OwnedFd, Problem> {
-            let folder = open_folder(&staging.lower, root, "");
+        let lock = |folder: Result<OwnedFd, NotFound>| -> Result<OwnedFd, Problem> {
             let folder = folder.map_err(|_| conflict("a folder cannot be opened".into()))?;
             flock(&folder, FlockOperation::NonBlockingLockExclusive)
                 .map_err(|_| conflict("somebody else applies or drops changes here".into()))?;
             Ok(folder)
         };
-        let locks = [lock(staging.upper())?, lock(staging.lower.root())?];
+        let locks = [lock(staging.upper_folder(""))?, lock(staging.lower_folder(""))?];
         let beside = format!("{OURS}{run}.tmp");
         Ok(Self { staging, run, changes, again, cancel, beside, _locks: locks })
     }
@@ -77,14 +76,15 @@ impl Applying {
     pub(crate) fn preserve(&self) -> Result<Vec<u8>, Problem> {
         let (mut paths, mut bytes) = (Vec::new(), Vec::new());
         for change in &self.changes {
-            if self.is_applied(change)? {
+            let before = self.here(change)?;
+            if before == change.after {
                 continue;
             }
             if let Some(why) = self.staging.odd(change) {
                 let message = format!("`{}`: {why}", change.path);
                 return Err(Problem::new(Code::ChangeRefused, message));
             }
-            let before = self.as_recorded(change)?;
+            self.is_as_recorded(change, before.as_ref())?;
             if let Some(Node::File { sha256, .. }) = &before {
                 let kept = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 let old = self.old(change, limits::UNDO_BYTES.saturating_sub(kept))?;
@@ -125,8 +125,10 @@ impl Applying {
         self.clear_leftovers()?;
         let mut waiting = Vec::new();
         for change in &self.changes {
-            if !self.is_applied(change)? {
-                waiting.push((change, self.as_recorded(change)?));
+            let here = self.here(change)?;
+            if here != change.after {
+                self.is_as_recorded(change, here.as_ref())?;
+                waiting.push((change, here));
             }
         }
         let before = self.changes.len() - waiting.len();
@@ -160,8 +162,7 @@ impl Applying {
     /// The folders that the changes are in, as far as they are there.
     fn folders(&self) -> impl Iterator<Item = OwnedFd> + '_ {
         let folders: BTreeSet<&str> = self.changes.iter().map(|own| split(&own.path).0).collect();
-        let lower = &self.staging.lower;
-        folders.into_iter().filter_map(|path| open_folder(lower, lower.root(), path).ok())
+        folders.into_iter().filter_map(|path| self.staging.lower_folder(path).ok())
     }
 
     /// Removes what an interrupted attempt may have left beside its target.
@@ -193,8 +194,7 @@ impl Applying {
 
     fn place<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
         let (folder, name) = split(&change.path);
-        let beneath = &self.staging.lower;
-        match open_folder(beneath, beneath.root(), folder) {
+        match self.staging.lower_folder(folder) {
             Ok(folder) => Ok(Place { folder, name }),
             Err(_) => Err(differs(change)),
         }
@@ -203,8 +203,7 @@ impl Applying {
     /// What stands in the workspace now.
     fn here(&self, change: &Change) -> Result<Option<Node>, Problem> {
         let (folder, name) = split(&change.path);
-        let lower = &self.staging.lower;
-        let folder = match open_folder(lower, lower.root(), folder) {
+        let folder = match self.staging.lower_folder(folder) {
             Ok(folder) => folder,
             // A folder that comes with the changes is not there yet.
             Err(NotFound::Missing) => return Ok(None),
@@ -214,32 +213,26 @@ impl Applying {
         Place { folder, name }.node().map_err(|errno| system(change, errno))
     }
 
-    fn is_applied(&self, change: &Change) -> Result<bool, Problem> {
-        Ok(self.here(change)? == change.after)
-    }
-
-    /// What stands in the workspace, if it and the staged file are what the record says.
-    fn as_recorded(&self, change: &Change) -> Result<Option<Node>, Problem> {
-        let here = self.here(change)?;
-        let half_done = self.again && is_half_done(change, here.as_ref());
-        if here != change.before && !half_done {
+    /// Whether what stands in the workspace, and the staged file, are what the record says.
+    fn is_as_recorded(&self, change: &Change, here: Option<&Node>) -> Result<(), Problem> {
+        let half_done = self.again && is_half_done(change, here);
+        if here != change.before.as_ref() && !half_done {
             return Err(differs(change));
         }
         let is_folder = matches!(here, Some(Node::Folder { .. }));
         if is_folder && (makes_room(change) || change.before.is_none()) {
             self.holds_nothing_else(change)?;
         }
-        let Some(after) = &change.after else { return Ok(here) };
+        let Some(after) = &change.after else { return Ok(()) };
         let staged = self.staged(change)?.node().map_err(|errno| system(change, errno))?;
         match staged.as_ref() == Some(after) {
-            true => Ok(here),
+            true => Ok(()),
             false => Err(conflict(format!("`{}` was staged as something else", change.path))),
         }
     }
 
     fn holds_nothing_else(&self, change: &Change) -> Result<(), Problem> {
-        let beneath = &self.staging.lower;
-        let folder = open_folder(beneath, beneath.root(), &change.path);
+        let folder = self.staging.lower_folder(&change.path);
         let folder = folder.map_err(|_| differs(change))?;
         let names = super::scan::entries(&folder).map_err(|errno| system(change, errno))?;
         for name in names {
@@ -259,7 +252,7 @@ impl Applying {
 
     fn staged<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
         let (folder, name) = split(&change.path);
-        match open_folder(&self.staging.lower, self.staging.upper(), folder) {
+        match self.staging.upper_folder(folder) {
             Ok(folder) => Ok(Place { folder, name }),
             Err(_) => Err(conflict(format!("what was staged for `{}` is gone", change.path))),
         }
@@ -369,23 +362,19 @@ impl Applying {
             (Ok(Some(compared)), Ok(here)) if here == change.before => compared,
             _ => return unmade(differs(change)),
         };
-        match rename(RenameFlags::EXCHANGE) {
-            Ok(()) => {}
-            // A file system that cannot exchange: the comparison above is all there is.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return renameat(&place.folder, beside, &place.folder, place.name).map_err(failed);
-            }
-            Err(errno) => return unmade(failed(errno)),
-        }
-        let replaced = node::stat_at(place.folder.as_fd(), beside).map_err(failed)?;
-        if replaced.is_some_and(|now| is_unwritten(&now, &compared)) {
+        let is_compared = || {
+            let replaced = node::stat_at(place.folder.as_fd(), beside);
+            replaced.is_ok_and(|now| now.is_some_and(|now| is_unwritten(&now, &compared)))
+        };
+        let replace = || renameat(&place.folder, beside, &place.folder, place.name);
+        match exchange(|| rename(RenameFlags::EXCHANGE), replace, is_compared) {
             // The old file; its bytes are in the record.
-            return self.clear(&place.folder).map_err(failed);
-        }
-        // Somebody's own, which goes back to its name; if it cannot, it stays beside it.
-        match rename(RenameFlags::EXCHANGE) {
-            Ok(()) => unmade(differs(change)),
-            Err(errno) => Err(failed(errno)),
+            Ok(Exchanged::Beside) => self.clear(&place.folder).map_err(failed),
+            Ok(Exchanged::Overwritten) => Ok(()),
+            // Somebody's own, which has its name again; if it cannot have it, it stays beside it.
+            Ok(Exchanged::Back) => unmade(differs(change)),
+            Ok(Exchanged::Stuck(errno)) => Err(failed(errno)),
+            Err(errno) => unmade(failed(errno)),
         }
     }
 }

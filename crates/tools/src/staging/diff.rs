@@ -1,13 +1,14 @@
 //! What a change looks like, line by line.
 
 use std::io::Read as _;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use capsule_core::change::{Change, Node};
 use capsule_core::limits;
 use similar::TextDiff;
 
-use super::{Staging, node, open_folder, split};
+use super::{Staging, node, split};
+use crate::workspace::NotFound;
 
 /// How many lines around a difference are shown.
 const CONTEXT: usize = 3;
@@ -17,8 +18,9 @@ impl Staging {
     /// is no text, too large to be shown, or no longer what was recorded.
     #[must_use]
     pub fn diff(&self, change: &Change) -> Option<String> {
-        let before = text(self, self.lower.root(), change, change.before.as_ref())?;
-        let after = text(self, self.upper(), change, change.after.as_ref())?;
+        let (folder, name) = split(&change.path);
+        let before = text(|| self.lower_folder(folder), name, change.before.as_ref())?;
+        let after = text(|| self.upper_folder(folder), name, change.after.as_ref())?;
         let diff = TextDiff::from_lines(&before, &after);
         Some(diff.unified_diff().context_radius(CONTEXT).to_string())
     }
@@ -26,9 +28,8 @@ impl Staging {
 
 /// The text of a regular file that is what the record says; nothing where nothing stands.
 fn text(
-    staging: &Staging,
-    root: BorrowedFd<'_>,
-    change: &Change,
+    folder: impl FnOnce() -> Result<OwnedFd, NotFound>,
+    name: &str,
     recorded: Option<&Node>,
 ) -> Option<String> {
     let Some(recorded) = recorded else { return Some(String::new()) };
@@ -36,8 +37,7 @@ fn text(
     if *bytes > limits::WRITE_BYTES {
         return None;
     }
-    let (folder, name) = split(&change.path);
-    let folder = open_folder(&staging.lower, root, folder).ok()?;
+    let folder = folder().ok()?;
     let stat = node::stat_at(folder.as_fd(), name).ok()??;
     if node::read(folder.as_fd(), name, &stat).ok()? != *recorded {
         return None;

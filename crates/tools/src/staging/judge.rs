@@ -2,7 +2,7 @@
 //! over with its outcome.
 
 use std::cell::RefCell;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
 use capsule_core::change::{Change, Changes, Node};
@@ -15,9 +15,9 @@ use capsule_core::redact::{Redactor, excerpt};
 use rustix::fs::FileType;
 use serde_json::json;
 
-use super::{Staging, node, open_folder, split};
+use super::{Staging, node, split};
 use crate::veil::Veil;
-use crate::workspace::Workspace;
+use crate::workspace::{NotFound, Workspace};
 
 /// How the names begin that applying gives its unfinished files.
 pub(super) const OURS: &str = ".capsule-apply-";
@@ -149,11 +149,10 @@ impl Staging {
 
     /// What stands at a name, among the changes or else beneath them.
     fn kind_of(&self, folder: &str, name: &str) -> Option<FileType> {
-        let look = |root| {
-            let folder = open_folder(&self.lower, root, folder).ok()?;
-            node::stat_at(folder.as_fd(), name).ok()?.map(|stat| node::kind(&stat))
+        let look = |folder: Result<OwnedFd, NotFound>| {
+            node::stat_at(folder.ok()?.as_fd(), name).ok()?.map(|stat| node::kind(&stat))
         };
-        look(self.upper()).or_else(|| look(self.lower.root()))
+        look(self.upper_folder(folder)).or_else(|| look(self.lower_folder(folder)))
     }
 }
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::commands::Commands;
 use crate::tool::Host;
 use crate::veil::Veil;
-use crate::workspace::Workspace;
+use crate::workspace::{NotFound, Workspace};
 pub(crate) use apply::Applying;
 pub(crate) use judge::{Staged, Unstaged};
 use scan::Scan;
@@ -43,6 +43,8 @@ use scan::Scan;
 const CHANGES: &str = "changes";
 /// What the kernel needs for itself.
 const WORK: &str = "work";
+/// How a folder is opened to be read.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// How often the size of the changes is looked at while a command runs.
 const LOOKING: Duration = Duration::from_millis(200);
 
@@ -171,8 +173,14 @@ impl Staging {
         self.recorded.borrow().refused().is_some()
     }
 
-    fn upper(&self) -> BorrowedFd<'_> {
-        self.upper.as_fd()
+    /// Opens a folder among the changes, without following any link.
+    fn upper_folder(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, NotFound> {
+        self.lower.open_plain(self.upper.as_fd(), path.as_ref(), FOLDER)
+    }
+
+    /// Opens a folder of the workspace beneath them, without following any link.
+    fn lower_folder(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, NotFound> {
+        self.lower.open_plain(self.lower.root(), path.as_ref(), FOLDER)
     }
 
     /// What changed since somebody last asked.
@@ -234,14 +242,4 @@ fn join(folder: &str, name: &str) -> String {
 /// A folder and a name in it.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
-}
-
-/// Opens a folder of a tree, without following any link.
-fn open_folder(
-    workspace: &Workspace,
-    root: BorrowedFd<'_>,
-    path: impl AsRef<OsStr>,
-) -> Result<OwnedFd, crate::workspace::NotFound> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    workspace.open_plain(root, path.as_ref(), flags)
 }

@@ -17,7 +17,7 @@ use capsule_core::outcome::Problem;
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fgetxattr, statat};
 use rustix::io::Errno;
 
-use super::{First, Staging, join, node, open_folder, too_many};
+use super::{First, Staging, join, node, too_many};
 use crate::veil::Veil;
 use crate::workspace::{NotFound, Workspace};
 
@@ -58,11 +58,11 @@ impl<'s> Scan<'s> {
 
     fn folder(&mut self, path: &str, hidden: bool) -> Result<(), Problem> {
         let staging = self.staging;
-        let changed = match open_folder(&staging.lower, staging.upper(), path) {
+        let changed = match staging.upper_folder(path) {
             Ok(folder) => folder,
             Err(why) => return self.unreadable(path, &told(why)),
         };
-        let beneath = open_folder(&staging.lower, staging.lower.root(), path).ok();
+        let beneath = staging.lower_folder(path).ok();
         let opaque = hidden || is_opaque(&changed);
         let mut names = BTreeSet::new();
         for name in entries(&changed).map_err(|errno| failed(path, errno))? {
@@ -126,10 +126,7 @@ impl<'s> Scan<'s> {
         if node::kind(stat) != FileType::RegularFile {
             return Ok(node::read(folder, name, stat));
         }
-        self.bytes = self.bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
-        if self.bytes > limits::STAGED_BYTES {
-            return Err(too_many());
-        }
+        self.weigh(stat)?;
         let looks = node::looks(stat);
         let mut digests = self.staging.digests.borrow_mut();
         if let Some((_, known)) = digests.get(path).filter(|(own, _)| *own == looks) {
@@ -140,6 +137,12 @@ impl<'s> Scan<'s> {
             digests.insert(path.to_owned(), (looks, node.clone()));
         }
         Ok(read)
+    }
+
+    /// Counts a file that is to be read.
+    fn weigh(&mut self, stat: &Stat) -> Result<(), Problem> {
+        self.bytes = self.bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
+        if self.bytes > limits::STAGED_BYTES { Err(too_many()) } else { Ok(()) }
     }
 
     /// What stood in the workspace when the path was first seen among the changes.
@@ -164,11 +167,7 @@ impl<'s> Scan<'s> {
         let own = match (folder, stat) {
             (Some(folder), Some(stat)) => {
                 if node::kind(&stat) == FileType::RegularFile {
-                    self.bytes =
-                        self.bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
-                    if self.bytes > limits::STAGED_BYTES {
-                        return Err(too_many());
-                    }
+                    self.weigh(&stat)?;
                 }
                 // Commands may see what stood there when it was first looked up: the kernel does not
                 // notice what becomes of a workspace beneath the changes.
@@ -191,8 +190,7 @@ impl<'s> Scan<'s> {
         let mut gone = vec![path];
         while let Some(path) = gone.pop() {
             let (folder, name) = super::split(&path);
-            let beneath = &self.staging.lower;
-            let opened = open_folder(beneath, beneath.root(), folder).ok();
+            let opened = self.staging.lower_folder(folder).ok();
             let before = self.before(&path, name, opened.as_ref().map(AsFd::as_fd))?;
             if matches!(before.node, Some(Node::Folder { .. })) {
                 gone.extend(self.names_beneath(&path)?);
@@ -207,8 +205,7 @@ impl<'s> Scan<'s> {
     }
 
     fn names_beneath(&mut self, path: &str) -> Result<Vec<String>, Problem> {
-        let beneath = &self.staging.lower;
-        let folder = match open_folder(beneath, beneath.root(), path) {
+        let folder = match self.staging.lower_folder(path) {
             Ok(folder) => folder,
             // It went away meanwhile, or became another thing: that is found when it is applied.
             Err(NotFound::Missing | NotFound::Outside(_)) => return Ok(Vec::new()),
@@ -312,7 +309,7 @@ pub(super) fn is_full(staging: &Staging) -> bool {
     let (mut paths, mut blocks) = (0_usize, 0_u64);
     let mut waiting = vec![OsString::new()];
     while let Some(path) = waiting.pop() {
-        let folder = match open_folder(&staging.lower, staging.upper(), &path) {
+        let folder = match staging.upper_folder(&path) {
             Ok(folder) => folder,
             // It is gone by now.
             Err(NotFound::Missing) => continue,

@@ -4,6 +4,7 @@
 //! kernel cannot, and from then on it is a descriptor too ([`look`]): what was judged is what is
 //! opened. A later look-up by name happens only to compare.
 
+mod exchange;
 mod look;
 pub(crate) mod own;
 mod steps;
@@ -20,6 +21,7 @@ use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
+pub(crate) use exchange::{Exchanged, exchange};
 pub(crate) use look::{Stands, Vacant};
 
 /// How often a path is looked at anew while it changes under the eyes.
