@@ -55,9 +55,12 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
         Row::new("P1", what, "bare spawn of true", bare, Target::None),
     ];
     for (name, peer, words, target) in OTHERS {
-        let Some(program) = peer.installed() else {
-            eprintln!("P1: {name} is not on this machine, and so not measured");
-            continue;
+        let program = match peer.find() {
+            Ok(program) => program,
+            Err(why) => {
+                eprintln!("P1: {name} is not measured: {why}");
+                continue;
+            }
         };
         let mut theirs = Command::new(program);
         theirs.args(*words).current_dir(&workspace);

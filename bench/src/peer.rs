@@ -12,31 +12,25 @@ use crate::Answer;
 pub(crate) struct Peer {
     /// The names that it goes by.
     names: &'static [&'static str],
-    /// The package of Debian that has it.
+    /// The package that has it, and whose it is.
     package: &'static str,
 }
 
 /// Unprivileged sandboxes by namespaces.
-pub(crate) const BWRAP: Peer = Peer { names: &["bwrap"], package: "bubblewrap" };
+pub(crate) const BWRAP: Peer = Peer { names: &["bwrap"], package: "bubblewrap (Debian)" };
 /// What comes with the agent of that name.
-pub(crate) const CODEX: Peer = Peer { names: &["codex"], package: "npm: @openai/codex" };
+pub(crate) const CODEX: Peer = Peer { names: &["codex"], package: "@openai/codex (npm)" };
 /// Bubblewrap or Seatbelt behind a proxy of its own.
 pub(crate) const SRT: Peer =
-    Peer { names: &["srt"], package: "npm: @anthropic-ai/sandbox-runtime" };
+    Peer { names: &["srt"], package: "@anthropic-ai/sandbox-runtime (npm)" };
 /// Namespaces by a setuid program.
-pub(crate) const FIREJAIL: Peer = Peer { names: &["firejail"], package: "firejail" };
+pub(crate) const FIREJAIL: Peer = Peer { names: &["firejail"], package: "firejail (Debian)" };
 /// A search in many threads.
-pub(crate) const FD: Peer = Peer { names: &["fdfind", "fd"], package: "fd-find" };
+pub(crate) const FD: Peer = Peer { names: &["fdfind", "fd"], package: "fd-find (Debian)" };
 /// The search that is always there.
-pub(crate) const FIND: Peer = Peer { names: &["find"], package: "findutils" };
+pub(crate) const FIND: Peer = Peer { names: &["find"], package: "findutils (Debian)" };
 
 impl Peer {
-    /// Where it is, if it is on this machine: for those that are measured only where somebody has
-    /// installed them.
-    pub(crate) fn installed(self) -> Option<PathBuf> {
-        self.find().ok()
-    }
-
     /// Where it is.
     pub(crate) fn find(self) -> Answer<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -44,7 +38,7 @@ impl Peer {
             .flat_map(|folder| self.names.iter().map(move |name| folder.join(name)));
         places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
             let name = self.names.join("` or `");
-            format!("`{name}` is missing; install the Debian package `{}`", self.package)
+            format!("`{name}` is missing; install `{}`", self.package)
         })
     }
 }
