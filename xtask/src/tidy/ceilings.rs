@@ -15,6 +15,12 @@ const CORE: usize = 8_000;
 const LONGER: &[(&str, &str)] =
     &[("crates/core/src/code.rs", "the table of every code, with the texts that users read")];
 
+/// Tables of core that need not be followed to know what it does; the ceiling does not count them.
+const TABLES: &[(&str, &str)] = &[
+    ("crates/core/src/code.rs", "the table of every code"),
+    ("crates/core/src/limits.rs", "the table of every bound, each a number and its reason"),
+];
+
 pub(super) fn check(house: &House) -> Vec<Finding> {
     let sources = || house.sources.iter().filter(|source| !is_test_file(source));
     let mut found: Vec<Finding> = sources().filter_map(file).collect();
@@ -73,7 +79,7 @@ fn functions(source: &Source) -> Vec<Finding> {
 }
 
 fn core(house: &House) -> Option<Finding> {
-    let is_table = |source: &&Source| LONGER.iter().any(|(path, _)| *path == source.path);
+    let is_table = |source: &&Source| TABLES.iter().any(|(path, _)| *path == source.path);
     let own = house.sources.iter().filter(|source| source.path.starts_with("crates/core/src/"));
     let own = own.filter(|source| !is_table(source));
     let lines: usize = own.map(code_lines).sum();
