@@ -34,6 +34,17 @@ impl Tier {
             Self::Namespaces => "namespaces",
         }
     }
+
+    /// The layers that it is made of.
+    #[must_use]
+    pub const fn layers(self) -> &'static [Layer] {
+        match self {
+            Self::Landlock => {
+                &[Layer::Landlock, Layer::Seccomp, Layer::NoNewPrivileges, Layer::NoCapabilities]
+            }
+            Self::Namespaces => &Layer::ALL,
+        }
+    }
 }
 
 /// What a command may reach over a network.
@@ -267,7 +278,14 @@ impl Walls {
     /// Whether they add up to at least this tier, with no layer of theirs missing.
     #[must_use]
     pub fn reach(&self, floor: Tier) -> bool {
-        self.tier >= floor && self.layers.iter().all(|layer| layer.hold != Hold::Missing)
+        self.tier >= floor && self.lacks(self.tier).is_none()
+    }
+
+    /// The first layer of a tier that is missing.
+    #[must_use]
+    pub fn lacks(&self, tier: Tier) -> Option<&LayerHeld> {
+        let mut gaps = self.layers.iter().filter(|own| own.hold == Hold::Missing);
+        gaps.find(|own| tier.layers().contains(&own.layer))
     }
 
     /// The layers that are not fully held.

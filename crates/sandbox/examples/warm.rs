@@ -9,7 +9,7 @@ use std::fs::File;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_core::confinement::ProcessLimits;
+use capsule_core::confinement::{ProcessLimits, Tier};
 use capsule_sandbox::{
     EXECUTOR_ARGUMENT, Executor, FileIdentity, Launch, Program, Stream, View, Watch,
 };
@@ -26,28 +26,41 @@ impl Watch for Nobody {
     }
 }
 
-fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(EXECUTOR_ARGUMENT) {
-        return capsule_sandbox::executor_main();
-    }
+/// `/bin/true`.
+fn launch() -> Launch {
     let program = std::fs::canonicalize("/bin/true").unwrap();
-    let facts = std::fs::metadata(&program).unwrap();
-    let folder = std::env::temp_dir().join(format!("capsule-warm-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
-    let launch = Launch {
-        program: Program { path: program.clone(), identity: FileIdentity::of(&facts) },
+    let identity = FileIdentity::of(&std::fs::metadata(&program).unwrap());
+    Launch {
+        program: Program { path: program, identity },
         argv: vec!["true".into()],
         environment: vec![("PATH".into(), "/usr/bin".into())],
+        private: Vec::new(),
         cwd: "".into(),
         stdin: Vec::new(),
         limits: ProcessLimits::default(),
         writes: false,
         masks: Vec::new(),
-    };
+    }
+}
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(EXECUTOR_ARGUMENT) {
+        return capsule_sandbox::executor_main();
+    }
+    let folder = std::env::temp_dir().join(format!("capsule-warm-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let launch = launch();
+    let program = launch.program.path.clone();
     let enter = |executor: &mut Executor| {
         let workspace = File::open(&folder).unwrap().into();
         executor
-            .enter(View { workspace, staging: None, masks: Vec::new(), programs: Vec::new() })
+            .enter(View {
+                floor: Tier::default(),
+                workspace,
+                staging: None,
+                masks: Vec::new(),
+                programs: Vec::new(),
+            })
             .unwrap();
     };
 

@@ -1,4 +1,4 @@
-//! Removes a folder of changes, however deep a command nested it and whatever permissions it set.
+//! Removes a folder, however deep a command nested it and whatever permissions it set.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,8 +10,11 @@ use rustix::io::Errno;
 const PRIVATE: Mode = Mode::RWXU;
 
 /// Removes a folder and all that is in it. Folders in folders are moved up before they are emptied,
-/// so that no depth needs more than two descriptors.
-pub(super) fn remove(folder: &Path) -> io::Result<()> {
+/// so that no depth needs more than two descriptors. That it is not there is fine.
+///
+/// # Errors
+/// When something cannot be removed; what is left can be removed later.
+pub fn remove(folder: &Path) -> io::Result<()> {
     let Some((above, name)) = folder.parent().zip(folder.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

@@ -11,7 +11,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use capsule_core::confinement::{Hold, ProcessLimits};
+use capsule_core::confinement::{Hold, ProcessLimits, Tier};
+use capsule_core::path::WORKSPACE_MOUNT;
 use capsule_core::units;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::UnshareFlags;
@@ -23,12 +24,14 @@ use crate::{
 
 /// The second hidden argument: what follows is attempted from inside.
 pub(crate) const PROBE: &str = "probe";
-/// Where this program appears inside, to make the attempts.
+/// Where this program appears inside, in a view of its own.
 const ATTEMPTER: &str = "/capsule-doctor";
 /// What must not come out.
 const SECRET: &str = "this must stay a secret";
 /// What an attempt ends with when it succeeded; anything else means that it was stopped.
 const SUCCEEDED: u8 = 42;
+/// Processes with numbers of their own begin at 1; an attempt needs no more than these.
+const INSIDE: u32 = 8;
 /// How long an attempt may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the command may take that is to be ended.
@@ -101,6 +104,10 @@ struct Trial {
     executor: Executor,
     walls: String,
     bait: Bait,
+    /// Where this program appears inside, to make the attempts.
+    attempter: PathBuf,
+    /// Where the workspace appears inside.
+    workspace: PathBuf,
 }
 
 /// What lies in and around the sandbox. Removed when dropped.
@@ -115,28 +122,38 @@ impl Trial {
         let bait = Bait::lay().map_err(|error| format!("no bait could be laid: {error}"))?;
         let mut executor = Executor::start().map_err(|error| error.to_string())?;
         let walls = executor.walls().map_err(|error| error.to_string())?;
+        let tier = walls.tier;
         let gaps: Vec<String> = walls
             .gaps()
+            .filter(|gap| tier.layers().contains(&gap.layer))
             .map(|gap| format!("{}: {:?}, {}", gap.layer.name(), gap.hold, gap.detail))
             .collect();
         let held = walls.layers.iter().filter(|layer| layer.hold == Hold::Held).count();
-        let walls = if gaps.is_empty() { format!("{held} layers held") } else { gaps.join("; ") };
+        let walls =
+            if gaps.is_empty() { format!("{tier}, {held} layers held") } else { gaps.join("; ") };
+        // Without namespaces everything is where it is.
+        let (attempter, inside) = match tier {
+            Tier::Namespaces => (PathBuf::from(ATTEMPTER), PathBuf::from(WORKSPACE_MOUNT)),
+            Tier::Landlock => (own_path().map_err(|error| error.to_string())?, bait.workspace()),
+        };
         let own = File::open("/proc/self/exe").map_err(|error| error.to_string())?;
         let workspace = File::open(bait.workspace()).map_err(|error| error.to_string())?;
         let view = View {
+            floor: Tier::Landlock,
             workspace: workspace.into(),
             staging,
-            masks: vec![Mask { path: "masked".into() }],
-            programs: vec![(PathBuf::from(ATTEMPTER), own.into())],
+            masks: hidden(),
+            programs: vec![(attempter.clone(), own.into())],
         };
         executor.enter(view).map_err(|error| error.to_string())?;
-        Ok(Self { executor, walls, bait })
+        Ok(Self { executor, walls, bait, attempter, workspace: inside })
     }
 
     /// Writes into the staged workspace.
     fn stages(&mut self, changes: &Changes) -> Result<String, String> {
-        let words = ["capsule-doctor", EXECUTOR_ARGUMENT, PROBE, "write", "/workspace/new"];
-        let exit = self.execute(Path::new(ATTEMPTER), &words, PATIENCE, true)?;
+        let aim = self.inside("new");
+        let words = ["capsule-doctor", EXECUTOR_ARGUMENT, PROBE, "write", &aim];
+        let exit = self.execute(None, &words, PATIENCE, true)?;
         let said = String::from_utf8_lossy(&exit.stdout.bytes).trim().to_owned();
         let is_there = |folder: PathBuf| folder.join("new").exists();
         match (exit.how, is_there(changes.0.join("changes")), is_there(self.bait.workspace())) {
@@ -157,15 +174,18 @@ impl Trial {
         let executor = self.executor.id();
         vec![
             walls,
-            self.reads("a file of the workspace is read", "/workspace/open", true),
+            self.reads("a file of the workspace is read", &self.inside("open"), true),
             self.reads("a file outside is not read", &outside.to_string_lossy(), false),
-            self.reads("a hidden file is not read", "/workspace/masked", false),
+            self.reads("a hidden file is not read", &self.inside("masked"), false),
             self.reads("the host's accounts are not read", "/etc/passwd", false),
-            self.stops("the workspace is not written", &["write", "/workspace/new"]),
+            self.stops("the workspace is not written", &["write", &self.inside("new")]),
             self.stops("the host's network is not reached", &["tcp", &port.to_string()]),
-            self.stops("a socket in the workspace is not reached", &["local", "/workspace/socket"]),
-            self.stops("this process is not signalled", &["signal", &parent.to_string()]),
-            self.stops("the executor is not signalled", &["signal", &executor.to_string()]),
+            self.stops(
+                "a socket in the workspace is not reached",
+                &["local", &self.inside("socket")],
+            ),
+            self.signals("this process is not signalled", parent),
+            self.signals("the executor is not signalled", executor),
             self.stops("no namespace is made", &["namespace"]),
             self.ends_in_time(),
         ]
@@ -173,7 +193,7 @@ impl Trial {
 
     /// Reads a file with the system's own `cat`.
     fn reads(&mut self, name: &'static str, path: &str, expected: bool) -> Finding {
-        let exit = self.execute(Path::new("/bin/cat"), &["cat", path], PATIENCE, false);
+        let exit = self.execute(Some("/bin/cat"), &["cat", path], PATIENCE, false);
         let (passed, detail) = match exit {
             Ok(exit) => {
                 let came_out = contains(&exit.stdout.bytes, SECRET);
@@ -190,7 +210,7 @@ impl Trial {
     fn stops(&mut self, name: &'static str, attempt: &[&str]) -> Finding {
         let mut words = vec!["capsule-doctor", EXECUTOR_ARGUMENT, PROBE];
         words.extend(attempt);
-        let (passed, detail) = match self.execute(Path::new(ATTEMPTER), &words, PATIENCE, false) {
+        let (passed, detail) = match self.execute(None, &words, PATIENCE, false) {
             Ok(exit) => {
                 let said = String::from_utf8_lossy(&exit.stdout.bytes).trim().to_owned();
                 match exit.how {
@@ -206,8 +226,18 @@ impl Trial {
         Finding { name, passed, detail }
     }
 
+    fn signals(&mut self, name: &'static str, number: u32) -> Finding {
+        // With numbers of its own, the attempt may have this one itself. So does whoever runs as the
+        // first process of a container.
+        if self.attempter == Path::new(ATTEMPTER) && number < INSIDE {
+            let detail = format!("the number {number} means another process inside");
+            return Finding { name, passed: true, detail };
+        }
+        self.stops(name, &["signal", &number.to_string()])
+    }
+
     fn ends_in_time(&mut self) -> Finding {
-        let exit = self.execute(Path::new("/bin/sleep"), &["sleep", "60"], BRIEFLY, false);
+        let exit = self.execute(Some("/bin/sleep"), &["sleep", "60"], BRIEFLY, false);
         let (passed, detail) = match exit {
             Ok(exit) => {
                 let how = if exit.how == How::TimedOut { "ended" } else { "it ended by itself" };
@@ -218,21 +248,28 @@ impl Trial {
         Finding { name: "a command that takes too long is ended", passed, detail }
     }
 
+    /// A path of the workspace as it is seen inside.
+    fn inside(&self, name: &str) -> String {
+        self.workspace.join(name).to_string_lossy().into_owned()
+    }
+
+    /// Runs a program of the system, or else this one.
     fn execute(
         &mut self,
-        path: &Path,
+        program: Option<&str>,
         words: &[&str],
         patience: Duration,
         writes: bool,
     ) -> Result<Exit, String> {
-        // Both appear inside at their own place; the attempter is this very program.
-        let on_host = if path == Path::new(ATTEMPTER) { Path::new("/proc/self/exe") } else { path };
+        let on_host = Path::new(program.unwrap_or("/proc/self/exe"));
+        let path = program.map_or(self.attempter.as_path(), Path::new);
         let facts =
             fs::metadata(on_host).map_err(|error| format!("{}: {error}", path.display()))?;
         let launch = Launch {
             program: Program { path: path.to_owned(), identity: FileIdentity::of(&facts) },
             argv: words.iter().map(OsString::from).collect(),
             environment: vec![("LC_ALL".into(), "C".into())],
+            private: vec!["TMPDIR".into()],
             cwd: OsString::new(),
             stdin: Vec::new(),
             limits: ProcessLimits {
@@ -240,7 +277,7 @@ impl Trial {
                 ..ProcessLimits::default()
             },
             writes,
-            masks: Vec::new(),
+            masks: hidden(),
         };
         let exit = self.executor.run(launch, &mut Silent);
         exit.map_err(|error: SandboxError| error.to_string())
@@ -252,7 +289,7 @@ impl Bait {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("capsule-doctor-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let folder = std::env::temp_dir().canonicalize()?.join(name);
         // Fails if anybody has made it before, so nobody else's files are used or removed.
         fs::create_dir(&folder)?;
         let workspace = folder.join("workspace");
@@ -282,6 +319,16 @@ impl Drop for Bait {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// What is hidden from every attempt.
+fn hidden() -> Vec<Mask> {
+    vec![Mask { path: "masked".into() }]
+}
+
+/// Where this program is.
+fn own_path() -> std::io::Result<PathBuf> {
+    std::env::current_exe()?.canonicalize()
 }
 
 /// Nobody watches a check.

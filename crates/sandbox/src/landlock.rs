@@ -5,11 +5,12 @@
 //! used, and no signal or abstract socket reaches a process outside the call.
 
 use std::error::Error;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ::landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
-    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
+    RulesetStatus, Scope,
 };
 use rustix::io::Errno;
 
@@ -29,6 +30,8 @@ pub(crate) enum Reach {
     ReadFile,
     /// Use devices.
     Devices,
+    /// Use a single device.
+    Device,
     /// Everything but making devices.
     Change,
 }
@@ -36,12 +39,15 @@ pub(crate) enum Reach {
 impl Reach {
     fn access(self, abi: ABI) -> BitFlags<AccessFs> {
         let devices = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile;
+        let device = AccessFs::ReadFile | AccessFs::WriteFile;
         match self {
             Self::List => AccessFs::ReadDir.into(),
             Self::Read => AccessFs::from_read(abi),
             Self::ReadFile => AccessFs::ReadFile | AccessFs::Execute,
             Self::Devices if abi >= ABI::V5 => devices | AccessFs::IoctlDev,
             Self::Devices => devices,
+            Self::Device if abi >= ABI::V5 => device | AccessFs::IoctlDev,
+            Self::Device => device,
             Self::Change => AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
         }
     }
@@ -52,20 +58,71 @@ pub(crate) const fn judges_sockets(abi: i32) -> bool {
     abi >= JUDGES_SOCKETS
 }
 
-/// Binds this process, and all that it starts, to the rules. All that this kernel's interface can
-/// hold is demanded; what cannot be had is an error, never less.
+/// Binds this process, and all that it starts, to the rules.
 ///
 /// # Errors
 /// A rule could not be made or the rules not be put in force.
-pub(crate) fn restrict(abi: i32, rules: &[(BorrowedFd<'_>, Reach)]) -> Result<(), Errno> {
-    match enforce(ABI::from(abi), rules) {
-        Ok(RulesetStatus::FullyEnforced) => Ok(()),
-        Ok(_) => Err(Errno::NOTSUP),
-        Err(error) => Err(cause(&error)),
+pub(crate) fn restrict(abi: i32, allowed: &[(BorrowedFd<'_>, Reach)]) -> Result<(), Errno> {
+    let mut rules = Rules::begin(abi)?;
+    allowed.iter().try_for_each(|(file, reach)| rules.allow(*file, *reach))?;
+    rules.enforce()
+}
+
+/// Rules while they are collected. All that this kernel's interface can hold is demanded; what
+/// cannot be had is an error, never less.
+pub(crate) struct Rules {
+    abi: ABI,
+    created: RulesetCreated,
+}
+
+impl Rules {
+    /// Nothing is allowed so far.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(crate) fn begin(abi: i32) -> Result<Self, Errno> {
+        let abi = ABI::from(abi);
+        let created = everything(abi).map_err(|error| cause(&error))?;
+        Ok(Self { abi, created })
+    }
+
+    /// Allows something beneath a folder, or with a file.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(crate) fn allow(&mut self, file: impl AsFd, reach: Reach) -> Result<(), Errno> {
+        let rule = PathBeneath::new(file, reach.access(self.abi));
+        (&mut self.created).add_rule(rule).map(|_| ()).map_err(|error| cause(&error))
+    }
+
+    /// Binds this process, and all that it starts.
+    ///
+    /// # Errors
+    /// The kernel refused, or holds less than what was asked for.
+    pub(crate) fn enforce(self) -> Result<(), Errno> {
+        match self.created.restrict_self() {
+            Ok(status) if status.ruleset == RulesetStatus::FullyEnforced => Ok(()),
+            Ok(_) => Err(Errno::NOTSUP),
+            Err(error) => Err(cause(&error)),
+        }
     }
 }
 
-fn enforce(abi: ABI, rules: &[(BorrowedFd<'_>, Reach)]) -> Result<RulesetStatus, RulesetError> {
+/// A set of rules that only keeps signals and abstract sockets inside, for a process to bind itself
+/// to. Whoever is bound to it cannot reach the process that made it.
+///
+/// # Errors
+/// The kernel refused; it knows this since interface 6.
+pub(crate) fn scope() -> Result<OwnedFd, Errno> {
+    let made = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::from_all(ABI::V6))
+        .and_then(Ruleset::create);
+    let made = made.map_err(|error| cause(&error))?;
+    Option::<OwnedFd>::from(made).ok_or(Errno::NOTSUP)
+}
+
+fn everything(abi: ABI) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
@@ -75,11 +132,7 @@ fn enforce(abi: ABI, rules: &[(BorrowedFd<'_>, Reach)]) -> Result<RulesetStatus,
     if abi >= ABI::V6 {
         ruleset = ruleset.scope(Scope::from_all(abi))?;
     }
-    let mut created = ruleset.create()?;
-    for (file, reach) in rules {
-        created = created.add_rule(PathBeneath::new(file, reach.access(abi)))?;
-    }
-    Ok(created.restrict_self()?.ruleset)
+    ruleset.create()
 }
 
 /// The kernel's error at the root of one of the library's, which is all that crosses to the parent.

@@ -7,14 +7,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use capsule_core::confinement::{Bound, ProcessLimits, Walls};
+use capsule_core::confinement::{Bound, ProcessLimits, Tier, Walls};
 
 /// What the commands of a run see besides the system.
 #[derive(Debug)]
 pub struct View {
+    /// The weakest walls that will do.
+    pub floor: Tier,
     /// The root of the workspace, opened (`O_PATH` will do). It appears at
-    /// [`WORKSPACE_MOUNT`](capsule_core::path::WORKSPACE_MOUNT), read-only. Other mounts in it are
-    /// hidden.
+    /// [`WORKSPACE_MOUNT`](capsule_core::path::WORKSPACE_MOUNT), read-only; without namespaces, where
+    /// it is. Other mounts in it are hidden.
     pub workspace: OwnedFd,
     /// Where its changes are collected, if commands may make any.
     pub staging: Option<Staging>,
@@ -22,7 +24,7 @@ pub struct View {
     pub masks: Vec<Mask>,
     /// Programs, or whole folders of them, that lie outside the system folders: the absolute path
     /// at which each appears, and the file or folder, opened. They cannot appear in `/proc`, `/tmp`,
-    /// `/dev` or the workspace.
+    /// `/dev` or the workspace; without namespaces, only where they are.
     pub programs: Vec<(PathBuf, OwnedFd)>,
 }
 
@@ -103,8 +105,11 @@ pub struct Launch {
     pub program: Program,
     /// Its words; the first one is its name.
     pub argv: Vec<OsString>,
-    /// Its whole environment: nothing is added.
+    /// Its environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// Variables that are added, and name the folder in which it may write and that is emptied when
+    /// it ends.
+    pub private: Vec<OsString>,
     /// Where it starts, relative to the workspace; empty for the workspace itself.
     pub cwd: OsString,
     /// What it reads from its standard input.

@@ -7,9 +7,11 @@
 //! if one cannot be built, the command is not run.
 //!
 //! Read in this order: [`Executor`], then `protocol` (what is said over the socket), `executor` (who
-//! listens), `backend::namespaces` (the walls, from the outside in), `seccomp` (the table of system
+//! listens), `backend` (the walls: `namespaces` from the outside in, and
+//! `landlock` for machines without them), `seccomp` (the table of system
 //! calls), and `kernel` (all unsafe code).
 
+pub mod clear;
 mod error;
 mod launch;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use capsule_core::code::Code;
-use capsule_core::confinement::Walls;
+use capsule_core::confinement::{Tier, Walls};
 use capsule_core::outcome::Problem;
 use capsule_sandbox::{Executor, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
 
@@ -81,6 +81,7 @@ impl Commands {
         &self,
         workspace: &Workspace,
         host: &dyn Host,
+        floor: Tier,
         staging: Staging,
     ) -> Result<OwnedFd, Problem> {
         self.start();
@@ -94,8 +95,8 @@ impl Commands {
             State::Failed(error) => return Err(unstaged(error)),
             _ => return Err(unstaged(&"no command can be run")),
         };
-        let view =
-            view(workspace, host, Some(staging), Vec::new()).map_err(|why| unstaged(&why))?;
+        let view = view(workspace, host, floor, Some(staging), Vec::new())
+            .map_err(|why| unstaged(&why))?;
         match executor.enter(view) {
             Ok(Some(handle)) => {
                 *entered = true;
@@ -156,6 +157,7 @@ pub(crate) enum NotRun {
 pub(crate) fn view(
     workspace: &Workspace,
     host: &dyn Host,
+    floor: Tier,
     staging: Option<Staging>,
     masks: Vec<Mask>,
 ) -> io::Result<View> {
@@ -171,5 +173,5 @@ pub(crate) fn view(
         let handle = rustix::fs::open(&path, flags, rustix::fs::Mode::empty())?;
         programs.push((path, handle));
     }
-    Ok(View { workspace, staging, masks, programs })
+    Ok(View { floor, workspace, staging, masks, programs })
 }

@@ -52,7 +52,8 @@ impl Live {
     /// call that could change something is carried out.
     #[must_use]
     pub(crate) fn staged(self, policy: &Arc<Policy>, folder: &Path) -> Self {
-        match Staging::lay(folder, &self.workspace, &self.commands, self.host.as_ref()) {
+        let floor = policy.sandbox.floor;
+        match Staging::lay(folder, &self.workspace, &self.commands, self.host.as_ref(), floor) {
             Ok(Laid { workspace, staging }) => {
                 let veil = veil(policy);
                 // At once: later nobody could say which folders were there when the run began.

@@ -1,5 +1,163 @@
-//! The ways to confine a command. A backend is two functions in one place: `probe` prepares what
-//! can be prepared before anything is known and says what it can hold, and `spawn` starts a command
-//! behind its walls. One is built: [`namespaces`].
+//! The ways to confine a command.
+//!
+//! A backend prepares what can be prepared before anything is known and says what it can hold
+//! ([`probe()`]), is then shown the workspace ([`Ground::enter`]), and starts commands behind its walls
+//! ([`View::spawn`]). There are two, the stronger one first: [`namespaces`], and [`landlock`] where
+//! the machine allows no namespaces. What both share lies beside them: [`first`], the process that
+//! stands at the head of each call; [`program`], from an order to a running program.
 
+mod bounds;
+mod capabilities;
+mod first;
+pub(crate) mod landlock;
 pub(crate) mod namespaces;
+mod program;
+mod rlimits;
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+
+use capsule_core::confinement::{Hold, Walls};
+
+use crate::executor::cgroup::Cgroups;
+use crate::protocol::{Enter, Failed, Refusal, Run};
+pub(crate) use first::{Built, First, Streams};
+pub(crate) use landlock::Tmp;
+
+/// What was found.
+pub(crate) struct Probe {
+    /// What can be held.
+    pub(crate) walls: Walls,
+    /// What was prepared; none if a wall is missing, and then nothing can be run.
+    pub(crate) ground: Option<Ground>,
+}
+
+/// Prepares the strongest walls that this machine can hold.
+pub(crate) fn probe() -> Probe {
+    let (walls, ground) = match namespaces::prepare() {
+        Ok((walls, ground)) => (walls, Some(Ground::Namespaces(ground))),
+        Err(unable) => {
+            let (walls, ground) = landlock::prepare(unable);
+            (walls, ground.map(Ground::Landlock))
+        }
+    };
+    let bounded = walls.bounds.iter().all(|bound| bound.hold != Hold::Missing);
+    Probe { ground: ground.filter(|_| bounded && walls.lacks(walls.tier).is_none()), walls }
+}
+
+/// What belongs to a run and not to a call, before the workspace is known.
+pub(crate) enum Ground {
+    /// For the upper tier.
+    Namespaces(namespaces::Ground),
+    /// For the lower tier.
+    Landlock(landlock::Ground),
+}
+
+/// What a run sees, and what each call of it needs.
+pub(crate) enum View {
+    /// In the upper tier.
+    Namespaces(namespaces::View),
+    /// In the lower tier.
+    Landlock(landlock::View),
+}
+
+/// A view that was built.
+pub(crate) struct Entered {
+    pub(crate) view: View,
+    /// The staged workspace, for the deciding process, if there is one.
+    pub(crate) shared: Option<OwnedFd>,
+    /// Where commands see the folder in which they may write.
+    pub(crate) tmp: Vec<u8>,
+}
+
+impl Ground {
+    /// Shows the workspace.
+    ///
+    /// # Errors
+    /// The step that failed. The ground is lost with it, so that no half-built view is ever used.
+    pub(crate) fn enter(self, enter: &Enter) -> Result<Entered, Refusal> {
+        match self {
+            Self::Namespaces(ground) => {
+                let (view, shared) = ground.enter(enter)?;
+                Ok(Entered { view: View::Namespaces(view), shared, tmp: b"/tmp".to_vec() })
+            }
+            Self::Landlock(ground) => {
+                let view = ground.enter(enter)?;
+                let tmp = view.tmp().path().as_os_str().as_bytes().to_vec();
+                Ok(Entered { view: View::Landlock(view), shared: None, tmp })
+            }
+        }
+    }
+}
+
+impl View {
+    /// Starts a command from which these paths are hidden.
+    ///
+    /// # Errors
+    /// The step that failed; nothing runs then.
+    pub(crate) fn spawn(
+        &mut self,
+        masks: &[Vec<u8>],
+        run: &Run,
+        built: Built,
+        streams: &Streams,
+    ) -> Result<First, Refusal> {
+        match self {
+            Self::Namespaces(view) => view.spawn(masks, run, built, streams),
+            Self::Landlock(view) => view.spawn(masks, run, built, streams),
+        }
+    }
+
+    /// Uses the time until the next call, if anything can be made ready for it.
+    pub(crate) fn stand_by(&mut self, built: Built) {
+        match self {
+            Self::Namespaces(view) => view.stand_by(built),
+            Self::Landlock(_) => {}
+        }
+    }
+
+    /// Whether a call may leave something behind when its first process has ended.
+    pub(crate) fn leaves_traces(&self) -> bool {
+        matches!(self, Self::Landlock(_))
+    }
+
+    /// Tidies up behind a call.
+    ///
+    /// # Errors
+    /// Something of it is left.
+    pub(crate) fn clear(&mut self) -> Result<(), Failed> {
+        match self {
+            Self::Namespaces(_) => Ok(()),
+            Self::Landlock(view) => view.clear(),
+        }
+    }
+
+    /// The control groups of the run.
+    pub(crate) fn cgroups(&mut self) -> &mut Cgroups {
+        match self {
+            Self::Namespaces(view) => &mut view.cgroups,
+            Self::Landlock(view) => &mut view.cgroups,
+        }
+    }
+
+    /// The folder in which commands may write, where nothing but looking bounds its size.
+    pub(crate) fn unbounded_tmp(&self) -> Option<&Tmp> {
+        match self {
+            Self::Namespaces(_) => None,
+            Self::Landlock(view) => Some(view.tmp()),
+        }
+    }
+
+    /// Whether memory is only kept by adding it up.
+    pub(crate) fn counts_memory(&self) -> bool {
+        match self {
+            Self::Namespaces(view) => view.cgroups.memory_means().is_none(),
+            Self::Landlock(view) => view.cgroups.memory_means().is_none(),
+        }
+    }
+
+    /// Whether the number of processes is only kept by counting them.
+    pub(crate) fn counts_processes(&self) -> bool {
+        matches!(self, Self::Landlock(view) if !view.cgroups.bounds_processes())
+    }
+}

@@ -16,7 +16,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{chdir, getppid, setsid, umask};
 
-use crate::backend::namespaces::{self, Built, First, Ground, Streams, View};
+use crate::backend::{self, Built, Entered, First, Ground, Streams, View};
 use crate::kernel;
 use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
 use watch::Ending;
@@ -41,7 +41,7 @@ pub(crate) fn serve() -> ExitCode {
     if begin().is_err() {
         return ExitCode::FAILURE;
     }
-    let probe = namespaces::probe();
+    let probe = backend::probe();
     let mut stage = probe.ground.map_or(Stage::Barred, Stage::Ready);
     let mut alive = answer(&socket, &Reply::Hello(probe.walls)).is_ok();
     while alive {
@@ -73,11 +73,15 @@ fn begin() -> Result<(), Failed> {
 
 /// Does what is asked; whether to go on.
 fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<OwnedFd>) -> bool {
+    if request == Request::End {
+        // The command ended by itself meanwhile.
+        return true;
+    }
     let reply = match (request, std::mem::replace(stage, Stage::Barred)) {
         (Request::Enter(enter), Stage::Ready(ground)) => match ground.enter(&enter) {
-            Ok((mut view, shared)) => {
+            Ok(Entered { mut view, shared, tmp }) => {
                 let shared: Vec<_> = shared.iter().map(AsFd::as_fd).collect();
-                let told = socket::send(socket.as_fd(), &Reply::Entered.encode(), &shared);
+                let told = socket::send(socket.as_fd(), &Reply::Entered { tmp }.encode(), &shared);
                 let alive = told.is_ok();
                 // The deciding process has things to write down before it asks for the first
                 // command; meanwhile its first process is made.
@@ -93,7 +97,7 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
             let started =
                 streams(descriptors).and_then(|streams| view.spawn(&masks, &run, built, &streams));
             let alive = match started {
-                Ok(first) => attend(&mut view, socket, (&run.limits, built), &first),
+                Ok(first) => attend(&mut view, socket, (&run.limits, built), first),
                 Err(refusal) => answer(socket, &Reply::Refused(refusal)).is_ok(),
             };
             *stage = Stage::Entered(view);
@@ -112,14 +116,22 @@ fn attend(
     view: &mut View,
     socket: &OwnedFd,
     (limits, built): (&ProcessLimits, Built),
-    first: &First,
+    first: First,
 ) -> bool {
-    let told = socket::send(socket.as_fd(), &Reply::Started.encode(), &[first.handle().as_fd()]);
+    let handle = first.ender().map(AsFd::as_fd);
+    let told = socket::send(socket.as_fd(), &Reply::Started.encode(), handle.as_slice());
     // While the command runs, there is time to make ready for the next one.
     view.stand_by(built);
-    match told.map(|()| watch::until_the_end(view, socket, limits, first)) {
-        // Answered before the first process is taken in: nobody needs to wait for that.
-        Ok(Ending::Ended(reply)) => answer(socket, &reply).is_ok(),
+    match told.map(|()| watch::until_the_end(view, socket, limits, &first)) {
+        Ok(Ending::Ended(reply)) => {
+            if view.leaves_traces() {
+                drop(first);
+                // What cannot be removed now is found before the next command.
+                let _ = view.clear();
+            }
+            // Else answered before the first process is taken in: nobody needs to wait for that.
+            answer(socket, &reply).is_ok()
+        }
         Ok(Ending::Abandoned) | Err(_) => false,
     }
 }

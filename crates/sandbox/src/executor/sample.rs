@@ -1,4 +1,5 @@
-//! How much memory a tree of processes has, added up from outside where no control group counts it.
+//! How much memory a tree of processes has and how many it are, added up from outside where no control
+//! group counts it.
 //!
 //! This is the weaker means: what is taken and given back between two looks is not seen. Nor is
 //! memory that no process has mapped, so the calls that make such memory are not there then. Memory
@@ -10,7 +11,7 @@ use std::fs;
 
 use rustix::io::Errno;
 use rustix::param::page_size;
-use rustix::process::Pid;
+use rustix::process::{Pid, getuid};
 
 /// Whether the system lists the children of a process at all.
 pub(crate) fn can() -> bool {
@@ -23,7 +24,7 @@ pub(crate) fn can() -> bool {
 /// # Errors
 /// The tree cannot be listed although its first process is there.
 pub(super) fn tree_memory(first: Pid, bound: u64) -> Result<u64, Errno> {
-    let processes = tree(first)?;
+    let processes = tree(first, usize::MAX)?;
     let (mut mapped, mut most) = (0_u64, 0_u64);
     for process in &processes {
         let size = size(*process);
@@ -41,7 +42,25 @@ pub(super) fn tree_memory(first: Pid, bound: u64) -> Result<u64, Errno> {
     Ok(processes.iter().map(|process| own(*process)).fold(shared, u64::saturating_add))
 }
 
-fn tree(first: Pid) -> Result<Vec<i32>, Errno> {
+/// How many processes and threads a process and its descendants are; no more than one beyond `most`
+/// are counted.
+///
+/// # Errors
+/// The tree cannot be listed although its first process is there.
+pub(super) fn tree_tasks(first: Pid, most: u64) -> Result<u64, Errno> {
+    let mut tasks = 0_u64;
+    for process in tree(first, usize::try_from(most).unwrap_or(usize::MAX))? {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
+        tasks = tasks.saturating_add(u64::try_from(threads).unwrap_or(u64::MAX));
+        if tasks > most {
+            break;
+        }
+    }
+    Ok(tasks)
+}
+
+/// A process and its descendants; when they are more than `most`, not all of them.
+fn tree(first: Pid, most: usize) -> Result<Vec<i32>, Errno> {
     let first = first.as_raw_nonzero().get();
     let mut all = Vec::new();
     let mut waiting = vec![first];
@@ -56,8 +75,25 @@ fn tree(first: Pid) -> Result<Vec<i32>, Errno> {
             None => {}
         }
         all.push(process);
+        if all.len() > most {
+            break;
+        }
     }
     Ok(all)
+}
+
+/// How many processes and threads this user has on the whole machine.
+pub(crate) fn tasks_of_user() -> u64 {
+    let own = getuid().as_raw().to_string();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let tasks = entries.filter_map(|entry| {
+        entry.file_name().to_str()?.parse::<u32>().ok()?;
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        let field = |name| status.lines().find_map(|line: &str| line.strip_prefix(name));
+        let is_own = field("Uid:")?.split_whitespace().next() == Some(own.as_str());
+        field("Threads:")?.trim().parse::<u64>().ok().filter(|_| is_own)
+    });
+    tasks.sum()
 }
 
 fn children(process: i32) -> Option<Vec<i32>> {

@@ -1,6 +1,6 @@
 //! Watching one command: its end, its memory, and whether anybody still wants it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use capsule_core::confinement::ProcessLimits;
@@ -8,11 +8,11 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::sample;
-use crate::backend::namespaces::{First, View};
-use crate::protocol::{At as _, Ended, Failed, Refusal, Reply, Step};
+use crate::backend::{First, View};
+use crate::protocol::{At as _, Ended, Failed, Refusal, Reply, Request, Step, socket};
 use crate::waiting;
 
-/// How often the memory of the tree is added up where no control group bounds it.
+/// How often is looked at what no control group and no file system bounds.
 const SAMPLING: Duration = Duration::from_millis(50);
 
 /// What became of a command.
@@ -31,12 +31,15 @@ pub(super) fn until_the_end(
     first: &First,
 ) -> Ending {
     let seen = match watch(view, socket, limits, first) {
-        Ok(Some(seen)) => seen,
+        Ok(Some(mut seen)) => {
+            seen.weigh(view, limits);
+            seen
+        }
         Ok(None) => return Ending::Abandoned,
         Err(failed) => return refused(failed.into()),
     };
     let verdict = first.verdict();
-    let used = match view.cgroups.used() {
+    let used = match view.cgroups().used() {
         Ok(used) => used,
         Err(errno) => return refused(Failed { step: Step::Cgroup, errno }.into()),
     };
@@ -49,8 +52,8 @@ pub(super) fn until_the_end(
         status: end.map(|end| end.status),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
-        crowded: used.crowded,
-        tmp_full: end.is_some_and(|end| end.tmp_full),
+        crowded: used.crowded || seen.crowded,
+        tmp_full: seen.tmp_full || end.is_some_and(|end| end.tmp_full),
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
     }))
 }
@@ -59,12 +62,48 @@ fn refused(refusal: Refusal) -> Ending {
     Ending::Ended(Reply::Refused(refusal))
 }
 
-/// What was seen of the memory.
+/// What was seen of a command from outside.
 #[derive(Default)]
 struct Seen {
+    /// The most memory.
     peak: u64,
     exceeded: bool,
     late: bool,
+    crowded: bool,
+    tmp_full: bool,
+}
+
+impl Seen {
+    /// Whether it is being ended because of what was seen.
+    fn enough(&self) -> bool {
+        self.exceeded || self.crowded || self.tmp_full
+    }
+
+    /// Looks at what no control group and no file system bounds.
+    fn look(&mut self, view: &View, limits: &ProcessLimits, first: &First) -> Result<(), Failed> {
+        if view.counts_processes() {
+            // The first one is ours.
+            let most = limits.processes.saturating_add(1);
+            self.crowded = sample::tree_tasks(first.pid(), most).at(Step::Memory)? > most;
+            if self.crowded {
+                return Ok(());
+            }
+        }
+        if view.counts_memory() {
+            let memory = sample::tree_memory(first.pid(), limits.memory_bytes).at(Step::Memory)?;
+            self.peak = self.peak.max(memory);
+            self.exceeded = self.peak > limits.memory_bytes;
+        }
+        self.weigh(view, limits);
+        Ok(())
+    }
+
+    /// Looks at what was written.
+    fn weigh(&mut self, view: &View, limits: &ProcessLimits) {
+        if let Some(tmp) = view.unbounded_tmp() {
+            self.tmp_full |= tmp.bytes() >= limits.tmp_bytes.max(1);
+        }
+    }
 }
 
 /// Waits until the first process has said how it went, or has ended; none if the deciding process is gone.
@@ -74,11 +113,12 @@ fn watch(
     limits: &ProcessLimits,
     first: &First,
 ) -> Result<Option<Seen>, Failed> {
-    let sampling = view.cgroups.memory_means().is_none();
+    let looking = view.counts_memory() || view.counts_processes() || view.unbounded_tmp().is_some();
     // Kept here and not only by the deciding process, which may be stopped, or held up by whoever
     // reads its output.
     let end = Instant::now().checked_add(Duration::from_millis(limits.timeout_ms));
     let mut seen = Seen::default();
+    let (mut looked, mut took) = (Instant::now(), Duration::ZERO);
     loop {
         let mut files = [
             PollFd::new(first.line(), PollFlags::IN),
@@ -86,7 +126,7 @@ fn watch(
             PollFd::new(socket, PollFlags::IN),
         ];
         let left = end.filter(|_| !seen.late).map(|end| end.duration_since(Instant::now()));
-        let pause = match (left, sampling) {
+        let pause = match (left, looking) {
             (Some(left), true) => Some(left.min(SAMPLING)),
             (None, true) => Some(SAMPLING),
             (left, false) => left,
@@ -100,21 +140,30 @@ fn watch(
             return Ok(Some(seen));
         }
         if other {
-            // Nothing is asked during a call, so it is the end, or something that must not be.
-            return Ok(None);
+            match asked(socket) {
+                Some(Request::End) => first.end(),
+                // The deciding process is gone, or says something that must not be.
+                _ => return Ok(None),
+            }
         }
         if !seen.late && end.is_some_and(|end| Instant::now() >= end) {
             seen.late = true;
-            first.kill();
+            first.end();
         }
-        if sampling && !seen.exceeded {
-            seen.peak = seen
-                .peak
-                .max(sample::tree_memory(first.pid(), limits.memory_bytes).at(Step::Memory)?);
-            if seen.peak > limits.memory_bytes {
-                seen.exceeded = true;
-                first.kill();
+        // What takes long to look at is looked at less often.
+        if looking && !seen.enough() && looked.elapsed() >= SAMPLING.max(took * 4) {
+            looked = Instant::now();
+            seen.look(view, limits, first)?;
+            took = looked.elapsed();
+            if seen.enough() {
+                first.end();
             }
         }
     }
+}
+
+/// What the deciding process asks during a call, if it can be understood.
+fn asked(socket: &OwnedFd) -> Option<Request> {
+    let message = socket::receive(socket.as_fd()).ok()??;
+    Request::decode(&message.bytes).ok()
 }

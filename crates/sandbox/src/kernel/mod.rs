@@ -10,8 +10,9 @@ pub(crate) use confine::{
     attach_filter, landlock_abi, make_writable, set_mount_attributes, unshare,
 };
 pub(crate) use process::{
-    Birth, CloneRequest, LeaveOnDrop, Program, close_range, fork, give_birth, inherited_socket,
-    kill_everyone_else, leave, memory_of_children, start_program, wait_for,
+    Alone, Birth, CloneRequest, LeaveOnDrop, Program, close_range, end_children, fork, give_birth,
+    give_plain_birth, inherited_socket, kill_everyone_else, leave, memory_of_children,
+    start_program, wait_for,
 };
 pub(crate) use signal::{default_signals, die_with_parent, outlive_no_parent};
 

@@ -5,7 +5,10 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, kill_process, pidfd_open,
+    test_kill_process, wait, waitpid,
+};
 
 use super::{checked, last_error};
 
@@ -60,6 +63,51 @@ pub(crate) fn kill_everyone_else() {
     // SAFETY: takes two numbers. That the caller is the first process of a namespace was just
     // checked; the executor itself never is, because it is always somebody's child.
     unsafe { libc::kill(-1, libc::SIGKILL) };
+}
+
+/// Proof that signals of this process reach nobody but what it starts itself.
+pub(crate) struct Alone(());
+
+impl Alone {
+    /// Tries to reach its parent, which is of the same user, and must fail.
+    ///
+    /// # Errors
+    /// A signal would leave.
+    pub(crate) fn prove() -> Result<Self, Errno> {
+        let parent = getppid().ok_or(Errno::SRCH)?;
+        match test_kill_process(parent) {
+            Err(Errno::PERM) => Ok(Self(())),
+            Ok(()) => Err(Errno::NOTSUP),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Kills everything that this process has started, and what that has started, all at once: the
+    /// kernel makes no process of theirs meanwhile.
+    pub(crate) fn kill_everyone_else(&self) {
+        // SAFETY: takes two numbers. That nobody else of the user is reached is what the proof says,
+        // and Landlock keeps it so for the life of this process.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    }
+}
+
+/// Kills all children of this process, and those that come to it when these end, and takes them in.
+pub(crate) fn end_children() {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => continue,
+            Ok(None) => {}
+            Err(_) => return, // there is none
+        }
+        let own = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        for child in own.split_whitespace().filter_map(|child| child.parse().ok()) {
+            // Nobody else takes in a child of ours, so its number means no other process.
+            if let Some(child) = Pid::from_raw(child) {
+                let _ = kill_process(child, Signal::KILL);
+            }
+        }
+        let _ = wait(WaitOptions::empty());
+    }
 }
 
 /// Which of two processes goes on after a birth.
@@ -131,6 +179,23 @@ pub(crate) fn give_birth(request: &CloneRequest<'_>) -> Result<Birth, Errno> {
     Ok(Birth::Parent(pid, pidfd))
 }
 
+/// The same in no new namespaces, where the system may not let a process use the newer call:
+/// containers rule it out, because what it asks for cannot be filtered.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn give_plain_birth(cgroup: Option<BorrowedFd<'_>>) -> Result<Birth, Errno> {
+    let request = CloneRequest { namespaces: 0, cgroup };
+    match give_birth(&request) {
+        // A group that children are born into cannot be had otherwise.
+        Err(Errno::NOSYS | Errno::PERM) if cgroup.is_none() => match fork()? {
+            None => Ok(Birth::Child),
+            Some(child) => Ok(Birth::Parent(child, pidfd_open(child, PidfdFlags::empty())?)),
+        },
+        born => born,
+    }
+}
+
 /// Makes a plain copy of this process; none in the copy.
 ///
 /// # Errors
@@ -171,6 +236,8 @@ pub(crate) struct Program<'a> {
     pub(crate) path: &'a CStr,
     pub(crate) arguments: &'a [CString],
     pub(crate) environment: &'a [CString],
+    /// Landlock rules that it binds itself to before it starts.
+    pub(crate) rules: Option<BorrowedFd<'a>>,
 }
 
 /// What the parent and its half-born child share.
@@ -178,6 +245,8 @@ struct Shared {
     path: *const libc::c_char,
     arguments: *const *const libc::c_char,
     environment: *const *const libc::c_char,
+    /// -1 if there are none.
+    rules: RawFd,
     failure: libc::c_int,
 }
 
@@ -196,6 +265,7 @@ pub(crate) fn start_program(program: &Program<'_>) -> Result<Pid, Errno> {
         path: program.path.as_ptr(),
         arguments: arguments.as_ptr(),
         environment: environment.as_ptr(),
+        rules: program.rules.map_or(-1, |rules| rules.as_raw_fd()),
         failure: 0,
     };
     let mut stack = Vec::<u128>::with_capacity(STACK_WORDS);
@@ -228,6 +298,14 @@ extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
     let shared = unsafe { &mut *shared };
     // SAFETY: takes nothing; fails only for a leader of a group, which a new child is not.
     unsafe { libc::setsid() };
+    if shared.rules >= 0 {
+        // SAFETY: takes two numbers, and binds this thread alone.
+        let bound = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, shared.rules, 0_u32) };
+        if bound == -1 {
+            shared.failure = last_error().raw_os_error();
+            return 127;
+        }
+    }
     // SAFETY: a path that ends in NUL and two lists of such that end in a null pointer, all alive.
     unsafe { libc::execve(shared.path, shared.arguments, shared.environment) };
     shared.failure = last_error().raw_os_error();

@@ -32,6 +32,8 @@ pub(crate) enum Request {
         /// The command.
         run: Run,
     },
+    /// End the command that runs.
+    End,
 }
 
 /// What a run sees.
@@ -76,8 +78,12 @@ pub(crate) enum Reply {
     /// First of all: what it can hold on this machine.
     Hello(Walls),
     /// The view stands. Descriptor: the staged workspace, if there is one.
-    Entered,
-    /// A command's first process was born. Descriptor: a handle on it.
+    Entered {
+        /// Where commands see the folder in which they may write.
+        tmp: Vec<u8>,
+    },
+    /// A command's first process was born. Descriptor: a handle on it, if killing it ends the
+    /// command; else [`Request::End`] does.
     Started,
     /// Every process of the command is gone.
     Ended(Ended),
@@ -222,6 +228,9 @@ impl Request {
                 write_texts(&mut writer, masks);
                 write_run(&mut writer, run);
             }
+            Self::End => {
+                writer.byte(2);
+            }
         }
         writer.finish()
     }
@@ -241,6 +250,7 @@ impl Request {
                 masks: read_texts(&mut reader)?,
                 run: read_run(&mut reader)?,
             },
+            2 => Self::End,
             _ => return Err(Malformed),
         };
         reader.end()?;
@@ -271,8 +281,8 @@ impl Reply {
                 // A list of texts always has a JSON form; an empty one would be refused when read.
                 writer.byte(0).bytes(&serde_json::to_vec(walls).unwrap_or_default());
             }
-            Self::Entered => {
-                writer.byte(1);
+            Self::Entered { tmp } => {
+                writer.byte(1).bytes(tmp);
             }
             Self::Started => {
                 writer.byte(2);
@@ -299,7 +309,7 @@ impl Reply {
         let mut reader = Reader::new(bytes);
         let reply = match reader.byte()? {
             0 => Self::Hello(serde_json::from_slice(reader.bytes()?).map_err(|_| Malformed)?),
-            1 => Self::Entered,
+            1 => Self::Entered { tmp: reader.bytes()?.to_vec() },
             2 => Self::Started,
             3 => {
                 let (known, status) = (reader.byte()? == 1, reader.signed()?);

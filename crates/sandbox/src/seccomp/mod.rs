@@ -32,6 +32,8 @@ pub(crate) struct Circumstances {
     /// A control group counts all memory. Otherwise memory that no process has mapped would not be
     /// seen, so it cannot be made.
     pub(crate) memory_is_counted: bool,
+    /// Namespaces keep the host's sockets, queues and processes apart.
+    pub(crate) namespaces: bool,
 }
 
 /// The filter of a command, which takes away what only the executor needs.
@@ -51,6 +53,13 @@ pub(crate) fn command(circumstances: Circumstances) -> Result<Filter, TooLong> {
             rules.push((call.number, call.command));
         }
     }
+    if !circumstances.namespaces {
+        for (number, rule, _) in table::alone::ROWS {
+            let number = u32::try_from(*number).unwrap_or_default();
+            rules.retain(|(own, _)| *own != number);
+            rules.push((number, *rule));
+        }
+    }
     compile::compile(&rules, Rule::Allow)
 }
 
@@ -65,7 +74,51 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn strictest() -> Filter {
-        command(Circumstances { sockets_are_judged: false, memory_is_counted: false }).unwrap()
+        command(Circumstances {
+            sockets_are_judged: false,
+            memory_is_counted: false,
+            namespaces: true,
+        })
+        .unwrap()
+    }
+
+    fn alone() -> Filter {
+        command(Circumstances {
+            sockets_are_judged: false,
+            memory_is_counted: false,
+            namespaces: false,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn without_namespaces_only_more_is_taken_away() {
+        let (usual, alone) = (strictest(), alone());
+        for number in 0..700_u32 {
+            for argument in [0, 1, 5, 0x7fff_fff0] {
+                let asked = interpret::Asked {
+                    number,
+                    architecture: if cfg!(target_arch = "x86_64") {
+                        0xC000_003E
+                    } else {
+                        0xC000_00B7
+                    },
+                    arguments: [argument; 6],
+                };
+                let (now, then) = (interpret::run(&alone, &asked), interpret::run(&usual, &asked));
+                assert!(
+                    then == libc::SECCOMP_RET_ALLOW || now != libc::SECCOMP_RET_ALLOW,
+                    "{number}({argument}) is allowed only without namespaces"
+                );
+                let row = table::alone::ROWS.iter().find(|row| row.0 == i64::from(number));
+                if row.is_some_and(|row| row.1 == Rule::Refuse) {
+                    assert_eq!(now, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, "{number}");
+                }
+            }
+        }
+        for (number, _, why) in table::alone::ROWS {
+            assert!(!why.is_empty(), "{number} has no reason");
+        }
     }
 
     #[test]

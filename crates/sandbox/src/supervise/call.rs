@@ -6,6 +6,7 @@ use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ pub(super) fn run(
     let input = input(&launch.stdin)?;
     let (out, out_end) = Capture::new(Stream::Stdout, limits.stdout_bytes).map_err(unable)?;
     let (err, err_end) = Capture::new(Stream::Stderr, limits.stderr_bytes).map_err(unable)?;
-    let order = order(launch)?;
+    let order = order(launch, &executor.tmp)?;
     let mut given = vec![&out_end, &err_end];
     given.extend(input.as_ref());
     executor.ask(&order, &given)?;
@@ -48,6 +49,7 @@ pub(super) fn run(
     let mut call = Call {
         out,
         err,
+        started: false,
         handle: None,
         ending: None,
         end: start.checked_add(Duration::from_millis(limits.timeout_ms)),
@@ -72,7 +74,9 @@ pub(super) fn run(
 struct Call {
     out: Capture,
     err: Capture,
-    /// A handle on the first process, as soon as there is one.
+    /// Whether there is a first process.
+    started: bool,
+    /// A handle on it, if killing it ends the command.
     handle: Option<OwnedFd>,
     /// Why it is being ended, and since when.
     ending: Option<(How, Instant)>,
@@ -105,9 +109,9 @@ impl Call {
             if ready.socket {
                 match executor.receive()? {
                     (Reply::Started, mut handles) => {
-                        self.handle = handles.pop();
+                        (self.started, self.handle) = (true, handles.pop());
                         if self.ending.is_some() {
-                            self.kill();
+                            self.kill(executor)?;
                         }
                     }
                     (Reply::Ended(ended), _) => return Ok(ended),
@@ -115,7 +119,7 @@ impl Call {
                     _ => return Err(executor.give_up("it spoke out of turn")),
                 }
             }
-            self.judge(watch);
+            self.judge(executor, watch)?;
             if self.ending.is_some_and(|(_, since)| since.elapsed() > DYING) {
                 return Err(executor.give_up("it did not end a command"));
             }
@@ -146,9 +150,9 @@ impl Call {
     }
 
     /// Ends the command if it must not go on.
-    fn judge(&mut self, watch: &dyn Watch) {
+    fn judge(&mut self, executor: &mut Executor, watch: &dyn Watch) -> Result<(), SandboxError> {
         if self.ending.is_some() {
-            return;
+            return Ok(());
         }
         let now = Instant::now();
         let written = self.out.total().saturating_add(self.err.total());
@@ -159,17 +163,22 @@ impl Call {
         } else if written > limits::OUTPUT_DISCARD_BYTES {
             How::OutputFlood
         } else {
-            return;
+            return Ok(());
         };
         self.ending = Some((how, now));
-        self.kill();
+        self.kill(executor)
     }
 
-    /// Kills the first process, and the kernel all others with it. Without a handle there is no
-    /// process yet; it is killed when the handle comes.
-    fn kill(&self) {
-        if let Some(handle) = &self.handle {
-            let _ = pidfd_send_signal(handle.as_fd(), Signal::KILL);
+    /// Ends the command. Before it is started there is nothing to end; it is ended then.
+    fn kill(&self, executor: &mut Executor) -> Result<(), SandboxError> {
+        match &self.handle {
+            Some(handle) => {
+                // The kernel kills all others with it.
+                let _ = pidfd_send_signal(handle.as_fd(), Signal::KILL);
+                Ok(())
+            }
+            None if self.started => executor.ask(&Request::End, &[]),
+            None => Ok(()),
         }
     }
 }
@@ -213,7 +222,7 @@ fn exited(status: i32) -> How {
 }
 
 /// What is sent to the executor.
-fn order(launch: Launch) -> Result<Request, SandboxError> {
+fn order(launch: Launch, tmp: &Path) -> Result<Request, SandboxError> {
     let wrong = |problem| Err(SandboxError::Launch { problem });
     if !launch.program.path.is_absolute() {
         return wrong("the program's path is not absolute");
@@ -229,7 +238,8 @@ fn order(launch: Launch) -> Result<Request, SandboxError> {
     if launch.environment.iter().any(name_is_wrong) {
         return wrong("a variable's name is empty or holds `=`");
     }
-    let environment = launch.environment.into_iter().map(|(mut variable, value)| {
+    let private = launch.private.into_iter().map(|name| (name, tmp.as_os_str().to_owned()));
+    let environment = launch.environment.into_iter().chain(private).map(|(mut variable, value)| {
         variable.push("=");
         variable.push(value);
         variable.into_vec()

@@ -4,7 +4,7 @@
 mod call;
 mod capture;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_core::confinement::{Hold, Walls};
+use capsule_core::confinement::{Hold, Tier, Walls};
 use capsule_core::limits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::fstat;
@@ -42,6 +42,10 @@ pub struct Executor {
     /// None once the executor was given up.
     socket: Option<OwnedFd>,
     walls: Option<Walls>,
+    /// The weakest walls that will do.
+    floor: Tier,
+    /// Where commands see the folder in which they may write.
+    tmp: PathBuf,
     /// A command was begun and its end not heard, because the caller was torn away from it.
     torn: bool,
 }
@@ -75,7 +79,14 @@ impl Executor {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| failed(error.to_string()))?;
-        Ok(Self { child, socket: Some(here), walls: None, torn: false })
+        Ok(Self {
+            child,
+            socket: Some(here),
+            walls: None,
+            floor: Tier::default(),
+            tmp: PathBuf::new(),
+            torn: false,
+        })
     }
 
     /// What the executor can hold on this machine. Waits for it to have found out.
@@ -98,7 +109,8 @@ impl Executor {
     /// # Errors
     /// A wall is missing on this machine, or a step of the set-up failed. Nothing can be run then.
     pub fn enter(&mut self, view: View) -> Result<Option<OwnedFd>, SandboxError> {
-        whole(self.walls()?)?;
+        self.floor = view.floor;
+        self.stands()?;
         let mut programs = Vec::with_capacity(view.programs.len());
         for (target, file) in &view.programs {
             if !target.is_absolute() || target.components().count() < 2 {
@@ -114,7 +126,10 @@ impl Executor {
         let (workspace, masks) = (place(&view.workspace)?, masks(&view.masks)?);
         self.ask(&Request::Enter(Enter { workspace, staging, masks, programs }), &[])?;
         match self.expect_answer()? {
-            (Reply::Entered, mut shared) if shared.len() == usize::from(staged) => Ok(shared.pop()),
+            (Reply::Entered { tmp }, mut shared) if shared.len() == usize::from(staged) => {
+                self.tmp = OsString::from_vec(tmp).into();
+                Ok(shared.pop())
+            }
             (Reply::Refused(refusal), _) => Err(refusal.into()),
             _ => Err(self.give_up("it spoke out of turn")),
         }
@@ -125,7 +140,7 @@ impl Executor {
     /// # Errors
     /// The command was not started, or the executor died while it ran.
     pub fn run(&mut self, launch: Launch, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
-        whole(self.walls()?)?;
+        self.stands()?;
         if std::mem::replace(&mut self.torn, true) {
             return Err(self.give_up("it was left in the middle of a command"));
         }
@@ -145,6 +160,21 @@ impl Executor {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Every wall must be there, down to the floor.
+    fn stands(&mut self) -> Result<(), SandboxError> {
+        let floor = self.floor;
+        let walls = self.walls()?;
+        if let Some(gap) = walls.lacks(walls.tier.max(floor)) {
+            return Err(SandboxError::Unavailable { layer: gap.layer, reason: gap.detail.clone() });
+        }
+        match walls.bounds.iter().find(|bound| bound.hold == Hold::Missing) {
+            Some(gap) => {
+                Err(SandboxError::Unbounded { bound: gap.bound, reason: gap.detail.clone() })
+            }
+            None => Ok(()),
+        }
     }
 
     fn socket(&self) -> Result<&OwnedFd, SandboxError> {
@@ -230,17 +260,6 @@ impl Drop for Executor {
         } else {
             self.give_up("it did not end by itself");
         }
-    }
-}
-
-/// Every wall must be there.
-fn whole(walls: &Walls) -> Result<(), SandboxError> {
-    if let Some(gap) = walls.layers.iter().find(|layer| layer.hold == Hold::Missing) {
-        return Err(SandboxError::Unavailable { layer: gap.layer, reason: gap.detail.clone() });
-    }
-    match walls.bounds.iter().find(|bound| bound.hold == Hold::Missing) {
-        Some(gap) => Err(SandboxError::Unbounded { bound: gap.bound, reason: gap.detail.clone() }),
-        None => Ok(()),
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Bed {
     /// What else runs commands, in a world where the executor does not.
     peer: Option<Bubblewrap>,
     folder: TempDir,
+    /// What is hidden from every command.
+    masks: Vec<Mask>,
 }
 
 /// A watcher that keeps nothing and never cancels.
@@ -62,13 +64,20 @@ impl Bed {
         };
         if world::current() == world::World::Bubblewrap {
             let peer = Some(Bubblewrap::new(&folder.path().join("workspace"), masks));
-            return (Self { executor, peer, folder }, None);
+            return (Self { executor, peer, folder, masks: Vec::new() }, None);
         }
         let staging =
             staged.then(|| Staging { changes: own_folder("changes"), work: own_folder("work") });
-        let masks = masks.iter().map(|path| mask(path)).collect();
-        let shared = executor.enter(View { workspace, staging, masks, programs: own() }).unwrap();
-        (Self { executor, peer: None, folder }, shared)
+        let masks: Vec<Mask> = masks.iter().map(|path| mask(path)).collect();
+        let view = View {
+            floor: world::current().floor(),
+            workspace,
+            staging,
+            masks: masks.clone(),
+            programs: own(),
+        };
+        let shared = executor.enter(view).unwrap();
+        (Self { executor, peer: None, folder, masks }, shared)
     }
 
     /// Where the changes of a staged workspace lie.
@@ -108,8 +117,8 @@ impl Bed {
     /// Runs the probe, with changes to the launch.
     pub(crate) fn probe_with(&mut self, script: &str, change: impl FnOnce(&mut Launch)) -> Exit {
         let mut launch = launch("/proc/self/exe", &["probe", probe::ARGUMENT]);
-        launch.program.path = PROBE.into();
-        launch.stdin = script.as_bytes().to_vec();
+        launch.program.path = probe_place();
+        launch.stdin = self.as_seen(script).into_bytes();
         change(&mut launch);
         self.try_run(launch).unwrap()
     }
@@ -119,7 +128,36 @@ impl Bed {
         self.try_run(launch(program, words)).unwrap()
     }
 
-    pub(crate) fn try_run(&mut self, launch: Launch) -> Result<Exit, SandboxError> {
+    /// A text with the names that places have inside: without namespaces, those of the host.
+    pub(crate) fn as_seen(&self, text: &str) -> String {
+        if !world::current().is_lower() {
+            return text.to_owned();
+        }
+        // What has the host's name already is left alone.
+        let workspace = self.workspace().to_str().unwrap().to_owned();
+        let text = text.replace(&workspace, "/workspace");
+        let tmp = format!("/tmp/capsule-tmp-{}", self.executor.id());
+        let pieces: Vec<&str> = text.split("/tmp").collect();
+        let mut seen = pieces[0].to_owned();
+        for piece in &pieces[1..] {
+            let ours = ["/.tmp", "/capsule"].iter().any(|start| piece.starts_with(start));
+            seen.push_str(if ours { "/tmp" } else { &tmp });
+            seen.push_str(piece);
+        }
+        seen.replace("/workspace", &workspace).replace(PROBE, probe_place().to_str().unwrap())
+    }
+
+    pub(crate) fn try_run(&mut self, mut launch: Launch) -> Result<Exit, SandboxError> {
+        if world::current().is_lower() {
+            for word in &mut launch.argv {
+                if let Some(text) = word.to_str() {
+                    *word = self.as_seen(text).into();
+                }
+            }
+            launch.program.path = self.as_seen(launch.program.path.to_str().unwrap()).into();
+            // They are told anew with each command.
+            launch.masks.extend(self.masks.iter().cloned());
+        }
         match &self.peer {
             Some(peer) => Ok(peer.run(&launch, self.executor.walls()?.clone())),
             None => self.executor.run(launch, &mut Nobody),
@@ -129,7 +167,15 @@ impl Bed {
 
 /// The probe, to be shown inside.
 pub(crate) fn own() -> Vec<(PathBuf, OwnedFd)> {
-    vec![(PathBuf::from(PROBE), File::open("/proc/self/exe").unwrap().into())]
+    vec![(probe_place(), File::open("/proc/self/exe").unwrap().into())]
+}
+
+/// Where the probe is inside.
+fn probe_place() -> PathBuf {
+    if world::current().is_lower() {
+        return fs::read_link("/proc/self/exe").unwrap();
+    }
+    PROBE.into()
 }
 
 pub(crate) fn mask(path: &[u8]) -> Mask {
@@ -144,9 +190,9 @@ pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
         argv: words.iter().map(OsString::from).collect(),
         environment: vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
-            ("HOME".into(), "/tmp".into()),
             ("LC_ALL".into(), "C".into()),
         ],
+        private: vec!["HOME".into(), "TMPDIR".into()],
         cwd: OsString::new(),
         stdin: Vec::new(),
         limits: ProcessLimits::default(),

@@ -22,28 +22,6 @@ use rustix::process::{
 
 use crate::bed::PROBE;
 
-/// What it does not hold, and why. The list only shrinks.
-const GAPS: &[(&str, &str)] = &[
-    ("only_the_view_is_seen", "its `/dev` has terminals and consoles"),
-    ("the_root_has_nothing_else", "its `/dev` has terminals and consoles"),
-    ("links_lead_nowhere", "a link through `/proc` is followed, and leads to its own root"),
-    ("proc_shows_only_the_call", "its `/proc` shows the kernel's settings and symbols"),
-    ("masks_hide_everything_but_the_name", "what covers a path can be opened and listed"),
-    ("masks_follow_no_link", "what covers a link covers what it leads to"),
-    ("the_system_is_read_only", "its root and its `/etc` are in memory, and can be written to"),
-    ("pipes_of_the_host_are_not_written", "a read-only mount holds no pipe"),
-    ("tmp_is_private_to_a_call", "there is one more `/dev/shm`, and no `/var/tmp`"),
-    ("the_host_is_not_reached_over_ip", "sockets for the network are made, and lead nowhere"),
-    ("sockets_in_the_workspace_are_not_reached", "nothing judges whom a local socket reaches"),
-    ("other_families_cannot_be_made", "it has no filter on system calls of its own"),
-    ("other_processes_are_out_of_reach", "its first process can be traced"),
-    ("walls_cannot_be_taken_down", "it has no filter on system calls of its own"),
-    ("no_privilege_is_left", "it has no filter on system calls of its own"),
-    ("a_command_has_three_descriptors", "it passes on what it inherits"),
-    ("there_is_no_terminal", "the name of the terminal is there"),
-    ("signals_are_as_in_a_fresh_process", "it passes on what is ignored"),
-];
-
 /// Tests that ask something of our executor, or of how it is spoken to.
 const OURS: &[&str] = &[
     "executor_has_one_thread",
@@ -58,21 +36,6 @@ const OURS: &[&str] = &[
 
 pub(crate) fn can_try(name: &str) -> bool {
     !OURS.contains(&name)
-}
-
-pub(crate) fn is_gap(name: &str) -> bool {
-    GAPS.iter().any(|(own, _)| *own == name)
-}
-
-/// Whether exactly what it does not hold has failed.
-pub(crate) fn has_its_gaps(failed: &[&str], all: bool) -> bool {
-    let unexpected: Vec<_> = failed.iter().filter(|name| !is_gap(name)).collect();
-    let passed: Vec<_> =
-        GAPS.iter().map(|(own, _)| own).filter(|own| all && !failed.contains(*own)).collect();
-    println!(
-        "\nbubblewrap: failed and should not: {unexpected:?}; held and not named: {passed:?}\n"
-    );
-    unexpected.is_empty() && passed.is_empty()
 }
 
 pub(crate) struct Bubblewrap {

@@ -1,6 +1,7 @@
 //! Who dies with whom, and what is left behind: nothing.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ pub(crate) fn processes_with(text: &str) -> usize {
         .count()
 }
 
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(10), "{what}");
@@ -57,11 +58,16 @@ struct Belongings {
 
 fn belongings(executor: Option<u32>) -> Belongings {
     let count = |path: &str| fs::read_dir(path).map_or(0, Iterator::count);
-    let named = |path: &str, start: &str| {
+    // By the number of whoever made it: others may be at work on this machine.
+    let makers = [Some(std::process::id()), executor].map(|id| format!("-{}", id.unwrap_or(0)));
+    let temporary = |name: &str| {
+        name.starts_with("capsule-") && makers.iter().any(|maker| name.contains(maker))
+    };
+    let temporaries = |path: &Path| {
         fs::read_dir(path).map_or(0, |entries| {
             entries
                 .flatten()
-                .filter(|entry| entry.file_name().to_string_lossy().starts_with(start))
+                .filter(|entry| temporary(&entry.file_name().to_string_lossy()))
                 .count()
         })
     };
@@ -71,7 +77,7 @@ fn belongings(executor: Option<u32>) -> Belongings {
         executor_descriptors: executor.map_or(0, |id| count(&format!("/proc/{id}/fd"))),
         mounts: fs::read_to_string("/proc/self/mountinfo").unwrap().lines().count(),
         cgroups: executor.map_or(0, |id| count_cgroups(&format!("capsule-{id}"))),
-        temporary: named(std::env::temp_dir().to_str().unwrap(), "capsule-"),
+        temporary: temporaries(&std::env::temp_dir()),
     }
 }
 
@@ -92,7 +98,9 @@ fn a_thousand_calls_leave_nothing() {
     let children = |id: u32| {
         fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap().split(' ').count()
     };
-    wait_until("the first call is over", || children(id) == 2);
+    // The one that stands by, where one does; and an empty word at the end.
+    let idle = if crate::world::current().is_lower() { 1 } else { 2 };
+    wait_until("the first call is over", || children(id) == idle);
     let before = belongings(Some(id));
     for round in 0..1_000 {
         match round % 4 {
@@ -106,7 +114,7 @@ fn a_thousand_calls_leave_nothing() {
             }
         }
     }
-    wait_until("only the one that stands by is left", || children(id) == 2);
+    wait_until("only the one that stands by is left", || children(id) == idle);
     assert_eq!(belongings(Some(id)), before);
     drop(bed);
     let mut after = belongings(Some(id));
@@ -220,7 +228,15 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
     let arguments = [EXECUTOR_ARGUMENT.as_ref(), marker.as_ref()];
     let mut executor = Executor::start_with("/proc/self/exe".as_ref(), &arguments).unwrap();
     let workspace = fs::File::open(folder).unwrap().into();
-    executor.enter(View { workspace, staging: None, masks: Vec::new(), programs: own() }).unwrap();
+    executor
+        .enter(View {
+            floor: crate::world::current().floor(),
+            workspace,
+            staging: None,
+            masks: Vec::new(),
+            programs: own(),
+        })
+        .unwrap();
     if words.get(2).is_some() {
         executor.run(launch("/bin/true", &["true"]), &mut Nobody).unwrap();
         executor.part();

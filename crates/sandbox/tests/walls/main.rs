@@ -3,8 +3,9 @@
 //! The test binary is three programs in one: the tests, the executor (which it starts as itself),
 //! and a probe that it shows to the sandbox and that does there what a hostile program would do.
 //! Run as root, everything is tried as root, then as an ordinary user, then some of it as root
-//! without control groups, and then as much as possible on another sandbox ([`bubblewrap`]), which
-//! must fail what it does not claim to hold. A test that cannot be run has failed.
+//! without control groups, then as both where no namespaces can be had, and then as much as possible
+//! on another sandbox ([`bubblewrap`]). These last must fail what they do not claim to hold
+//! ([`gaps`]). A test that cannot be run has failed.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,8 +25,10 @@
 mod bed;
 mod bubblewrap;
 mod change;
+mod gaps;
 mod life;
 mod limits;
+mod lower;
 mod network;
 mod probe;
 mod process;
@@ -59,6 +62,9 @@ fn main() -> ExitCode {
     }
     let filters: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let world = world::current();
+    if world == world::World::LandlockUser {
+        world::be_contained();
+    }
     let mut failed = Vec::new();
     let mut count = 0;
     for (name, test) in tests(world) {
@@ -67,7 +73,7 @@ fn main() -> ExitCode {
         }
         count += 1;
         let start = Instant::now();
-        let is_gap = world == world::World::Bubblewrap && bubblewrap::is_gap(name);
+        let is_gap = gaps::of(world).iter().any(|(own, _)| *own == name);
         let loud = is_gap.then(std::panic::take_hook);
         if is_gap {
             std::panic::set_hook(Box::new(|_| {}));
@@ -89,13 +95,8 @@ fn main() -> ExitCode {
             failed.push(name);
         }
     }
-    let mut success = match world {
-        world::World::Bubblewrap => bubblewrap::has_its_gaps(&failed, filters.is_empty()),
-        _ => {
-            println!("\n{world}: {count} tests, {} failed {failed:?}\n", failed.len());
-            failed.is_empty()
-        }
-    };
+    println!("\n{world}: {count} tests");
+    let mut success = gaps::are_all(world, &failed, filters.is_empty());
     // The others run in processes of their own: who has left root cannot come back.
     for other in world::others(world) {
         success &= world::enter(*other, &words);
@@ -123,7 +124,7 @@ fn tests(world: world::World) -> Vec<Test> {
         let all = [sight::TESTS, change::TESTS, network::TESTS, process::TESTS].concat();
         return all.into_iter().filter(|(name, _)| bubblewrap::can_try(name)).collect();
     }
-    [
+    let all = [
         sight::TESTS,
         change::TESTS,
         staged::TESTS,
@@ -133,6 +134,8 @@ fn tests(world: world::World) -> Vec<Test> {
         refusal::TESTS,
         programs::TESTS,
         life::TESTS,
+        lower::TESTS,
     ]
-    .concat()
+    .concat();
+    all.into_iter().filter(|(name, _)| lower::can_try(name, world)).collect()
 }

@@ -203,7 +203,8 @@ fn directly(what: &str, words: &[String]) -> ExitCode {
             println!("{}", files.len());
         }
         "big-file" => {
-            let mut file = fs::File::create("/tmp/big").unwrap();
+            let mut file =
+                fs::File::create(format!("{}/big", std::env::var("HOME").unwrap())).unwrap();
             loop {
                 if let Err(error) = file.write_all(&[0; 65_536]) {
                     println!("{}", named(&error));

@@ -110,6 +110,7 @@ fn programs_outside_system_folders_can_be_shown() {
     let start = |programs: Vec<(std::path::PathBuf, std::os::fd::OwnedFd)>| {
         let mut executor = capsule_sandbox::Executor::start().unwrap();
         let view = capsule_sandbox::View {
+            floor: crate::world::current().floor(),
             workspace: open("workspace"),
             staging: None,
             masks: Vec::new(),

@@ -44,7 +44,13 @@ fn a_swapped_program_is_not_run() {
     let mut hidden = decided;
     hidden.program.identity = launch(tool.to_str().unwrap(), &["tool"]).program.identity;
     hidden.masks = vec![mask(b"tool")];
-    assert!(matches!(bed.try_run(hidden), Err(SandboxError::ProgramChanged)));
+    let refused = bed.try_run(hidden);
+    if crate::world::current().is_lower() {
+        // There it is the same, and cannot be opened.
+        assert!(matches!(refused, Err(SandboxError::NotExecutable { .. })), "{refused:?}");
+    } else {
+        assert!(matches!(refused, Err(SandboxError::ProgramChanged)), "{refused:?}");
+    }
     assert!(bed.try_run(launch("/bin/true", &["true"])).is_ok(), "the executor goes on");
 }
 
@@ -123,6 +129,7 @@ fn a_moved_workspace_is_not_entered() {
     let mut executor = Executor::start().unwrap();
     // The path is that of the moved folder, so this is fine.
     let view = View {
+        floor: crate::world::current().floor(),
         workspace: opened.try_clone().unwrap(),
         staging: None,
         masks: Vec::new(),
@@ -131,7 +138,13 @@ fn a_moved_workspace_is_not_entered() {
     executor.enter(view).unwrap();
     fs::remove_dir(folder.path().join("moved")).unwrap();
     let mut executor = Executor::start().unwrap();
-    let view = View { workspace: opened, staging: None, masks: Vec::new(), programs: Vec::new() };
+    let view = View {
+        floor: crate::world::current().floor(),
+        workspace: opened,
+        staging: None,
+        masks: Vec::new(),
+        programs: Vec::new(),
+    };
     let got = executor.enter(view);
     assert!(
         matches!(got, Err(SandboxError::Setup { .. } | SandboxError::Launch { .. })),
@@ -144,11 +157,17 @@ fn a_moved_workspace_is_not_entered() {
 fn nothing_runs_without_a_view() {
     let mut executor = Executor::start().unwrap();
     let ran = executor.run(launch("/bin/true", &["true"]), &mut Nobody);
-    assert!(matches!(ran, Err(SandboxError::Setup { .. })), "{ran:?}");
+    if crate::world::current().is_lower() {
+        // Nobody has said yet that the lower tier will do.
+        assert!(matches!(ran, Err(SandboxError::Unavailable { .. })), "{ran:?}");
+    } else {
+        assert!(matches!(ran, Err(SandboxError::Setup { .. })), "{ran:?}");
+    }
     // And a view is built once.
     let mut bed = Bed::plain();
     let workspace = File::open(bed.workspace()).unwrap().into();
     let again = bed.executor.enter(View {
+        floor: crate::world::current().floor(),
         workspace,
         staging: None,
         masks: Vec::new(),
@@ -175,6 +194,7 @@ fn nothing_runs_without_user_namespaces() {
         );
         let workspace = File::open("/").unwrap().into();
         let entered = executor.enter(View {
+            floor: crate::world::current().floor(),
             workspace,
             staging: None,
             masks: Vec::new(),
@@ -186,7 +206,6 @@ fn nothing_runs_without_user_namespaces() {
         );
         let ran = executor.run(launch("/bin/true", &["true"]), &mut Nobody);
         assert!(matches!(ran, Err(SandboxError::Unavailable { .. })), "{ran:?}");
-        assert!(doctor::self_test().iter().any(|finding| !finding.passed));
         return;
     }
     let script = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
@@ -219,7 +238,7 @@ fn the_doctor_finds_all_well() {
     }
     let place = tempfile::tempdir().unwrap();
     let staged = doctor::try_staging(place.path());
-    assert!(staged.passed, "{staged:?}");
+    assert_eq!(staged.passed, !crate::world::current().is_lower(), "{staged:?}");
     assert_eq!(place.path().read_dir().unwrap().count(), 0, "nothing is left");
     let nowhere = doctor::try_staging(&place.path().join("nowhere"));
     assert!(!nowhere.passed && nowhere.detail.contains("nowhere"), "{nowhere:?}");

@@ -322,6 +322,7 @@ fn mounts_in_the_workspace_are_hidden() {
     fs::write(workspace.join("disk/above"), "above").unwrap();
     let mut executor = capsule_sandbox::Executor::start().unwrap();
     let view = capsule_sandbox::View {
+        floor: crate::world::current().floor(),
         workspace: fs::File::open(&workspace).unwrap().into(),
         staging: None,
         masks: Vec::new(),

@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use capsule_core::confinement::Tier;
 
 /// Says which world a process is in; without it, the one it finds.
 const VARIABLE: &str = "CAPSULE_TEST_WORLD";
@@ -19,9 +23,25 @@ pub(crate) enum World {
     User,
     /// Root, where no control group can be made.
     NoCgroups,
+    /// Root, where no namespaces can be had, so that the lower tier serves.
+    Landlock,
+    /// An ordinary user where the same is so because of a filter, as in a container.
+    LandlockUser,
     /// An ordinary user, with another sandbox in the place of ours, to try the tests themselves.
     /// Not root: what it does not hold back would change this machine.
     Bubblewrap,
+}
+
+impl World {
+    /// Whether the lower tier serves.
+    pub(crate) fn is_lower(self) -> bool {
+        matches!(self, Self::Landlock | Self::LandlockUser)
+    }
+
+    /// The tier that is asked for.
+    pub(crate) fn floor(self) -> Tier {
+        if self.is_lower() { Tier::Landlock } else { Tier::Namespaces }
+    }
 }
 
 impl fmt::Display for World {
@@ -30,6 +50,8 @@ impl fmt::Display for World {
             Self::Root => "root",
             Self::User => "user",
             Self::NoCgroups => "root-without-cgroups",
+            Self::Landlock => "landlock-root",
+            Self::LandlockUser => "landlock-user",
             Self::Bubblewrap => "bubblewrap",
         })
     }
@@ -38,6 +60,8 @@ impl fmt::Display for World {
 pub(crate) fn current() -> World {
     match std::env::var(VARIABLE).as_deref() {
         Ok("no-cgroups") => World::NoCgroups,
+        Ok("landlock-root") => World::Landlock,
+        Ok("landlock-user") => World::LandlockUser,
         Ok("bubblewrap") => {
             assert!(!rustix::process::geteuid().is_root(), "as root it could change this machine");
             World::Bubblewrap
@@ -51,10 +75,71 @@ pub(crate) fn current() -> World {
 /// The worlds that are tried behind this one.
 pub(crate) fn others(world: World) -> &'static [World] {
     match (world, std::env::var_os(VARIABLE)) {
-        (World::Root, _) => &[World::User, World::NoCgroups, World::Bubblewrap],
-        (World::User, None) => &[World::Bubblewrap],
+        (World::Root, _) => &[
+            World::User,
+            World::NoCgroups,
+            World::Landlock,
+            World::LandlockUser,
+            World::Bubblewrap,
+        ],
+        (World::User, None) => &[World::LandlockUser, World::Bubblewrap],
         _ => &[],
     }
+}
+
+/// A namespace of users in which no further one can be made, as on a machine that allows none.
+fn without_namespaces(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
+    const NO_MORE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", NO_MORE]).arg(program).args(words);
+    command.env(VARIABLE, World::Landlock.to_string()).env_remove("TMPDIR").status()
+}
+
+/// Rules out, for this process and all that it starts, what the filters of containers rule out: no
+/// namespaces, no mounts, and the call whose flags no filter can see is not there at all.
+pub(crate) fn be_contained() {
+    const REFUSED: &[i64] = &[
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_mount,
+        libc::SYS_umount2,
+        libc::SYS_pivot_root,
+        libc::SYS_fsopen,
+        libc::SYS_fsmount,
+        libc::SYS_move_mount,
+        libc::SYS_open_tree,
+        libc::SYS_keyctl,
+        libc::SYS_bpf,
+        libc::SYS_perf_event_open,
+    ];
+    let namespaces = 0x7e02_0000; // CLONE_NEW*
+    let load = |at| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
+    let equal = |to: i64, skip| {
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, to.try_into().unwrap())
+    };
+    let answer = |error: i32| {
+        let value = libc::SECCOMP_RET_ERRNO | u32::try_from(error).unwrap();
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, value)
+    };
+    let mut filter = vec![load(0)];
+    filter.extend([equal(libc::SYS_clone3, 1), answer(libc::ENOSYS)]);
+    for number in REFUSED {
+        filter.extend([equal(*number, 1), answer(libc::EPERM)]);
+    }
+    let any = step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, namespaces);
+    filter.extend([equal(libc::SYS_clone, 3), load(16), any, answer(libc::EPERM)]);
+    filter.push(step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
+    let program =
+        libc::sock_fprog { len: filter.len().try_into().unwrap(), filter: filter.as_mut_ptr() };
+    rustix::thread::set_no_new_privs(true).unwrap();
+    let attached = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+    };
+    assert_eq!(attached, 0, "{}", io::Error::last_os_error());
+}
+
+fn step(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code.try_into().unwrap(), jt: yes, jf: no, k }
 }
 
 /// Runs the tests once more in another world.
@@ -67,10 +152,9 @@ pub(crate) fn enter(world: World, words: &[String]) -> bool {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let status = match world {
         World::Root => panic!("the first world"),
-        World::User | World::Bubblewrap => {
+        World::User | World::LandlockUser | World::Bubblewrap => {
             let mut command = Command::new(&program);
-            let word = if world == World::User { "user" } else { "bubblewrap" };
-            command.args(words).env(VARIABLE, word).env_remove("TMPDIR");
+            command.args(words).env(VARIABLE, world.to_string()).env_remove("TMPDIR");
             if rustix::process::geteuid().is_root() {
                 command.uid(USER).gid(USER);
             }
@@ -87,6 +171,7 @@ pub(crate) fn enter(world: World, words: &[String]) -> bool {
             .args(words)
             .env(VARIABLE, "no-cgroups")
             .status(),
+        World::Landlock => without_namespaces(&program, words),
     };
     status.unwrap().success()
 }

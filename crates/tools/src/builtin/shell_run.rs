@@ -89,9 +89,6 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin
 /// What every command finds in its environment, and why. The policy can set other values.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("PATH", PATH),
-    // The private folder: programs write their caches there, and it is gone afterwards.
-    ("HOME", "/tmp"),
-    ("TMPDIR", "/tmp"),
     // Text is UTF-8 whatever the host's language is.
     ("LANG", "C.UTF-8"),
     // Nobody watches: no colours, no pagers, no questions.
@@ -104,6 +101,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
 ];
+
+/// Variables that name the private folder: programs write their caches there, and it is empty
+/// afterwards. The policy can set other values for them, too.
+const PRIVATE: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// Runs a program.
 #[derive(Clone, Copy, Debug)]
@@ -266,10 +267,15 @@ impl Runner {
         };
         let hidden = hidden.map_err(veil_problem)?;
         let masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
+        let environment = variables(environment, self.host.as_ref());
+        let set = |name: &str| environment.iter().any(|(own, _)| own == name);
+        let private = PRIVATE.into_iter().filter(|name| !set(name)).map(OsString::from).collect();
+        let floor = confinement.floor;
         let launch = Launch {
             program: self.program.file.clone(),
             argv: self.argv.clone(),
-            environment: variables(environment, self.host.as_ref()),
+            environment,
+            private,
             cwd: self.cwd.clone(),
             stdin: self.stdin.clone(),
             limits: confinement.limits,
@@ -281,8 +287,9 @@ impl Runner {
         let full = Cell::new(false);
         let mut watch =
             Watch { sink: self.sink.as_ref(), cancel: &self.cancel, staging, full: &full };
-        let view =
-            |launch: &Launch| view(&self.workspace, self.host.as_ref(), None, launch.masks.clone());
+        let view = |launch: &Launch| {
+            view(&self.workspace, self.host.as_ref(), floor, None, launch.masks.clone())
+        };
         let exit = self.commands.run(launch, &mut watch, view).map_err(|why| match why {
             NotRun::Sandbox(error) => sandbox_problem(&self.argv, &error),
             NotRun::View(error) => {

@@ -6,7 +6,6 @@
 //! [`apply`] makes them in the workspace.
 
 mod apply;
-mod clear;
 mod diff;
 mod judge;
 mod node;
@@ -25,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
+use capsule_core::confinement::Tier;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_sandbox as sandbox;
@@ -95,6 +95,7 @@ impl Staging {
         workspace: &Rc<Workspace>,
         commands: &Commands,
         host: &dyn Host,
+        floor: Tier,
     ) -> Result<Laid, Problem> {
         let unmade = |error: io::Error| {
             let message = format!("`{}` cannot be made: {error}", folder.display());
@@ -109,7 +110,7 @@ impl Staging {
             changes: held(CHANGES).map_err(unmade)?,
             work: held(WORK).map_err(unmade)?,
         };
-        let handle = commands.stage(workspace, host, collected)?;
+        let handle = commands.stage(workspace, host, floor, collected)?;
         let workspace = Rc::new(workspace.beneath_changes(handle).map_err(unmade)?);
         Ok(Laid { workspace, staging: Rc::new(staging) })
     }
@@ -158,7 +159,7 @@ impl Staging {
     /// # Errors
     /// When something cannot be removed; what is left can be removed later.
     pub fn remove(folder: &Path) -> io::Result<()> {
-        clear::remove(folder)
+        sandbox::clear::remove(folder)
     }
 
     /// How many paths the run changed, as it is recorded.

@@ -329,16 +329,20 @@ fn unasked_effect(
 /// The walls that the machine can give, against those that the policy wants.
 fn walls(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
     let floor = policy.sandbox.floor;
+    let mut hint = "`capsule doctor` names the missing layer and how to get it";
     let reason = match case.facts.walls.as_ref()? {
         Ok(walls) if walls.reach(floor) => return None,
         Ok(walls) => {
             let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
             let (tier, gaps) = (walls.tier, gaps.join(", "));
+            if walls.reach(Tier::Landlock) {
+                hint = "`capsule doctor` names the missing layer and how to get it; with \
+                        `sandbox.floor: landlock` the policy would do with less";
+            }
             format!("the policy wants `{floor}` and this machine gives `{tier}` (missing: {gaps})")
         }
         Err(why) => format!("the policy wants `{floor}` and there is no sandbox: {why}"),
     };
-    let hint = "`capsule doctor` names the missing layer and how to get it";
     Some(Finding::deny(Code::SandboxBelowFloor, reason).suggest(Some(hint)))
 }
 

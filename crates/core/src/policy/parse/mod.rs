@@ -65,7 +65,7 @@ const TOP: &[Key] = &[
 /// The base policy has one section more: what it denies unless the user's own policy lifts it.
 const BASE_ONLY: Key = key("deny");
 const SANDBOX: &[Key] =
-    &[key("require"), key("level"), key("network"), key("tmp"), key("workspace")];
+    &[key("require"), key("floor"), key("level"), key("network"), key("tmp"), key("workspace")];
 const AUDIT: &[Key] =
     &[key("payloads"), later("checkpoint"), later("anchors"), key("erase_payloads_after")];
 
@@ -259,6 +259,11 @@ fn sandbox(context: &mut Context<'_>, node: Option<&Node>, writes: bool) -> Sand
         let level = context.reader.word(node, &["strict", "workspace-write"]);
         rule.writes = level == Some("workspace-write");
         rule.workspace = staged(writes || rule.writes);
+    }
+    if let Some(node) = section.get("floor")
+        && context.reader.word(node, &["namespaces", "landlock"]) == Some("landlock")
+    {
+        rule.floor = Tier::Landlock;
     }
     if let Some(node) = section.get("tmp") {
         context.reader.only(node, "private", &["none"]);

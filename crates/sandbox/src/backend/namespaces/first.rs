@@ -12,22 +12,18 @@ use std::time::Duration;
 
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, open, openat2, statat, statfs};
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2, statfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
-use rustix::process::{Pid, Resource, WaitOptions, fchdir, umask, wait};
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, UnshareFlags, remove_capability_from_bounding_set,
-    set_capabilities,
-};
+use rustix::process::{Pid, WaitOptions, fchdir, umask, wait};
+use rustix::stdio::dup2_stdin;
+use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
 
 use super::View;
 use super::probe::{KEPT, PID_MAX};
-use super::rlimits;
 use super::root;
-use super::spawn::Built;
-use crate::FileIdentity;
+use crate::backend::first::Built;
+use crate::backend::{capabilities, program};
 use crate::kernel;
 use crate::landlock::{self, Reach};
 use crate::protocol::{At as _, End, Failed, Refusal, Run, Step, encode_verdict, socket};
@@ -75,7 +71,7 @@ fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built) -> Resul
     kernel::attach_filter(&view.filter).at(Step::Filter)?;
     // In the place of the executor's own socket, which it stands on.
     dup2_stdin(&view.nothing).at(Step::Streams)?;
-    close_all_but(own_end).at(Step::Descriptors)?;
+    program::close_all_but(own_end).at(Step::Descriptors)?;
     Ok(())
 }
 
@@ -88,16 +84,16 @@ fn obey(own_end: &OwnedFd) -> Result<End, Refusal> {
     let Ok(run) = Run::decode(&message.bytes) else {
         return Err(Failed { step: Step::Order, errno: Errno::BADMSG }.into());
     };
-    check_program(&run)?;
+    program::check(&run)?;
     go_to_folder(&run).at(Step::Folder)?;
-    set_limits(&run).at(Step::Limits)?;
-    let program = start(&run, message.descriptors)?;
+    program::set_limits(&run.limits, Some(OWN_PROCESSES)).at(Step::Limits)?;
+    let program = program::start(&run, message.descriptors, None)?;
     wait_for_program(program)
 }
 
 /// Makes sure that this process ends with the executor, also if that ended just now.
 fn hold_the_line(line: &OwnedFd, own_end: &OwnedFd) -> Result<(), Errno> {
-    close_range(line.as_raw_fd().unsigned_abs(), line.as_raw_fd().unsigned_abs())?;
+    program::close_range(line.as_raw_fd().unsigned_abs(), line.as_raw_fd().unsigned_abs())?;
     kernel::die_with_parent()?;
     // Whoever ends closes its descriptors first and then signals its children. So either the line
     // is still open, and the signal is yet to come, or it is closed.
@@ -119,27 +115,6 @@ fn mount_tmp(bytes: u64) -> Result<(), Errno> {
     let settings = CString::new(settings).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount(c"tmp", c"/tmp", c"tmpfs", flags, settings.as_c_str())
-}
-
-/// The program must be the very file that was decided on, with the content that was decided on.
-fn check_program(run: &Run) -> Result<(), Refusal> {
-    let (path, identity) = &run.program;
-    match statat(CWD, root::path(path), AtFlags::empty()) {
-        Ok(found) if now(&found) == *identity => Ok(()),
-        Ok(_) => Err(Refusal::ProgramChanged),
-        Err(_) => Err(Refusal::ProgramMissing),
-    }
-}
-
-fn now(found: &Stat) -> FileIdentity {
-    let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
-    FileIdentity {
-        device: found.st_dev,
-        inode: found.st_ino,
-        size: found.st_size.unsigned_abs(),
-        modified: (found.st_mtime, nanos(found.st_mtime_nsec)),
-        changed: (found.st_ctime, nanos(found.st_ctime_nsec)),
-    }
 }
 
 /// Goes to the working folder. It is opened here and not by the executor: a descriptor of the
@@ -171,48 +146,11 @@ fn raise_landlock(view: &View, written: Option<&OwnedFd>) -> Result<(), Errno> {
     landlock::restrict(view.abi, &rules)
 }
 
-fn set_limits(run: &Run) -> Result<(), Errno> {
-    let limits = &run.limits;
-    // The kernel counts in seconds and signals at the first number; at the second it kills.
-    let cpu = limits.cpu_ms.div_ceil(1_000);
-    let processes = limits.processes.saturating_add(OWN_PROCESSES);
-    rlimits::lower(&[
-        (Resource::Cpu, cpu, cpu.saturating_add(2)),
-        (Resource::Nofile, limits.open_files, limits.open_files),
-        (Resource::Fsize, limits.file_bytes, limits.file_bytes),
-        (Resource::Nproc, processes, processes),
-    ])
-}
-
 fn drop_capabilities() -> Result<(), Errno> {
     for capability in KEPT {
         remove_capability_from_bounding_set(capability)?;
     }
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-}
-
-/// Starts the program on the streams it was given. They stay its own: this process gives its copies
-/// away, lest a pipe look open that nobody writes to.
-fn start(run: &Run, streams: Vec<OwnedFd>) -> Result<Pid, Refusal> {
-    let [input, output, errors] = <[OwnedFd; 3]>::try_from(streams)
-        .map_err(|_| Failed { step: Step::Streams, errno: Errno::BADF })?;
-    let connected =
-        dup2_stdin(&input).and_then(|()| dup2_stdout(&output)).and_then(|()| dup2_stderr(&errors));
-    connected.at(Step::Streams)?;
-    drop((input, output, errors));
-    let program = text(&run.program.0)?;
-    let arguments: Vec<CString> = run.arguments.iter().map(text).collect::<Result<_, _>>()?;
-    let environment: Vec<CString> = run.environment.iter().map(text).collect::<Result<_, _>>()?;
-    let program =
-        kernel::Program { path: &program, arguments: &arguments, environment: &environment };
-    let started = kernel::start_program(&program).map_err(Refusal::NotExecutable)?;
-    close_range(0, 2).at(Step::Streams)?;
-    Ok(started)
-}
-
-fn text(bytes: &Vec<u8>) -> Result<CString, Failed> {
-    CString::new(bytes.as_slice()).map_err(|_| Failed { step: Step::Order, errno: Errno::INVAL })
+    capabilities::drop_all()
 }
 
 /// Takes in every orphan until the program itself has ended.
@@ -254,15 +192,4 @@ fn end_all_others() {
 fn write_to(path: &str, text: &str) -> Result<(), Errno> {
     let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(file, text.as_bytes()).map(|_| ())
-}
-
-fn close_range(first: u32, last: u32) -> Result<(), Errno> {
-    kernel::close_range(first..=last)
-}
-
-/// Closes all but the streams and one more, which closes itself when a program takes over.
-fn close_all_but(kept: &OwnedFd) -> Result<(), Errno> {
-    let kept = kept.as_raw_fd().unsigned_abs();
-    close_range(3, kept.saturating_sub(1))?;
-    close_range(kept.saturating_add(1), u32::MAX)
 }

@@ -7,19 +7,15 @@ use std::fs;
 
 use capsule_core::confinement::{Bound, BoundHeld, Hold, Layer, LayerHeld, Tier, Walls};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Resource, geteuid, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::system::{sethostname, uname};
-use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities_secure_bits, set_no_new_privs,
-};
+use rustix::thread::{CapabilitySet, set_no_new_privs};
 
 use super::isolate::{self, Maker};
 use super::mountinfo::{self, Mount};
-use super::rlimits;
 use super::root::Root;
+use crate::backend::{bounds, capabilities, rlimits};
 use crate::executor::cgroup::Cgroups;
-use crate::executor::sample;
 use crate::kernel;
 use crate::landlock;
 use crate::protocol::{At as _, Failed, Step};
@@ -36,25 +32,6 @@ pub(super) const PID_MAX: u64 = 301;
 /// The capabilities that setting up a call takes; the first process of the call drops them, too.
 pub(super) const KEPT: [CapabilitySet; 3] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::SYS_RESOURCE, CapabilitySet::SETPCAP];
-/// The only limit on core files that is also heeded where the system has them sent to a program: a
-/// crash would have a process of the host's root look at what a command prepared.
-const NO_CORE: u64 = 1;
-/// Memory that may be kept from being paged out.
-const LOCKED_BYTES: u64 = 65_536;
-/// Bytes in queues by name.
-const QUEUE_BYTES: u64 = 819_200;
-/// Signals and timers that may wait for the processes of a call.
-const PENDING_SIGNALS: u64 = 1_024;
-/// The stack of a process, and how far it may raise it.
-const STACK_BYTES: (u64, u64) = (8 << 20, 64 << 20);
-
-/// What was found.
-pub(crate) struct Probe {
-    /// What can be held.
-    pub(crate) walls: Walls,
-    /// What was prepared; none if a wall is missing, and then nothing can be run.
-    pub(crate) ground: Option<Ground>,
-}
 
 /// What belongs to a run and not to a call, before the workspace is known.
 pub(crate) struct Ground {
@@ -69,14 +46,27 @@ pub(crate) struct Ground {
     pub(super) maker: Maker,
 }
 
+/// Why these walls cannot be raised here, and what was found on the way.
+pub(crate) struct Unable {
+    /// The layer that cannot be had.
+    pub(crate) gap: Gap,
+    /// The newest Landlock interface of the kernel.
+    pub(crate) abi: Result<i32, Errno>,
+    /// Made before anything else, and as good for other walls.
+    pub(crate) cgroups: Cgroups,
+}
+
 /// The layer that cannot be had, and why.
-struct Gap {
-    layer: Layer,
-    detail: String,
+pub(crate) struct Gap {
+    pub(crate) layer: Layer,
+    pub(crate) detail: String,
 }
 
 /// Prepares, and says what can be held.
-pub(crate) fn probe() -> Probe {
+///
+/// # Errors
+/// A namespace cannot be had, or what stands behind it.
+pub(crate) fn prepare() -> Result<(Walls, Ground), Unable> {
     let abi = kernel::landlock_abi();
     let maker = begin(abi);
     // Control groups belong to the host, so they are made before it is left, and while the maker
@@ -86,31 +76,40 @@ pub(crate) fn probe() -> Probe {
     let pid_max = !cgroups.bounds_processes()
         && geteuid().is_root()
         && version(uname().release().to_bytes()) >= OWN_PID_MAX;
-    let bounds = bounds(&cgroups, pid_max);
-    let ground = maker.and_then(|(maker, abi)| build(maker, &mounts, cgroups, pid_max, abi));
-    let walls = Walls {
-        tier: if ground.is_ok() { Tier::Namespaces } else { Tier::Landlock },
-        layers: Layer::ALL.iter().map(|layer| held(*layer, ground.as_ref().err(), abi)).collect(),
-        bounds,
+    let built = maker.and_then(|(maker, abi)| {
+        build(maker, &mounts, &cgroups, pid_max, abi).map(|built| (built, abi))
+    });
+    let ((root, filter, maker), known) = match built {
+        Ok(built) => built,
+        Err(gap) => return Err(Unable { gap, abi, cgroups }),
     };
-    let whole = walls.bounds.iter().all(|bound| bound.hold != Hold::Missing)
-        && walls.layers.iter().all(|layer| layer.hold != Hold::Missing);
-    Probe { ground: ground.ok().filter(|_| whole), walls }
+    let walls = Walls {
+        tier: Tier::Namespaces,
+        layers: Layer::ALL.iter().map(|layer| held(*layer, known)).collect(),
+        bounds: bounds::all(&cgroups, processes(pid_max), bounds::TMP_SIZE),
+    };
+    Ok((walls, Ground { root, abi: known, cgroups, pid_max, filter, maker }))
 }
 
 fn begin(abi: Result<i32, Errno>) -> Result<(Maker, i32), Gap> {
     set_no_new_privs(true).at(Step::NoNewPrivileges).or_gap(Layer::NoNewPrivileges)?;
     let abi = abi.at(Step::Landlock).or_gap(Layer::Landlock)?;
+    for layer in [Layer::PidNamespace, Layer::IpcNamespace] {
+        let LayerHeld { hold, detail, .. } = held(layer, abi);
+        if hold == Hold::Missing {
+            return Err(Gap { layer, detail });
+        }
+    }
     Ok((Maker::begin().or_gap(Layer::UserNamespace)?, abi))
 }
 
 fn build(
     mut maker: Maker,
     mounts: &[Mount],
-    cgroups: Cgroups,
+    cgroups: &Cgroups,
     pid_max: bool,
     abi: i32,
-) -> Result<Ground, Gap> {
+) -> Result<(Root, seccomp::Filter, Maker), Gap> {
     maker.enter().map_err(|failed| {
         let layer = match failed.step {
             Step::MountNamespace => Layer::MountNamespace,
@@ -125,8 +124,8 @@ fn build(
         .or_gap(Layer::UserNamespace)?;
     set_ceilings().or_gap(Layer::UserNamespace)?;
     sethostname(HOST_NAME).at(Step::HostName).or_gap(Layer::UtsNamespace)?;
-    drop_most_capabilities().at(Step::Capabilities).or_gap(Layer::NoCapabilities)?;
-    set_fixed_limits().at(Step::Limits).or_gap(Layer::NoCapabilities)?;
+    capabilities::drop_all_but(&KEPT).at(Step::Capabilities).or_gap(Layer::NoCapabilities)?;
+    rlimits::set_fixed().at(Step::Limits).or_gap(Layer::NoCapabilities)?;
     if let Some(detail) = covered_proc(mounts) {
         return Err(Gap { layer: Layer::MountNamespace, detail });
     }
@@ -139,37 +138,11 @@ fn build(
     let filter = seccomp::command(seccomp::Circumstances {
         sockets_are_judged: landlock::judges_sockets(abi),
         memory_is_counted: cgroups.memory_means().is_some(),
+        namespaces: true,
     });
     let filter = filter.map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.at(Step::Filter).or_gap(Layer::Seccomp)?;
-    Ok(Ground { root, abi, cgroups, pid_max, filter, maker })
-}
-
-/// Gives up, for this process and all it starts, the capabilities that setting up a call does not
-/// take, and locks the rules by which root would get capabilities back.
-fn drop_most_capabilities() -> Result<(), Errno> {
-    clear_ambient_capability_set()?;
-    for number in 0..64 {
-        let capability = CapabilitySet::from_bits_retain(1 << number);
-        if KEPT.contains(&capability) {
-            continue;
-        }
-        match remove_capability_from_bounding_set(capability) {
-            Ok(()) => {}
-            // Beyond the last one that this kernel knows.
-            Err(Errno::INVAL) => break,
-            Err(error) => return Err(error),
-        }
-    }
-    set_capabilities_secure_bits(
-        CapabilitiesSecureBits::NO_ROOT
-            | CapabilitiesSecureBits::NO_ROOT_LOCKED
-            | CapabilitiesSecureBits::NO_SETUID_FIXUP
-            | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
-            | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
-            | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
-            | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED,
-    )
+    Ok((root, filter, maker))
 }
 
 /// What a user namespace as a whole may use up, which would otherwise be taken from the user's own.
@@ -183,19 +156,6 @@ fn set_ceilings() -> Result<(), Failed> {
         isolate::write(&format!("/proc/sys/user/{name}"), value).at(Step::Limits)?;
     }
     Ok(())
-}
-
-/// The limits that are the same for every command.
-fn set_fixed_limits() -> Result<(), Errno> {
-    rlimits::lower(&[
-        (Resource::Core, NO_CORE, NO_CORE),
-        (Resource::Memlock, LOCKED_BYTES, LOCKED_BYTES),
-        (Resource::Msgqueue, QUEUE_BYTES, QUEUE_BYTES),
-        (Resource::Sigpending, PENDING_SIGNALS, PENDING_SIGNALS),
-        (Resource::Stack, STACK_BYTES.0, STACK_BYTES.1),
-        (Resource::Nice, 0, 0),
-        (Resource::Rtprio, 0, 0),
-    ])
 }
 
 /// Why no `/proc` of one's own can be mounted: the kernel refuses it where parts of the visible one
@@ -220,7 +180,7 @@ impl<T> OrGap<T> for Result<T, Failed> {
 }
 
 /// A failed step for people; for the frequent cases with the setting behind it.
-fn explain(Failed { step, errno }: Failed) -> String {
+pub(crate) fn explain(Failed { step, errno }: Failed) -> String {
     let why = match (step, errno) {
         (Step::UserNamespace, Errno::NOSPC) => {
             "the system allows no more of them (sysctl user.max_user_namespaces)".to_owned()
@@ -238,23 +198,19 @@ fn explain(Failed { step, errno }: Failed) -> String {
     format!("could not {}: {why}", step.text())
 }
 
-/// How far one layer holds.
-fn held(layer: Layer, gap: Option<&Gap>, abi: Result<i32, Errno>) -> LayerHeld {
-    let (hold, detail) = match (gap, layer) {
-        (Some(gap), layer) if gap.layer == layer => (Hold::Missing, gap.detail.clone()),
-        (_, Layer::Landlock) => match abi {
-            Ok(abi) if abi >= landlock::SCOPES => (Hold::Held, format!("abi {abi}")),
-            Ok(abi) => (Hold::Weaker, format!("abi {abi}, before signals and abstract sockets")),
-            Err(errno) => (Hold::Missing, explain(Failed { step: Step::Landlock, errno })),
-        },
-        (Some(_), Layer::Seccomp | Layer::NoNewPrivileges) => (Hold::Held, String::new()),
-        (Some(gap), _) => (Hold::Missing, format!("not tried, without the {}", gap.layer.name())),
-        (None, Layer::PidNamespace) => of_a_call("pid"),
-        (None, Layer::IpcNamespace) => of_a_call("ipc"),
-        (None, Layer::UtsNamespace) => (Hold::Held, "host name `capsule`".to_owned()),
-        (None, Layer::NetworkNamespace) => (Hold::Held, "no interface is up".to_owned()),
-        (None, Layer::Seccomp) => (Hold::Held, format!("{} calls judged", seccomp::judged())),
-        (None, _) => (Hold::Held, String::new()),
+/// How far one layer holds, once all of them stand.
+fn held(layer: Layer, abi: i32) -> LayerHeld {
+    let (hold, detail) = match layer {
+        Layer::Landlock if abi >= landlock::SCOPES => (Hold::Held, format!("abi {abi}")),
+        Layer::Landlock => {
+            (Hold::Weaker, format!("abi {abi}, before signals and abstract sockets"))
+        }
+        Layer::PidNamespace => of_a_call("pid"),
+        Layer::IpcNamespace => of_a_call("ipc"),
+        Layer::UtsNamespace => (Hold::Held, "host name `capsule`".to_owned()),
+        Layer::NetworkNamespace => (Hold::Held, "no interface is up".to_owned()),
+        Layer::Seccomp => (Hold::Held, format!("{} calls judged", seccomp::judged())),
+        _ => (Hold::Held, String::new()),
     };
     LayerHeld { layer, hold, detail }
 }
@@ -271,35 +227,16 @@ fn of_a_call(kind: &str) -> (Hold, String) {
     (Hold::Held, "new for each call".to_owned())
 }
 
-/// By what means each bound holds.
-fn bounds(cgroups: &Cgroups, pid_max: bool) -> Vec<BoundHeld> {
-    let held =
-        |bound, detail: &str| BoundHeld { bound, hold: Hold::Held, detail: detail.to_owned() };
-    let weaker =
-        |bound, detail: &str| BoundHeld { bound, hold: Hold::Weaker, detail: detail.to_owned() };
-    let missing =
-        |bound, detail: &str| BoundHeld { bound, hold: Hold::Missing, detail: detail.to_owned() };
-    let memory = match cgroups.memory_means() {
-        Some(means) => held(Bound::Memory, means),
-        None if sample::can() => weaker(Bound::Memory, "sampled every 50 ms"),
-        None => missing(Bound::Memory, "no control group, and processes cannot be listed"),
+/// By what means processes are bounded where no control group does it.
+fn processes(pid_max: bool) -> BoundHeld {
+    let (hold, detail) = match (geteuid().is_root(), pid_max) {
+        (false, _) => (Hold::Weaker, "rlimit".to_owned()),
+        (true, true) => (Hold::Weaker, format!("pid_max {PID_MAX}")),
+        (true, false) => {
+            (Hold::Missing, "root without a control group, before Linux 6.14".to_owned())
+        }
     };
-    let processes = match cgroups.processes_means() {
-        Some(means) => held(Bound::Processes, means),
-        None if !geteuid().is_root() => weaker(Bound::Processes, "rlimit"),
-        None if pid_max => weaker(Bound::Processes, &format!("pid_max {PID_MAX}")),
-        None => missing(Bound::Processes, "root without a control group, before Linux 6.14"),
-    };
-    vec![
-        held(Bound::Time, "the tree is killed by its first process"),
-        held(Bound::Cpu, "rlimit"),
-        memory,
-        processes,
-        held(Bound::FileSize, "rlimit"),
-        held(Bound::OpenFiles, "rlimit"),
-        held(Bound::Output, "counted while it is read"),
-        held(Bound::Tmp, "size of the file system"),
-    ]
+    BoundHeld { bound: Bound::Processes, hold, detail }
 }
 
 /// The first two numbers of a kernel's release.

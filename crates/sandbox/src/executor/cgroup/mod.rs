@@ -23,9 +23,6 @@ use find::{Place, Version};
 const NAME: &str = "capsule-";
 /// How long the kernel may take to see that the last process of a group is gone.
 const EMPTYING: Duration = Duration::from_secs(2);
-/// The first process of a call counts, too, and the one that stands by for the next call.
-const OWN_PROCESSES: u64 = 2;
-
 /// The groups of a run; none where none can be made.
 #[derive(Default)]
 pub(crate) struct Cgroups {
@@ -109,12 +106,13 @@ impl Cgroups {
         self.processes_means().is_some()
     }
 
-    /// Sets the bounds of the next call, and forgets what the last one used.
+    /// Sets the bounds of the next call, and forgets what the last one used. `own` is how many
+    /// processes of ours count, too.
     ///
     /// # Errors
     /// A bound was refused.
-    pub(crate) fn bound(&mut self, limits: &ProcessLimits) -> Result<(), Errno> {
-        let bounds = (limits.memory_bytes, limits.processes.saturating_add(OWN_PROCESSES));
+    pub(crate) fn bound(&mut self, limits: &ProcessLimits, own: u64) -> Result<(), Errno> {
+        let bounds = (limits.memory_bytes, limits.processes.saturating_add(own));
         for group in &self.groups {
             if self.bounded != Some(bounds) {
                 group.bound(bounds.0, bounds.1)?;

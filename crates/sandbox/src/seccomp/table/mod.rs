@@ -6,6 +6,7 @@
 pub(crate) use memory::UNMAPPED_MEMORY;
 pub(crate) use network::LOCAL_SOCKETS;
 
+pub(crate) mod alone;
 mod files;
 mod forbidden;
 mod ipc;

@@ -30,7 +30,7 @@ const FAMILIES_AND_LOCAL: &[Clause] =
 
 /// Pairs that stay connected to each other. A pair of datagram sockets could be sent on to any
 /// path, which would make it a way to a socket of the host.
-const PAIRS: &[Clause] = &[&[
+pub(super) const PAIRS: &[Clause] = &[&[
     one_of(0, LOCAL),
     masked(1, TYPE, &[libc::SOCK_STREAM as u32, libc::SOCK_SEQPACKET as u32]),
 ]];

@@ -55,7 +55,7 @@ const OPTIONS: &[Clause] = &[&[one_of(
 
 /// Every limit but 4, that on core files. It is 1, which alone makes the kernel call no program of the
 /// host with a crashed process; at 0 it still would.
-const LIMITS: &[u32] = &[0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+pub(super) const LIMITS: &[u32] = &[0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// Setting those, or asking for any.
 const SET_OR_ASK: &[Clause] = &[&[one_of(1, LIMITS)], &[one_of(2, &[0]), high_is_zero(2)]];

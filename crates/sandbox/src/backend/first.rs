@@ -1,0 +1,120 @@
+//! The first process of a call, as the executor holds it.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+use crate::kernel;
+use crate::protocol::{Failed, Refusal, Run, Step, Verdict, decode_verdict, socket};
+use crate::waiting;
+
+/// The standard streams of a command.
+pub(crate) struct Streams {
+    pub(crate) input: Option<OwnedFd>,
+    pub(crate) output: OwnedFd,
+    pub(crate) errors: OwnedFd,
+}
+
+/// What is built into a first process before its order comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// The size of its `/tmp`.
+    pub(crate) tmp_bytes: u64,
+    /// Whether its program may change the staged workspace.
+    pub(crate) writes: bool,
+}
+
+/// The first process of a call. When it is dropped, it and all processes of the call are ended.
+pub(crate) struct First {
+    pid: Pid,
+    handle: OwnedFd,
+    /// Over which it gets its order and says how it went. Nobody else has this end, so that it
+    /// closes when the executor ends.
+    line: OwnedFd,
+    ending: Ending,
+}
+
+/// How a call is ended from outside.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Its first process is killed, and the kernel kills all others with it.
+    Killed,
+    /// Its first process is hung up on, kills all others and ends.
+    HungUp,
+}
+
+impl First {
+    pub(super) fn new(pid: Pid, handle: OwnedFd, line: OwnedFd, ending: Ending) -> Self {
+        Self { pid, handle, line, ending }
+    }
+
+    /// Tells it what to do. One that has ended without waiting for an order has said why.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    pub(super) fn order(&self, run: &Run, streams: [BorrowedFd<'_>; 3]) -> Result<(), Refusal> {
+        match socket::send(self.line.as_fd(), &run.encode(), &streams) {
+            Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
+            Err(errno) => Err(Failed { step: Step::Order, errno }.into()),
+        }
+    }
+
+    /// Its number, as the executor sees it.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Where its end can be seen.
+    pub(crate) fn handle(&self) -> &OwnedFd {
+        &self.handle
+    }
+
+    /// The handle, if whoever kills the process by it ends the whole call.
+    pub(crate) fn ender(&self) -> Option<&OwnedFd> {
+        (self.ending == Ending::Killed).then_some(&self.handle)
+    }
+
+    /// Where it says how it went.
+    pub(crate) fn line(&self) -> &OwnedFd {
+        &self.line
+    }
+
+    /// What it said before it ended; none if it was killed.
+    ///
+    /// # Errors
+    /// It said something that is not a verdict.
+    pub(crate) fn verdict(&self) -> Result<Option<Verdict>, Refusal> {
+        match socket::receive(self.line.as_fd()) {
+            Ok(Some(message)) => decode_verdict(&message.bytes)
+                .map(Some)
+                .map_err(|_| Failed { step: Step::Silence, errno: Errno::BADMSG }.into()),
+            // A process that is killed with an unread order resets the line.
+            Ok(None) | Err(Errno::CONNRESET) => Ok(None),
+            Err(errno) => Err(Failed { step: Step::Silence, errno }.into()),
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        let mut files = [PollFd::new(&self.handle, PollFlags::IN)];
+        waiting::wait(&mut files, Some(Duration::ZERO)) != Ok(0)
+    }
+
+    /// Ends every process of the call. That it is already gone is fine.
+    pub(crate) fn end(&self) {
+        match self.ending {
+            Ending::Killed => drop(pidfd_send_signal(&self.handle, Signal::KILL)),
+            Ending::HungUp => drop(shutdown(&self.line, Shutdown::Write)),
+        }
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        self.end();
+        let _ = kernel::wait_for(self.pid);
+    }
+}

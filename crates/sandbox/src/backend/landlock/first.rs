@@ -1,0 +1,175 @@
+//! The first process of a call in the lower tier.
+//!
+//! It opens what the command may open, raises Landlock and the filter around itself, and starts the
+//! program, which binds itself once more: so no signal of the command reaches this process, while its
+//! own signals reach every process of the call and nobody else. When the program ends, or the
+//! executor hangs up or is gone, one signal ends all of them; none can be made meanwhile.
+
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::time::Duration;
+
+use capsule_core::confinement::ProcessLimits;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, WaitOptions, fchdir, getpid, pidfd_open, set_child_subreaper, umask, wait,
+};
+use rustix::stdio::dup2_stdin;
+
+use super::View;
+use super::reach::{self, Hidden};
+use crate::backend::namespaces::mountinfo;
+use crate::backend::{capabilities, program};
+use crate::kernel::{self, Alone};
+use crate::landlock::{self, Reach, Rules};
+use crate::protocol::{At as _, End, Failed, Refusal, Run, Step, encode_verdict, socket};
+use crate::waiting;
+
+/// How long orphans may stand in the table of processes before they are taken in.
+const TAKING_IN: Duration = Duration::from_millis(100);
+
+/// Lives the whole life of the first process. `others` is how many processes the user has besides,
+/// where they count.
+pub(super) fn live(
+    view: &View,
+    masks: &[Vec<u8>],
+    line: &OwnedFd,
+    own_end: &OwnedFd,
+    others: Option<u64>,
+) -> ! {
+    let _never_back = kernel::LeaveOnDrop;
+    let verdict = match set_up(view, masks, line, own_end) {
+        Ok(alone) => {
+            let verdict = obey(own_end, others);
+            end_all_others(&alone);
+            verdict
+        }
+        Err(refusal) => Err(refusal),
+    };
+    // One that was ended has nothing to say. If nobody listens any more, nobody needs to know.
+    if let Some(verdict) = verdict.transpose() {
+        let _ = socket::send(own_end.as_fd(), &encode_verdict(verdict), &[]);
+    }
+    kernel::leave(0)
+}
+
+/// Raises everything that does not depend on the order.
+fn set_up(
+    view: &View,
+    masks: &[Vec<u8>],
+    line: &OwnedFd,
+    own_end: &OwnedFd,
+) -> Result<Alone, Refusal> {
+    let executors = line.as_raw_fd().unsigned_abs();
+    program::close_range(executors, executors).at(Step::Lifeline)?;
+    set_child_subreaper(Some(getpid())).at(Step::Lifeline)?;
+    kernel::default_signals().at(Step::Signals)?;
+    view.cgroups.join().at(Step::Cgroup)?;
+    capabilities::drop_all().at(Step::Capabilities)?;
+    umask(Mode::from_raw_mode(0o022));
+    raise_landlock(view, masks)?;
+    // Only from here on does a signal to everybody reach this call alone.
+    let alone = Alone::prove().at(Step::Landlock)?;
+    kernel::attach_filter(&view.filter).at(Step::Filter)?;
+    // In the place of the executor's own socket, which it stands on.
+    dup2_stdin(&view.nothing).at(Step::Streams)?;
+    fchdir(&view.workspace.0).at(Step::Workspace)?;
+    program::close_all_but(own_end).at(Step::Descriptors)?;
+    Ok(alone)
+}
+
+/// Lets the command open what it may, and nothing else.
+fn raise_landlock(view: &View, masks: &[Vec<u8>]) -> Result<(), Refusal> {
+    let mut rules = Rules::begin(view.abi).at(Step::Landlock)?;
+    let mut allow = |file: &OwnedFd, reach: Reach| rules.allow(file, reach);
+    reach::system(&mut allow).at(Step::SystemFolder)?;
+    let mut hidden = Hidden::default();
+    for path in masks {
+        hidden.add(program::path(path));
+    }
+    // The policy judged the workspace, not other disks that stand in it.
+    let mounts = mountinfo::own();
+    if mounts.is_empty() {
+        return Err(Failed { step: Step::Mask, errno: Errno::NOENT }.into());
+    }
+    for within in mounts.iter().filter_map(|mount| mount.point.strip_prefix(&view.workspace.1).ok())
+    {
+        if !within.as_os_str().is_empty() {
+            hidden.add(within);
+        }
+    }
+    let workspace = rustix::io::dup(&view.workspace.0).at(Step::Workspace)?;
+    reach::grant_open(&mut allow, workspace, &hidden).at(Step::Workspace)?;
+    for own in &view.programs {
+        let own = rustix::io::dup(own).at(Step::Program)?;
+        reach::grant_open(&mut allow, own, &Hidden::default()).at(Step::Program)?;
+    }
+    reach::change(&mut allow, view.tmp().path()).at(Step::Tmp)?;
+    rules.enforce().at(Step::Landlock)?;
+    Ok(())
+}
+
+/// Waits for the order and carries it out, behind walls that already stand; none if it is ended.
+fn obey(own_end: &OwnedFd, others: Option<u64>) -> Result<Option<End>, Refusal> {
+    let message = match socket::receive(own_end.as_fd()).at(Step::Order)? {
+        Some(message) => message,
+        None => return Err(Failed { step: Step::Order, errno: Errno::CANCELED }.into()),
+    };
+    let Ok(run) = Run::decode(&message.bytes) else {
+        return Err(Failed { step: Step::Order, errno: Errno::BADMSG }.into());
+    };
+    program::check(&run)?;
+    go_to_folder(&run).at(Step::Folder)?;
+    // The private folder is all that can be written to.
+    let file_bytes = run.limits.file_bytes.min(run.limits.tmp_bytes);
+    let limits = ProcessLimits { file_bytes, ..run.limits };
+    program::set_limits(&limits, others.map(|others| others.saturating_add(1))).at(Step::Limits)?;
+    let rules = landlock::scope().at(Step::Landlock)?;
+    let program = program::start(&run, message.descriptors, Some(rules.as_fd()))?;
+    drop(rules);
+    wait_for_program(program, own_end)
+}
+
+/// Goes from the workspace, where this process stands, to the working folder.
+fn go_to_folder(run: &Run) -> Result<(), Errno> {
+    if run.folder.is_empty() {
+        return Ok(());
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    fchdir(openat2(CWD, program::path(&run.folder), flags, Mode::empty(), beneath)?)
+}
+
+/// Takes in every orphan until the program itself has ended; none if the executor hangs up.
+fn wait_for_program(program: Pid, own_end: &OwnedFd) -> Result<Option<End>, Refusal> {
+    let silence = |errno| Failed { step: Step::Silence, errno };
+    let handle = pidfd_open(program, PidfdFlags::empty()).map_err(silence)?;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((ended, status))) if ended == program => {
+                let memory = kernel::memory_of_children();
+                return Ok(Some(End { status: status.as_raw(), memory, tmp_full: false }));
+            }
+            Ok(Some(_)) | Err(Errno::INTR) => continue,
+            Ok(None) => {}
+            Err(errno) => return Err(silence(errno).into()),
+        }
+        let mut files = [PollFd::new(own_end, PollFlags::IN), PollFd::new(&handle, PollFlags::IN)];
+        match waiting::wait(&mut files, Some(TAKING_IN)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(silence(errno).into()),
+        }
+        // One order is all that ever comes.
+        if !files[0].revents().is_empty() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Ends every other process of the call and takes all of them in, so that nothing of the command
+/// runs any more when its end is told.
+fn end_all_others(alone: &Alone) {
+    alone.kill_everyone_else();
+    while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}
+}

@@ -1,0 +1,112 @@
+//! What can be held without namespaces.
+
+use capsule_core::confinement::{Bound, BoundHeld, Hold, Layer, LayerHeld, Tier, Walls};
+use rustix::io::Errno;
+use rustix::process::{
+    DumpableBehavior, geteuid, getpid, set_child_subreaper, set_dumpable_behavior,
+};
+use rustix::thread::set_thread_groups;
+
+use crate::backend::namespaces::{Gap, Unable, explain};
+use crate::backend::{bounds, capabilities, rlimits};
+use crate::executor::cgroup::Cgroups;
+use crate::executor::sample;
+use crate::kernel;
+use crate::landlock::SCOPES;
+use crate::protocol::{At as _, Failed, Step};
+use crate::seccomp;
+
+/// What belongs to a run and not to a call, before the workspace is known.
+pub(crate) struct Ground {
+    pub(super) abi: i32,
+    pub(super) cgroups: Cgroups,
+    /// The filter that each command gets.
+    pub(super) filter: seccomp::Filter,
+}
+
+/// Prepares, and says what can be held, after namespaces could not be had.
+pub(crate) fn prepare(unable: Unable) -> (Walls, Option<Ground>) {
+    let Unable { gap, abi, cgroups } = unable;
+    let prepared = raise(abi, &cgroups);
+    let held = |layer| held(layer, &gap, abi, prepared.as_ref().err());
+    let walls = Walls {
+        tier: Tier::Landlock,
+        layers: Layer::ALL.iter().map(|layer| held(*layer)).collect(),
+        bounds: bounds::all(&cgroups, processes(), (Hold::Weaker, "added up every 50 ms")),
+    };
+    (walls, prepared.ok().map(|(abi, filter)| Ground { abi, cgroups, filter }))
+}
+
+fn raise(abi: Result<i32, Errno>, cgroups: &Cgroups) -> Result<(i32, seccomp::Filter), Gap> {
+    let gap = |layer| move |failed: Failed| Gap { layer, detail: explain(failed) };
+    let abi = abi.at(Step::Landlock).map_err(gap(Layer::Landlock))?;
+    if abi < SCOPES {
+        let detail =
+            format!("abi {abi} keeps no signal inside, so it cannot stand alone (Linux 6.12 can)");
+        return Err(Gap { layer: Layer::Landlock, detail });
+    }
+    shed().at(Step::Capabilities).map_err(gap(Layer::NoCapabilities))?;
+    rlimits::set_fixed().at(Step::Limits).map_err(gap(Layer::NoCapabilities))?;
+    let filters = seccomp::executor().and_then(|large| {
+        let small = seccomp::command(seccomp::Circumstances {
+            sockets_are_judged: false,
+            memory_is_counted: cgroups.memory_means().is_some(),
+            namespaces: false,
+        })?;
+        Ok((large, small))
+    });
+    let attached = filters.map_err(|seccomp::TooLong| Errno::TOOBIG).and_then(|(large, small)| {
+        kernel::attach_filter(&large)?;
+        Ok(small)
+    });
+    let small = attached.at(Step::Filter).map_err(gap(Layer::Seccomp))?;
+    Ok((abi, small))
+}
+
+/// Gives up what this process has and commands must not have.
+fn shed() -> Result<(), Errno> {
+    // Other processes of the same user cannot look into this one, nor into its copies.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // Whoever of a call is left without a parent comes to this process.
+    set_child_subreaper(Some(getpid()))?;
+    match set_thread_groups(&[]) {
+        // An ordinary user keeps its groups.
+        Ok(()) | Err(Errno::PERM) => {}
+        Err(error) => return Err(error),
+    }
+    match capabilities::drop_all_but(&[]) {
+        // An ordinary user has none to take away, and may not lock the rules by which root gets
+        // them; nothing that it starts can become root. What this process has itself it keeps, to
+        // remove control groups; the first process of each call gives it up.
+        Ok(()) | Err(Errno::PERM) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn held(layer: Layer, above: &Gap, abi: Result<i32, Errno>, own: Option<&Gap>) -> LayerHeld {
+    let (hold, detail) = match (layer, own) {
+        (_, Some(gap)) if gap.layer == layer => (Hold::Missing, gap.detail.clone()),
+        (_, _) if above.layer == layer => (Hold::Missing, above.detail.clone()),
+        (Layer::Landlock, _) => match abi {
+            Ok(abi) => (Hold::Held, format!("abi {abi}")),
+            Err(errno) => (Hold::Missing, explain(Failed { step: Step::Landlock, errno })),
+        },
+        (Layer::NoNewPrivileges, _) => (Hold::Held, String::new()),
+        (Layer::Seccomp, None) => (Hold::Held, format!("{} calls judged", seccomp::judged())),
+        (Layer::NoCapabilities, None) => (Hold::Held, String::new()),
+        (_, Some(gap)) => (Hold::Missing, format!("not tried, without {}", gap.layer.name())),
+        (_, None) => (Hold::Missing, format!("not tried, without the {}", above.layer.name())),
+    };
+    LayerHeld { layer, hold, detail }
+}
+
+/// By what means processes are bounded where no control group does it. The kernel's own limit
+/// counts every process of the user, and none of root's.
+fn processes() -> BoundHeld {
+    let (hold, detail) = match (sample::can(), geteuid().is_root()) {
+        (true, true) => (Hold::Weaker, "counted every 50 ms"),
+        (true, false) => (Hold::Weaker, "rlimit beyond what the user has, counted every 50 ms"),
+        (false, _) => (Hold::Missing, "no control group, and processes cannot be listed"),
+    };
+    BoundHeld { bound: Bound::Processes, hold, detail: detail.to_owned() }
+}

@@ -1,0 +1,264 @@
+//! What a command may open, as Landlock rules.
+//!
+//! A rule holds for a folder and everything beneath it, and no rule takes anything away. So where
+//! something is hidden beneath a folder, that folder gets no rule that lets files be read; each of
+//! its entries gets one instead, but for what is hidden. Entries that come later are not readable
+//! there. Names can be listed in either case.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use crate::backend::namespaces::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS};
+use crate::landlock::Reach;
+
+/// How many entries are named one by one before it is given up: each takes the kernel some memory.
+const MOST_ENTRIES: usize = 200_000;
+
+/// Where rules go: a file or folder, and what may be done with it.
+pub(super) trait Allow: FnMut(&OwnedFd, Reach) -> Result<(), Errno> {}
+
+impl<F: FnMut(&OwnedFd, Reach) -> Result<(), Errno>> Allow for F {}
+
+/// What is hidden beneath a folder, by name; a name without anything beneath it is hidden itself.
+#[derive(Default)]
+pub(super) struct Hidden(BTreeMap<Vec<u8>, Hidden>);
+
+impl Hidden {
+    /// Hides a path.
+    pub(super) fn add(&mut self, path: &Path) {
+        let mut names: Vec<&OsStr> = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => names.push(name),
+                Component::ParentDir => drop(names.pop()),
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        let mut at = self;
+        let mut known = false;
+        for name in names {
+            if known && at.0.is_empty() {
+                return; // something above it is hidden
+            }
+            known = at.0.contains_key(name.as_bytes());
+            at = at.0.entry(name.as_bytes().to_vec()).or_default();
+        }
+        at.0.clear();
+    }
+
+    /// What is hidden beneath an entry; none if it is hidden itself.
+    fn beneath(&self, name: &[u8]) -> Option<&Self> {
+        match self.0.get(name) {
+            Some(hidden) if hidden.0.is_empty() => None,
+            Some(hidden) => Some(hidden),
+            None => Some(&NOTHING),
+        }
+    }
+}
+
+static NOTHING: Hidden = Hidden(BTreeMap::new());
+
+/// What every command may open of the system.
+///
+/// # Errors
+/// Something that is there cannot be opened to be named in a rule.
+pub(super) fn system(allow: &mut impl Allow) -> Result<(), Errno> {
+    for folder in FOLDERS {
+        let mut hidden = Hidden::default();
+        for covered in COVERED {
+            if let Ok(path) = Path::new(covered.path).strip_prefix(folder.path) {
+                hidden.add(path);
+            }
+        }
+        grant(allow, Path::new(folder.path), &hidden)?;
+    }
+    let names = fs::read_dir("/etc").into_iter().flatten().flatten();
+    let names: Vec<PathBuf> = names.map(|entry| entry.path()).collect();
+    for shown in CONFIGURATION {
+        match shown.path.strip_suffix('*') {
+            None => grant(allow, Path::new(shown.path), &NOTHING)?,
+            Some(start) => {
+                let begins =
+                    |path: &&PathBuf| path.as_os_str().as_bytes().starts_with(start.as_bytes());
+                names.iter().filter(begins).try_for_each(|path| grant(allow, path, &NOTHING))?;
+            }
+        }
+    }
+    for device in DEVICES {
+        if let Some(device) = open(CWD, OsStr::new(device.path))? {
+            allow(&device, Reach::Device)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets a file of the host be read and executed, or everything beneath a folder that is not hidden.
+/// What is not there, and links, are left out.
+///
+/// # Errors
+/// A folder cannot be listed, or there are too many entries to name.
+pub(super) fn grant(allow: &mut impl Allow, place: &Path, hidden: &Hidden) -> Result<(), Errno> {
+    match open(CWD, place.as_os_str())? {
+        Some(place) => grant_open(allow, place, hidden),
+        None => Ok(()),
+    }
+}
+
+/// Lets everything be done beneath a folder of the host but making devices.
+///
+/// # Errors
+/// It is not there.
+pub(super) fn change(allow: &mut impl Allow, folder: &Path) -> Result<(), Errno> {
+    let folder = open(CWD, folder.as_os_str())?.ok_or(Errno::NOENT)?;
+    allow(&folder, Reach::Change)
+}
+
+/// As [`grant`] does, for an open file or folder.
+///
+/// # Errors
+/// As [`grant`].
+pub(super) fn grant_open(
+    allow: &mut impl Allow,
+    place: OwnedFd,
+    hidden: &Hidden,
+) -> Result<(), Errno> {
+    let mut count = 0_usize;
+    let place = Rc::new(place);
+    // Folders above something hidden. Opened when their turn comes, so that only those on one way
+    // down are open at once.
+    let mut waiting: Vec<(Rc<OwnedFd>, Vec<u8>, &Hidden)> = vec![(place, b".".to_vec(), hidden)];
+    while let Some((above, name, hidden)) = waiting.pop() {
+        let place = match name.as_slice() {
+            b"." => above,
+            name => match open(above.as_fd(), OsStr::from_bytes(name))? {
+                Some(place) => Rc::new(place),
+                None => continue,
+            },
+        };
+        count += 1;
+        if count > MOST_ENTRIES {
+            return Err(Errno::TOOBIG);
+        }
+        match FileType::from_raw_mode(fstat(&place)?.st_mode) {
+            FileType::Directory if hidden.0.is_empty() => allow(&place, Reach::Read)?,
+            FileType::Directory => {
+                allow(&place, Reach::List)?;
+                for name in names(&place)? {
+                    if let Some(beneath) = hidden.beneath(&name) {
+                        waiting.push((Rc::clone(&place), name, beneath));
+                    }
+                }
+            }
+            FileType::RegularFile => allow(&place, Reach::ReadFile)?,
+            // A link is judged by what it leads to; pipes, sockets and devices lead elsewhere.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Opens something to be named, if it is there.
+fn open(at: BorrowedFd<'_>, path: &OsStr) -> Result<Option<OwnedFd>, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(at, path, flags, Mode::empty()) {
+        Ok(file) => Ok(Some(file)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = match openat(folder, ".", flags, Mode::empty()) {
+        // Nobody who may not list it needs to be let into it by name.
+        Err(Errno::ACCESS) => return Ok(Vec::new()),
+        opened => opened?,
+    };
+    let mut names = Vec::new();
+    for entry in Dir::new(opened)? {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd as _;
+
+    fn granted(hidden: &[&str]) -> Vec<(String, Reach)> {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["a/b/secret", "a/b/open", "a/other", "top", "c/d/e"] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink("a/b/secret", folder.path().join("link")).unwrap();
+        let mut all = Hidden::default();
+        for path in hidden {
+            all.add(Path::new(path));
+        }
+        let root = folder.path().canonicalize().unwrap();
+        let mut named = Vec::new();
+        let mut allow = |file: &OwnedFd, reach| {
+            let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+            named.push((path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), reach));
+            Ok(())
+        };
+        grant(&mut allow, folder.path(), &all).unwrap();
+        named.sort_by(|one, other| one.0.cmp(&other.0));
+        named
+    }
+
+    fn own(path: &str, reach: Reach) -> (String, Reach) {
+        (path.to_owned(), reach)
+    }
+
+    #[test]
+    fn a_folder_with_nothing_hidden_is_one_rule() {
+        assert_eq!(granted(&[]), [own("", Reach::Read)]);
+    }
+
+    #[test]
+    fn what_is_hidden_and_what_is_above_it_is_not_readable_as_a_whole() {
+        assert_eq!(
+            granted(&["a/b/secret"]),
+            [
+                own("", Reach::List),
+                own("a", Reach::List),
+                own("a/b", Reach::List),
+                own("a/b/open", Reach::ReadFile),
+                own("a/other", Reach::ReadFile),
+                own("c", Reach::Read),
+                own("top", Reach::ReadFile),
+            ]
+        );
+    }
+
+    #[test]
+    fn whatever_order_hidden_paths_come_in_the_upper_one_counts() {
+        let upper = granted(&["a"]);
+        assert!(upper.iter().all(|(path, _)| !path.starts_with('a')), "{upper:?}");
+        assert_eq!(granted(&["a", "a/b/secret"]), upper);
+        assert_eq!(granted(&["a/b/secret", "a"]), upper);
+        assert_eq!(granted(&["a/b/secret", "a/b", "a"]), upper);
+    }
+
+    #[test]
+    fn what_is_not_there_hides_nothing_else() {
+        let rules = granted(&["a/missing", "./x/../y"]);
+        assert!(rules.contains(&own("a/b", Reach::Read)), "{rules:?}");
+        assert!(rules.contains(&own("c", Reach::Read)), "{rules:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! The view of a run in the lower tier: nothing is built, only remembered. Each call works out anew
+//! what it may open.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{CWD, Mode, OFlags, fstat, open, openat};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::geteuid;
+
+use super::first;
+use super::ground::Ground;
+use super::tmp::Tmp;
+use crate::backend::first::{Built, Ending, First, Streams};
+use crate::backend::program;
+use crate::executor::cgroup::Cgroups;
+use crate::executor::sample;
+use crate::kernel::{self, Birth};
+use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Run, Step};
+use crate::seccomp::Filter;
+
+/// The first process of a call counts, too.
+const OWN_PROCESSES: u64 = 1;
+
+/// What a run sees, and what each call of it needs.
+pub(crate) struct View {
+    pub(super) abi: i32,
+    pub(super) filter: Filter,
+    pub(crate) cgroups: Cgroups,
+    /// The workspace, and where it is: commands see it there.
+    pub(super) workspace: (OwnedFd, PathBuf),
+    /// Programs from elsewhere, and folders of them.
+    pub(super) programs: Vec<OwnedFd>,
+    tmp: Tmp,
+    /// The standard input of commands that are given none.
+    pub(super) nothing: OwnedFd,
+}
+
+impl Ground {
+    /// Remembers the workspace and the programs.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub(crate) fn enter(self, enter: &Enter) -> Result<View, Refusal> {
+        let Self { abi, cgroups, filter } = self;
+        if enter.staging.is_some() {
+            // Nothing can be laid over the workspace without mounts of one's own.
+            return Err(Failed { step: Step::Staging, errno: Errno::OPNOTSUPP }.into());
+        }
+        let folder = open_again(&enter.workspace, Step::WorkspaceMoved)?;
+        let path = program::path(&enter.workspace.path).to_owned();
+        let mut programs = Vec::with_capacity(enter.programs.len());
+        for (target, place) in &enter.programs {
+            if *target != place.path {
+                // It could only appear elsewhere by a mount.
+                return Err(Failed { step: Step::Program, errno: Errno::XDEV }.into());
+            }
+            programs.push(open_again(place, Step::ProgramMoved)?);
+        }
+        let tmp = Tmp::make().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        let tmp = tmp.at(Step::Tmp)?;
+        let nothing =
+            open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
+        Ok(View { abi, filter, cgroups, workspace: (folder, path), programs, tmp, nothing })
+    }
+}
+
+impl View {
+    /// The folder in which commands may write.
+    pub(crate) fn tmp(&self) -> &Tmp {
+        &self.tmp
+    }
+
+    /// Starts a command from which these paths are hidden.
+    ///
+    /// # Errors
+    /// The step that failed; nothing runs then.
+    pub(crate) fn spawn(
+        &mut self,
+        masks: &[Vec<u8>],
+        run: &Run,
+        built: Built,
+        streams: &Streams,
+    ) -> Result<First, Refusal> {
+        if built.writes {
+            return Err(Failed { step: Step::Staging, errno: Errno::ROFS }.into());
+        }
+        self.clear()?;
+        self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
+        let (line, other_end) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .at(Step::Lifeline)?;
+        // The kernel counts all processes of a user together, and none of root's.
+        let counted = !geteuid().is_root() && !self.cgroups.bounds_processes();
+        let others = counted.then(sample::tasks_of_user);
+        let born = kernel::give_plain_birth(self.cgroups.born_into());
+        let first = match born.at(Step::Birth)? {
+            Birth::Child => first::live(self, masks, &line, &other_end, others),
+            Birth::Parent(pid, handle) => First::new(pid, handle, line, Ending::HungUp),
+        };
+        drop(other_end);
+        let input = streams.input.as_ref().unwrap_or(&self.nothing);
+        first.order(run, [input.as_fd(), streams.output.as_fd(), streams.errors.as_fd()])?;
+        Ok(first)
+    }
+
+    /// Ends what a call may have left behind, and empties its folder. Only where its first process
+    /// was killed from outside is anything left to end.
+    ///
+    /// # Errors
+    /// The folder cannot be emptied.
+    pub(crate) fn clear(&mut self) -> Result<(), Failed> {
+        kernel::end_children();
+        let emptied = self.tmp.empty();
+        emptied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).at(Step::Tmp)
+    }
+}
+
+/// Opens a place of the host by its path, and makes sure that it is still what the deciding process
+/// holds open: what is there is what commands will find.
+fn open_again(place: &Place, step: Step) -> Result<OwnedFd, Failed> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(CWD, program::path(&place.path), flags, Mode::empty()).at(step)?;
+    let found = fstat(&file).at(step)?;
+    if (found.st_dev, found.st_ino) == (place.device, place.inode) {
+        Ok(file)
+    } else {
+        Err(Failed { step, errno: Errno::STALE })
+    }
+}
