@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use capsule_core::code::Code;
+use capsule_core::confinement::{LayerHeld, Tier, Walls};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::digest::Digest;
 use capsule_core::escape;
@@ -313,11 +314,14 @@ fn header(header: &Header) -> Vec<String> {
     lines
 }
 
-fn walls(walls: &capsule_core::confinement::Walls) -> String {
-    let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
+fn walls(walls: &Walls) -> String {
+    let own = |gap: &&LayerHeld| walls.tier.layers().contains(&gap.layer);
+    let gaps: Vec<&str> = walls.gaps().filter(own).map(|gap| gap.layer.name()).collect();
     let words = match walls.tier {
-        capsule_core::confinement::Tier::Namespaces => "namespaces landlock seccomp",
-        capsule_core::confinement::Tier::Landlock => "landlock seccomp",
+        Tier::Namespaces => "namespaces landlock seccomp",
+        Tier::Landlock => {
+            return format!("sandbox    {CARE}⚠ weaker{CARE:#} landlock seccomp · no namespaces");
+        }
     };
     if gaps.is_empty() {
         format!("sandbox    {GOOD}✔ held{GOOD:#} {words} · no network")

@@ -1,7 +1,7 @@
 //! One call with everything that is known about it.
 
 use capsule_core::capability::Capability;
-use capsule_core::confinement::Enforcement;
+use capsule_core::confinement::{Enforcement, Hold};
 use capsule_core::decision::Decision;
 use capsule_core::escape;
 use capsule_core::units::show_duration;
@@ -91,7 +91,10 @@ fn held(enforcement: &Enforcement) -> String {
         Enforcement::InProcess => "in process, by descriptors".into(),
         Enforcement::Walls(walls) => {
             let layers = walls.layers.iter();
-            let layers = layers.map(|held| format!(" · {} {}", held.layer.name(), held.detail));
+            let layers = layers.map(|own| match own.hold {
+                Hold::Missing => format!(" · no {}", own.layer.name()),
+                _ => format!(" · {} {}", own.layer.name(), own.detail),
+            });
             format!("{}{}", walls.tier, layers.collect::<String>())
         }
     }

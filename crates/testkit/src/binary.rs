@@ -162,6 +162,23 @@ impl Capsule {
         self.command(args).stdin(Stdio::null()).output().unwrap().into()
     }
 
+    /// Runs the binary with these arguments where no namespaces can be had: in a namespace of users in
+    /// which no further one can be made.
+    ///
+    /// # Panics
+    /// When that cannot be had itself.
+    #[must_use]
+    pub fn run_without_namespaces(&self, args: &[&str]) -> Ran {
+        const NO_MORE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
+        let inner = self.command(args);
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", NO_MORE, "sh"]);
+        command.arg(inner.get_program()).args(inner.get_args()).stdin(Stdio::null());
+        command.current_dir(self.workspace()).env_clear();
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.output().unwrap().into()
+    }
+
     /// Runs the binary with these arguments and this standard input.
     ///
     /// # Panics

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capsule_core::confinement::{Hold, Walls};
+use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
 use capsule_core::escape;
 use capsule_core::journal::STAGED;
 use capsule_sandbox::Executor;
@@ -65,6 +65,7 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
         .map_err(|error| error.to_string());
     match walls {
         Ok(walls) => {
+            checks.push(tier(&walls));
             for own in &walls.layers {
                 let name = own.layer.name().to_owned();
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
@@ -80,6 +81,54 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
             checks.push(Check { name: "sandbox".into(), hold: Hold::Missing, detail });
             false
         }
+    }
+}
+
+/// The tier that the layers add up to, and how to get the higher one.
+fn tier(walls: &Walls) -> Check {
+    let name = String::from("tier");
+    let gap = walls.lacks(Tier::Namespaces);
+    let remedy = gap.map_or("", |gap| remedy(gap));
+    let (hold, detail) = match walls.tier {
+        Tier::Namespaces if gap.is_none() => (Hold::Held, "namespaces".to_owned()),
+        Tier::Landlock if walls.reach(Tier::Landlock) => {
+            let served = "landlock: only policies with `sandbox.floor: landlock` are served";
+            (Hold::Weaker, format!("{served}; for namespaces: {remedy}"))
+        }
+        _ => (Hold::Missing, format!("none: commands are refused with exit 8; {remedy}")),
+    };
+    Check { name, hold, detail }
+}
+
+/// What the owner of the machine can do about a layer that is missing. In containers the two filters
+/// come first, since what they rule out looks like a setting of the kernel.
+fn remedy(gap: &LayerHeld) -> &'static str {
+    let setting = |name: &str| {
+        let value = std::fs::read_to_string(Path::new("/proc/sys").join(name));
+        value.unwrap_or_default().trim().to_owned()
+    };
+    match gap.layer {
+        Layer::UserNamespace if setting("user/max_user_namespaces") == "0" => {
+            "`sysctl user.max_user_namespaces=10000`"
+        }
+        Layer::UserNamespace if setting("kernel/unprivileged_userns_clone") == "0" => {
+            "`sysctl kernel.unprivileged_userns_clone=1`"
+        }
+        Layer::UserNamespace | Layer::MountNamespace
+            if setting("kernel/apparmor_restrict_unprivileged_userns") == "1" =>
+        {
+            "give this program an AppArmor profile with `userns,`, or \
+             `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
+        }
+        Layer::UserNamespace | Layer::MountNamespace => {
+            "start the container with a seccomp profile that allows `unshare`, `clone3` and `mount` \
+             (`--security-opt seccomp=FILE`), and without masked parts of /proc \
+             (`--security-opt systempaths=unconfined`)"
+        }
+        Layer::Landlock => {
+            "a kernel of Linux 6.12 or newer, with `landlock` in the boot option `lsm=`"
+        }
+        _ => "the layer below that is missing says why",
     }
 }
 

@@ -1,0 +1,179 @@
+//! The lower tier of the sandbox: machines that allow no namespaces, and policies that say so.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+
+use capsule_testkit::Capsule;
+use serde_json::json;
+
+const POLICY: &str = r#"version: 1
+sandbox: { floor: landlock }
+never: [{ id: mine, capabilities: [fs.read, fs.meta], paths: ["**/*.secret"], because: Secret. }]
+tools:
+  fs.read: { decision: allow, paths: ["**"] }
+  fs.write: { decision: allow, paths: ["**"] }
+  shell.run:
+    executables:
+      perl: allow
+      cat: allow
+      head: { decision: allow, reads: ["open/**"] }
+      touch: { decision: allow, writes: ["**"] }
+"#;
+
+fn capsule() -> (Capsule, String) {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    for path in ["open/a.txt", "other/b.txt", "x.secret", "deep/er/y.secret"] {
+        capsule.file(path, format!("content of {path}"));
+    }
+    let policy = capsule.policy(POLICY);
+    (capsule, policy)
+}
+
+/// D23, NFR-2: what serves is named in the header, in each call and by the doctor.
+#[test]
+fn the_lower_tier_is_named_wherever_it_serves() {
+    let (capsule, policy) = capsule();
+    let line = ["exec", "--policy", &policy, "--", "cat", "open/a.txt"];
+    let ran = capsule.run_without_namespaces(&line).exits(0);
+    assert_eq!(ran.stdout, "content of open/a.txt");
+    let report = capsule.run(&["report", "latest"]).exits(0).stdout;
+    assert!(report.contains("weaker landlock seccomp · no namespaces"), "{report}");
+    let told = capsule.run(&["show-run", "latest:1"]).exits(0).stdout;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in ["landlock · no user namespace", "no network namespace", "landlock abi"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let doctor = capsule.run_without_namespaces(&["doctor", "--json"]).exits(8).json();
+    let of = |name: &str| {
+        let checks = doctor["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == name).unwrap().clone()
+    };
+    assert_eq!(of("tier")["hold"], json!("weaker"));
+    let detail = of("tier")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("sysctl user.max_user_namespaces"), "the remedy: {detail}");
+    assert_eq!(of("user namespace")["hold"], json!("missing"));
+    assert_eq!(of("landlock")["hold"], json!("held"));
+    assert_eq!(of("try: a hidden file is not read")["hold"], json!("held"));
+    // It serves nobody where there is something better.
+    let ran = capsule.run(&line).exits(0);
+    assert_eq!(ran.stdout, "content of open/a.txt");
+    let told = capsule.run(&["show-run", "latest:1"]).exits(0).stdout;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("namespaces · user namespace"), "{told}");
+    let doctor = capsule.run(&["doctor", "--json"]).exits(0).json();
+    assert_eq!(
+        doctor["checks"][1],
+        json!({ "name": "tier", "hold": "held", "detail": "namespaces" })
+    );
+    // A replay needs no walls at all.
+    assert!(capsule.run(&["replay", "latest"]).exits(0).stdout.contains("1 ok · 0 failed"));
+}
+
+/// D23: what the policy hides stays hidden, by whatever name; what is outside stays outside.
+#[test]
+fn the_policy_holds_in_the_lower_tier() {
+    let (capsule, policy) = capsule();
+    let outside = capsule.around().join("outside");
+    std::fs::write(&outside, "outside").unwrap();
+    std::fs::hard_link(capsule.workspace().join("x.secret"), capsule.workspace().join("innocent"))
+        .unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = capsule.around().join("socket");
+    let _local = UnixListener::bind(&socket).unwrap();
+    let ws = capsule.workspace();
+    let script = format!(
+        r#"use Socket;
+        my $f; for my $path (@ARGV) {{ open($f, '<', $path) and print "read $path: ", <$f>, "\n" }}
+        open($f, '>', 'new') and print "made new\n";
+        open($f, '>', '{outside}') and print "wrote outside\n";
+        print "chmod\n" if chmod 0777, 'open/a.txt';
+        print "unlink\n" if unlink 'open/a.txt';
+        print "rename\n" if rename 'x.secret', 'open/z';
+        print "list\n" if opendir(my $d, '/');
+        socket(my $s, PF_INET, SOCK_STREAM, 0) and print "socket\n";
+        socket($s, PF_UNIX, SOCK_STREAM, 0) and connect($s, sockaddr_un('{socket}')) and print "local\n";
+        print "signal\n" if kill 0, getppid();
+        print "tmp\n" if open($f, '>', "$ENV{{TMPDIR}}/x");
+        print "host tmp\n" if open($f, '>', '/tmp/capsule-test-escape');"#,
+        outside = outside.display(),
+        socket = socket.display(),
+    );
+    let paths = [
+        "open/a.txt",
+        "other/b.txt",
+        "x.secret",
+        "deep/er/y.secret",
+        "innocent",
+        "../outside",
+        "/etc/passwd",
+        "/proc/self/environ",
+        &format!("{}/x.secret", ws.display()),
+        &format!("{}", outside.display()),
+    ];
+    let plan = capsule.plan(&format!(
+        "- {{ tool: shell.run, args: {{ argv: {} }} }}\n",
+        serde_json::to_string(&[&["perl", "-e", script.as_str()][..], &paths].concat()).unwrap()
+    ));
+    let ran = capsule
+        .run_without_namespaces(&["run", &plan, "--policy", &policy, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(
+        ran["calls"][0]["result"]["stdout"],
+        json!(
+            "read open/a.txt: content of open/a.txt\nread other/b.txt: content of other/b.txt\ntmp\n"
+        ),
+        "{ran}"
+    );
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "outside");
+    assert!(!ws.join("new").exists() && ws.join("x.secret").exists());
+    assert!(tcp.set_nonblocking(true).is_ok() && tcp.accept().is_err());
+}
+
+/// What a rule lets a program read binds it there, too.
+#[test]
+fn reads_bind_in_the_lower_tier() {
+    let (capsule, policy) = capsule();
+    let exec = |path: &str| {
+        let line = ["exec", "--policy", &policy, "--", "head", "-c", "100", path];
+        capsule.run_without_namespaces(&line)
+    };
+    assert_eq!(exec("open/a.txt").exits(0).stdout, "content of open/a.txt");
+    let other = exec("other/b.txt");
+    assert!(other.status != 0 && other.stdout.is_empty(), "{other:?}");
+}
+
+/// Nothing can be staged there: what changes nothing runs, and what would change something says why
+/// it does not.
+#[test]
+fn nothing_is_changed_in_the_lower_tier() {
+    let (capsule, policy) = capsule();
+    let exec = |words: &[&str]| {
+        let line = [&["exec", "--policy", &policy, "--"][..], words].concat();
+        capsule.run_without_namespaces(&line)
+    };
+    let before =
+        std::fs::metadata(capsule.workspace().join("open/a.txt")).unwrap().modified().unwrap();
+    let ran = exec(&["touch", "open/a.txt"]).exits(8);
+    assert!(ran.stderr.contains("changes cannot be staged"), "{}", ran.stderr);
+    let after =
+        std::fs::metadata(capsule.workspace().join("open/a.txt")).unwrap().modified().unwrap();
+    assert_eq!(before, after);
+    assert_eq!(exec(&["cat", "open/a.txt"]).exits(0).stdout, "content of open/a.txt");
+    let call = ["call", "fs.write", "--policy", &policy];
+    let line = [&call[..], &["--", "path=new.txt", "content=x"]].concat();
+    let ran = capsule.run_without_namespaces(&line).exits(8);
+    assert!(ran.stdout.contains("changes cannot be staged"), "{ran:?}");
+    assert!(!capsule.workspace().join("new.txt").exists());
+}
+
+/// A floor that nobody knows is not a floor.
+#[test]
+fn a_floor_is_one_of_two_words() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = capsule.policy("version: 1\nsandbox: { floor: none }\n");
+    let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
+    assert!(ran.stderr.contains("landlock") || ran.stdout.contains("landlock"), "{ran:?}");
+}
