@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -61,9 +62,19 @@ pub fn self_test() -> Vec<Finding> {
 /// `place`, on the file system that runs will collect them on.
 #[must_use]
 pub fn try_staging(place: &Path) -> Finding {
+    try_writing(place, Changes::overlay)
+}
+
+/// The same with a folder that is shown in place of the workspace, as a copy of it would be.
+#[must_use]
+pub fn try_copying(place: &Path) -> Finding {
+    try_writing(place, Changes::copied)
+}
+
+fn try_writing(place: &Path, open: fn(&Changes) -> Result<Staging, String>) -> Finding {
     let folder = place.join(format!(".capsule-doctor-{}", std::process::id()));
     let tried = Changes::lay(&folder).and_then(|changes| {
-        let mut trial = Trial::set_up(Some(changes.open()?))?;
+        let mut trial = Trial::set_up(Some(open(&changes)?))?;
         trial.stages(&changes)
     });
     let passed = tried.is_ok();
@@ -84,9 +95,16 @@ impl Changes {
         Ok(own)
     }
 
-    fn open(&self) -> Result<Staging, String> {
-        let open = |name| File::open(self.0.join(name)).map_err(|error| error.to_string());
-        Ok(Staging { changes: open("changes")?.into(), work: open("work")?.into() })
+    fn overlay(&self) -> Result<Staging, String> {
+        Ok(Staging::Overlay { changes: self.open("changes")?, work: self.open("work")? })
+    }
+
+    fn copied(&self) -> Result<Staging, String> {
+        self.open("changes").map(Staging::Copied)
+    }
+
+    fn open(&self, name: &str) -> Result<OwnedFd, String> {
+        File::open(self.0.join(name)).map(OwnedFd::from).map_err(|error| error.to_string())
     }
 }
 

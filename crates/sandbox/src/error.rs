@@ -31,6 +31,13 @@ pub enum SandboxError {
         /// The system's reason.
         reason: String,
     },
+    /// The kernel lays no folder of changes over this workspace, or not from that file system. A copy
+    /// of the workspace will do.
+    #[error("could not lay a folder of changes over the workspace: {reason}")]
+    Overlay {
+        /// The system's reason.
+        reason: String,
+    },
     /// The program is not the file that was decided on.
     #[error("the program was changed after it was decided on")]
     ProgramChanged,

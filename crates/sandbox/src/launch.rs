@@ -28,15 +28,20 @@ pub struct View {
     pub programs: Vec<(PathBuf, OwnedFd)>,
 }
 
-/// Where changes of the workspace are collected: two folders of one file system, opened (`O_PATH`
-/// will do), that nobody else uses. What commands change lies in the first one as the kernel's
-/// overlay describes it.
+/// Where changes of the workspace are collected: in folders that nobody else uses, opened (`O_PATH`
+/// will do).
 #[derive(Debug)]
-pub struct Staging {
-    /// The changes. May hold some already.
-    pub changes: OwnedFd,
-    /// The kernel's own.
-    pub work: OwnedFd,
+pub enum Staging {
+    /// In a folder that is laid over the workspace. What commands change lies there as the kernel's
+    /// overlay describes it.
+    Overlay {
+        /// The changes. May hold some already.
+        changes: OwnedFd,
+        /// The kernel's own, on the same file system.
+        work: OwnedFd,
+    },
+    /// In a copy of the workspace, which is shown in its place.
+    Copied(OwnedFd),
 }
 
 /// A path in the workspace whose content, size, dates and entries are hidden. Its name and whether

@@ -41,12 +41,21 @@ pub(crate) enum Request {
 pub(crate) struct Enter {
     /// The root of the workspace.
     pub(crate) workspace: Place,
-    /// Where its changes are collected, and a folder that the kernel uses for that.
-    pub(crate) staging: Option<[Place; 2]>,
+    /// Where its changes are collected.
+    pub(crate) staging: Option<Staged>,
     /// Paths in it that are hidden.
     pub(crate) masks: Vec<Vec<u8>>,
     /// Files and folders outside the system's, and where they appear.
     pub(crate) programs: Vec<(Vec<u8>, Place)>,
+}
+
+/// How the changes of a run are collected.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Staged {
+    /// In a folder that is laid over the workspace; the second one the kernel uses for that.
+    Overlay([Place; 2]),
+    /// In a copy of the workspace, which is shown in its place.
+    Copied(Place),
 }
 
 /// A file or folder of the host: by path, and by what must be found there. A descriptor would not
@@ -213,10 +222,7 @@ impl Request {
             Self::Enter(enter) => {
                 writer.byte(0);
                 write_place(&mut writer, &enter.workspace);
-                writer.list(
-                    enter.staging.as_ref().map_or(&[][..], <[Place; 2]>::as_slice),
-                    write_place,
-                );
+                writer.list(staged_in(enter.staging.as_ref()), write_place);
                 write_texts(&mut writer, &enter.masks);
                 writer.list(&enter.programs, |writer, (target, place)| {
                     writer.bytes(target);
@@ -396,11 +402,22 @@ fn read_place(reader: &mut Reader<'_>) -> Result<Place, Malformed> {
     Ok(Place { path: reader.bytes()?.to_vec(), device: reader.number()?, inode: reader.number()? })
 }
 
-fn read_staging(reader: &mut Reader<'_>) -> Result<Option<[Place; 2]>, Malformed> {
-    let places = reader.list(read_place)?;
-    match places.is_empty() {
-        true => Ok(None),
-        false => places.try_into().map(Some).map_err(|_| Malformed),
+/// The folders of a staged workspace: how many there are says how it is staged.
+fn staged_in(staging: Option<&Staged>) -> &[Place] {
+    match staging {
+        None => &[],
+        Some(Staged::Copied(copy)) => std::slice::from_ref(copy),
+        Some(Staged::Overlay(folders)) => folders,
+    }
+}
+
+fn read_staging(reader: &mut Reader<'_>) -> Result<Option<Staged>, Malformed> {
+    let mut places = reader.list(read_place)?;
+    match (places.pop(), places.pop(), places.is_empty()) {
+        (None, ..) => Ok(None),
+        (Some(copy), None, _) => Ok(Some(Staged::Copied(copy))),
+        (Some(work), Some(changes), true) => Ok(Some(Staged::Overlay([changes, work]))),
+        _ => Err(Malformed),
     }
 }
 

@@ -23,7 +23,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::executor::cgroup;
 use crate::protocol::socket::{self, Message};
-use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request};
+use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request, Staged, Step};
 use crate::waiting;
 use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
 
@@ -103,11 +103,12 @@ impl Executor {
         self.walls.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it said nothing" })
     }
 
-    /// Builds the view of the run. Once. Gives the staged workspace as commands see it, to be read
-    /// and written through, if there is one.
+    /// Builds the view of the run. Once. Where a folder of changes was laid over the workspace, gives
+    /// what commands see, to be read and written through.
     ///
     /// # Errors
     /// A wall is missing on this machine, or a step of the set-up failed. Nothing can be run then.
+    /// [`SandboxError::Overlay`] where only that folder could not be laid over the workspace.
     pub fn enter(&mut self, view: View) -> Result<Option<OwnedFd>, SandboxError> {
         self.floor = view.floor;
         self.stands()?;
@@ -119,14 +120,17 @@ impl Executor {
             programs.push((target.as_os_str().as_bytes().to_vec(), place(file)?));
         }
         let staging = match &view.staging {
-            Some(Staging { changes, work }) => Some([place(changes)?, place(work)?]),
+            Some(Staging::Overlay { changes, work }) => {
+                Some(Staged::Overlay([place(changes)?, place(work)?]))
+            }
+            Some(Staging::Copied(copy)) => Some(Staged::Copied(place(copy)?)),
             None => None,
         };
-        let staged = staging.is_some();
+        let laid = matches!(staging, Some(Staged::Overlay(_)));
         let (workspace, masks) = (place(&view.workspace)?, masks(&view.masks)?);
         self.ask(&Request::Enter(Enter { workspace, staging, masks, programs }), &[])?;
         match self.expect_answer()? {
-            (Reply::Entered { tmp }, mut shared) if shared.len() == usize::from(staged) => {
+            (Reply::Entered { tmp }, mut shared) if shared.len() == usize::from(laid) => {
                 self.tmp = OsString::from_vec(tmp).into();
                 Ok(shared.pop())
             }
@@ -291,6 +295,9 @@ fn text(errno: Errno) -> String {
 impl From<Refusal> for SandboxError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
+            Refusal::Failed(Failed { step: Step::Staging, errno }) => {
+                Self::Overlay { reason: text(errno) }
+            }
             Refusal::Failed(Failed { step, errno }) => {
                 Self::Setup { step: step.text(), reason: text(errno) }
             }

@@ -66,8 +66,8 @@ impl Bed {
             let peer = Some(Bubblewrap::new(&folder.path().join("workspace"), masks));
             return (Self { executor, peer, folder, masks: Vec::new() }, None);
         }
-        let staging =
-            staged.then(|| Staging { changes: own_folder("changes"), work: own_folder("work") });
+        let staging = staged
+            .then(|| Staging::Overlay { changes: own_folder("changes"), work: own_folder("work") });
         let masks: Vec<Mask> = masks.iter().map(|path| mask(path)).collect();
         let view = View {
             floor: world::current().floor(),
@@ -78,6 +78,30 @@ impl Bed {
         };
         let shared = executor.enter(view).unwrap();
         (Self { executor, peer: None, folder, masks }, shared)
+    }
+
+    /// One in which a copy of the workspace, made by `lay` too, is shown in its place.
+    pub(crate) fn copied(lay: impl Fn(&Path), masks: &[&[u8]]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let own_folder = |name: &str| -> OwnedFd {
+            let path = folder.path().join(name);
+            fs::create_dir(&path).unwrap();
+            lay(&path);
+            File::open(path).unwrap().into()
+        };
+        let (workspace, copy) = (own_folder("workspace"), own_folder("changes"));
+        let mut executor = Executor::start().unwrap();
+        let masks: Vec<Mask> = masks.iter().map(|path| mask(path)).collect();
+        let view = View {
+            floor: world::current().floor(),
+            workspace,
+            staging: Some(Staging::Copied(copy)),
+            masks: masks.clone(),
+            programs: own(),
+        };
+        let shared = executor.enter(view).unwrap();
+        assert!(shared.is_none(), "whoever made the copy can open it");
+        Self { executor, peer: None, folder, masks }
     }
 
     /// Where the changes of a staged workspace lie.

@@ -240,6 +240,9 @@ fn the_doctor_finds_all_well() {
     let staged = doctor::try_staging(place.path());
     assert_eq!(staged.passed, !crate::world::current().is_lower(), "{staged:?}");
     assert_eq!(place.path().read_dir().unwrap().count(), 0, "nothing is left");
+    let copied = doctor::try_copying(place.path());
+    assert!(copied.passed, "{copied:?}");
+    assert_eq!(place.path().read_dir().unwrap().count(), 0, "nothing is left");
     let nowhere = doctor::try_staging(&place.path().join("nowhere"));
     assert!(!nowhere.passed && nowhere.detail.contains("nowhere"), "{nowhere:?}");
 }

@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("only_calls_that_may_write_do", only_calls_that_may_write_do),
     ("one_view_for_both_sides", one_view_for_both_sides),
     ("what_is_hidden_stays_hidden", what_is_hidden_stays_hidden),
+    ("a_copy_is_written_in_its_place", a_copy_is_written_in_its_place),
     ("the_host_is_not_reached_through_it", the_host_is_not_reached_through_it),
 ];
 
@@ -56,7 +57,16 @@ fn changes_are_collected() {
 }
 
 fn only_calls_that_may_write_do() {
-    let (mut bed, _shared) = Bed::staged(lay, &[]);
+    only_some_write(Bed::staged(lay, &[]).0);
+    only_some_write(Bed::copied(lay, &[]));
+    let mut plain = Bed::plain();
+    let mut launch = crate::bed::launch("/bin/true", &["true"]);
+    launch.writes = true;
+    let refused = plain.try_run(launch).unwrap_err().to_string();
+    assert!(refused.contains("folder of changes"), "{refused}");
+}
+
+fn only_some_write(mut bed: Bed) {
     let mut rows = Rows::default();
     for round in 0..2 {
         for line in ["write /workspace/new", "append /workspace/file", "write /workspace/d/new"] {
@@ -68,11 +78,23 @@ fn only_calls_that_may_write_do() {
         rows.check(exit.how == How::Exited(0), || text(&exit.stderr.bytes));
     }
     rows.end();
-    let mut plain = Bed::plain();
-    let mut launch = crate::bed::launch("/bin/true", &["true"]);
-    launch.writes = true;
-    let refused = plain.try_run(launch).unwrap_err().to_string();
-    assert!(refused.contains("folder of changes"), "{refused}");
+}
+
+fn a_copy_is_written_in_its_place() {
+    let mut bed = Bed::copied(lay, &[b"d/e"]);
+    let exit =
+        bed.write("set -e; echo more >> file; rm d/gone; mv d moved; ls moved/e || echo hidden");
+    assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
+    assert_eq!(text(&exit.stdout.bytes), "hidden\n");
+    let (workspace, copy) = (bed.workspace(), bed.changes());
+    assert_eq!(fs::read_to_string(workspace.join("file")).unwrap(), "content");
+    assert!(workspace.join("d/gone").exists() && !workspace.join("moved").exists());
+    assert_eq!(fs::read_to_string(copy.join("file")).unwrap(), "contentmore\n");
+    assert!(copy.join("moved/e/deep").exists() && !copy.join("moved/gone").exists());
+    // What is hidden does not come back for the next command under the other name.
+    let exit = bed.run("/bin/cat", &["cat", "file", "moved/e/deep"]);
+    assert_eq!(text(&exit.stdout.bytes), "contentmore\n");
+    assert_ne!(bed.run("/bin/rm", &["rm", "file"]).how, How::Exited(0), "it may not write");
 }
 
 fn one_view_for_both_sides() {

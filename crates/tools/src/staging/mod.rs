@@ -106,7 +106,7 @@ impl Staging {
         private(&folder.join(CHANGES)).map_err(unmade)?;
         let staging = Self::open(folder, workspace).map_err(unmade)?;
         let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root);
-        let collected = sandbox::Staging {
+        let collected = sandbox::Staging::Overlay {
             changes: held(CHANGES).map_err(unmade)?,
             work: held(WORK).map_err(unmade)?,
         };

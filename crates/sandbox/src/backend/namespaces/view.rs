@@ -16,7 +16,7 @@ use super::{masks, staging};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel::set_mount_attributes;
 use crate::landlock::Reach;
-use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Step};
+use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Staged, Step};
 use crate::seccomp::Filter;
 
 /// Where nothing can be shown, because each call puts its own there or the workspace stands there.
@@ -62,7 +62,7 @@ impl Ground {
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
         drop(maker);
-        let (standby, staged) = (None, shared.is_some());
+        let (standby, staged) = (None, enter.staging.is_some());
         let view =
             View { standby, root, workspace, staged, abi, filter, pid_max, cgroups, nothing };
         Ok((view, shared))
@@ -73,7 +73,7 @@ impl Ground {
 struct Attached {
     /// Whether other mounts came along.
     with_mounts: bool,
-    /// The staged workspace, for the deciding process.
+    /// The workspace with changes laid over it, for the deciding process: nobody else can open that.
     shared: Option<OwnedFd>,
 }
 
@@ -82,7 +82,12 @@ struct Attached {
 fn attach_workspace(root: &Root, enter: &Enter) -> Result<Attached, Failed> {
     let folder = open_again(&enter.workspace, Step::WorkspaceMoved)?;
     let attach = |copy: &OwnedFd| root.attach(copy.as_fd(), Path::new(WORKSPACE), SEALED);
-    if let Some([changes, work]) = &enter.staging {
+    if let Some(Staged::Copied(copied)) = &enter.staging {
+        let copied = open_again(copied, Step::Staging)?;
+        attach(&root::copy(&copied, Beneath::Left).at(Step::Staging)?).at(Step::Workspace)?;
+        return Ok(Attached { with_mounts: false, shared: None });
+    }
+    if let Some(Staged::Overlay([changes, work])) = &enter.staging {
         let changes = open_again(changes, Step::Staging)?;
         let work = open_again(work, Step::Staging)?;
         let overlay = staging::overlay(&folder, &changes, &work).at(Step::Staging)?;
