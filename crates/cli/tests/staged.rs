@@ -14,6 +14,9 @@ use capsule_testkit::{Capsule, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+#[path = "staged/copied.rs"]
+mod copied;
+
 const POLICY: &str = r#"version: 1
 name: staged
 tools:
@@ -32,6 +35,8 @@ tools:
 struct Bed {
     capsule: Capsule,
     policy: String,
+    /// Whether the kernel is brought to refuse to lay changes over the workspace.
+    copied: bool,
 }
 
 impl Bed {
@@ -39,12 +44,18 @@ impl Bed {
         let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
         lay(&capsule.workspace());
         let policy = capsule.policy(POLICY);
-        Self { capsule, policy }
+        Self { capsule, policy, copied: false }
+    }
+
+    /// The command with these arguments, to be run where the bed is.
+    fn command(&self, words: &[&str]) -> Command {
+        let inner = self.capsule.command(words);
+        if self.copied { copied::under_a_mount(&inner, &self.capsule.workspace()) } else { inner }
     }
 
     fn exec(&self, argv: &[&str]) -> Ran {
         let line = ["exec", "--policy", &self.policy, "--json", "--"];
-        self.capsule.run(&[&line, argv].concat())
+        self.run(&[&line, argv].concat())
     }
 
     fn perl(&self, script: &str) -> Ran {
@@ -52,7 +63,7 @@ impl Bed {
     }
 
     fn run(&self, words: &[&str]) -> Ran {
-        self.capsule.run(words)
+        self.command(words).stdin(Stdio::null()).output().unwrap().into()
     }
 
     fn tree(&self) -> Tree {
@@ -91,7 +102,7 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 
 /// What every test finds in its workspace.
 fn lay(root: &Path) {
-    for folder in ["d/e", "full", "deep/sub", "open", ".git/hooks", ".git/objects"] {
+    for folder in ["d/e", "mnt", "full", "deep/sub", "open", ".git/hooks", ".git/objects"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
     for (path, text) in [
@@ -147,6 +158,10 @@ const PUT: &str = "sub put { open(my $f, '>', $_[0]) or die \"$_[0]: $!\"; print
 /// it had been done in the workspace itself; and before that, nothing there changes.
 #[test]
 fn what_is_applied_is_what_was_done() {
+    is_done_when_applied(Bed::new);
+}
+
+fn is_done_when_applied(make: fn() -> Bed) {
     let rows: &[(&str, &[&str])] = &[
         ("put('new', 'n')", &["A new"]),
         ("put('a', 'other')", &["M a"]),
@@ -207,7 +222,7 @@ fn what_is_applied_is_what_was_done() {
         ),
     ];
     for (script, expected) in rows {
-        let bed = Bed::new();
+        let bed = make();
         let (before, root) = (bed.tree(), bed.capsule.workspace());
         let script = format!("{PUT}{script}");
         let ran = bed.perl(&script);
@@ -237,6 +252,10 @@ fn what_is_applied_is_what_was_done() {
 /// C22, C24, C28, D11: what nobody may make is refused, and with it everything that the run changed.
 #[test]
 fn what_is_refused_is_never_applied() {
+    is_never_applied(Bed::new);
+}
+
+fn is_never_applied(make: fn() -> Bed) {
     let rows: &[(&str, &str)] = &[
         ("use POSIX; POSIX::mkfifo('pipe', 0600) or die", "a pipe"),
         ("put('p', 1); chmod 04755, 'p' or die", "run as its owner"),
@@ -280,7 +299,7 @@ fn what_is_refused_is_never_applied() {
     ];
     let mut wrong = Vec::new();
     for (script, why) in rows {
-        let bed = Bed::new();
+        let bed = make();
         let before = bed.tree();
         // What is fine by itself goes down with it.
         let ran = bed.perl(&format!("{PUT}put('fine', 1); {script}"));
@@ -407,7 +426,10 @@ tools:
 /// `decisions.md` 3: tools and commands of a run see the same files.
 #[test]
 fn tools_and_commands_see_one_workspace() {
-    let bed = Bed::new();
+    is_one_workspace(&Bed::new());
+}
+
+fn is_one_workspace(bed: &Bed) {
     let plan = bed.capsule.plan(
         r#"version: 1
 steps:
@@ -469,6 +491,10 @@ type ByPerson<'p> = (&'p str, &'p dyn Fn(&Path));
 /// APR-10: what somebody changed meanwhile is never written over.
 #[test]
 fn conflicts_are_found_before_anything_is_applied() {
+    are_found(Bed::new);
+}
+
+fn are_found(make: fn() -> Bed) {
     let script = format!(
         "{PUT}put('a', 'agent'); put('d/x', 'agent'); put('new', 1); unlink 'full/1', 'full/2', 'full/3'; rmdir 'full'"
     );
@@ -492,7 +518,7 @@ fn conflicts_are_found_before_anything_is_applied() {
         }),
     ];
     for (what, change) in by_person {
-        let bed = Bed::new();
+        let bed = make();
         let _ = bed.perl(&script).exits(0);
         change(&bed.capsule.workspace());
         let before = bed.tree();
@@ -503,7 +529,7 @@ fn conflicts_are_found_before_anything_is_applied() {
         assert_ne!(elsewhere.unwrap_or_default(), "agent", "{what}");
     }
     // What a person did in the very same way is no conflict.
-    let bed = Bed::new();
+    let bed = make();
     let _ = bed.perl(&script).exits(0);
     fs::write(bed.capsule.workspace().join("new"), "1").unwrap();
     let applied = bed.run(&["apply", "latest", "--json"]).exits(0).json();
@@ -532,7 +558,7 @@ fn meanwhile(bed: &Bed, first: &str, deed: &dyn Fn(&Path), last: &str) -> i32 {
     let steps = [step(&first), step("select(undef, undef, undef, 1.2)"), step(last)].concat();
     let plan = bed.capsule.plan(&format!("version: 1\nsteps:\n{steps}"));
     let line = ["run", &plan, "--policy", &bed.policy];
-    let mut child = bed.capsule.command(&line).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = bed.command(&line).stdout(Stdio::null()).spawn().unwrap();
     wait_until("the first step is over", || bed.has_staged("open/first"));
     deed(&bed.capsule.workspace());
     child.wait().unwrap().code().unwrap()
@@ -542,6 +568,10 @@ fn meanwhile(bed: &Bed, first: &str, deed: &dyn Fn(&Path), last: &str) -> i32 {
 /// changes there during the run is never written over, removed, or taken for something else.
 #[test]
 fn what_somebody_does_during_a_run_is_kept() {
+    is_kept(Bed::new);
+}
+
+fn is_kept(make: fn() -> Bed) {
     let save = |path: &'static str| {
         move |root: &Path| {
             fs::write(root.join("saved"), "person").unwrap();
@@ -565,7 +595,7 @@ fn what_somebody_does_during_a_run_is_kept() {
         fs::write(root.join("../n/f"), "person").unwrap();
         fs::rename(root.join("../n"), root.join("new")).unwrap();
     };
-    let make = "mkdir 'new'; put('new/f', 'agent')";
+    let mkdir = "mkdir 'new'; put('new/f', 'agent')";
     let add = |root: &Path| {
         fs::create_dir(root.join("full/work")).unwrap();
         fs::write(root.join("full/work/day"), "person").unwrap();
@@ -578,13 +608,20 @@ fn what_somebody_does_during_a_run_is_kept() {
         ("made", look, &save("new"), &append("new"), "new"),
         ("swapped", look, &swap, &append("d/x"), "d/1"),
         ("swapped while the command runs", look, &swap_late, late, "d/1"),
-        ("a folder where the run makes one", look, &appear, make, "new/f"),
+        ("a folder where the run makes one", look, &appear, mkdir, "new/f"),
         ("added beneath what was removed", recreate, &add, "put('open/x', 1)", "full/work/day"),
     ];
     for (what, first, deed, last, kept) in rows {
-        let bed = Bed::new();
+        let bed = make();
         let status = meanwhile(&bed, first, *deed, last);
         let before = bed.tree();
+        if bed.copied && *what == "added beneath what was removed" {
+            // Nothing of it was in the copy, so the run removes nothing of it.
+            assert_eq!(status, 0);
+            let _ = bed.run(&["apply", "latest"]).exits(0);
+            assert!(bed.capsule.workspace().join(kept).exists());
+            continue;
+        }
         if *what == "swapped" {
             // What the kernel goes on showing is hidden: the command finds nothing to change.
             assert_eq!(status, 1);
@@ -599,7 +636,7 @@ fn what_somebody_does_during_a_run_is_kept() {
         assert!(bed.capsule.workspace().join(kept).exists(), "{what}");
     }
     // What lies beside it is nobody's business.
-    let bed = Bed::new();
+    let bed = make();
     assert_eq!(meanwhile(&bed, look, &save("b"), &append("a")), 0);
     let _ = bed.run(&["apply", "latest"]).exits(0);
     assert_eq!(fs::read_to_string(bed.capsule.workspace().join("b")).unwrap(), "person");
@@ -608,7 +645,10 @@ fn what_somebody_does_during_a_run_is_kept() {
 /// A folder that somebody moves out of the workspace during the run is not looked into any more.
 #[test]
 fn what_was_moved_away_is_not_seen() {
-    let bed = Bed::new();
+    is_not_seen(&Bed::new());
+}
+
+fn is_not_seen(bed: &Bed) {
     let step = |tool: &str, args: Value| {
         format!("- {{ tool: {tool}, args: {args}, on_error: continue }}\n")
     };
@@ -623,7 +663,7 @@ fn what_was_moved_away_is_not_seen() {
     ];
     let plan = bed.capsule.plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
     let line = ["run", &plan, "--policy", &bed.policy, "--json"];
-    let child = bed.capsule.command(&line).stdout(Stdio::piped()).spawn().unwrap();
+    let child = bed.command(&line).stdout(Stdio::piped()).spawn().unwrap();
     wait_until("the first step is over", || bed.has_staged("open/first"));
     let outside = bed.capsule.around().join("moved");
     fs::rename(bed.capsule.workspace().join("d"), &outside).unwrap();
@@ -640,14 +680,17 @@ fn what_was_moved_away_is_not_seen() {
 /// folders that the run has changed.
 #[test]
 fn secrets_that_come_later_are_hidden() {
-    let bed = Bed::new();
+    are_hidden(&Bed::new());
+}
+
+fn are_hidden(bed: &Bed) {
     let places = [".env.local", "d/.env", "open/id_rsa", "full/.npmrc"];
     let first = "put('open/x', 1); put('d/n', 1); mkdir 'full/t'; rmdir 'full/t'; put('root', 1)";
     let deed =
         |root: &Path| places.iter().for_each(|path| fs::write(root.join(path), "SECRET").unwrap());
     let reads =
         places.map(|path| format!("open($f, '<', '{path}') and die 'seen: ', <$f>;")).concat();
-    assert_eq!(meanwhile(&bed, first, &deed, &format!("my $f; {reads}")), 0);
+    assert_eq!(meanwhile(bed, first, &deed, &format!("my $f; {reads}")), 0);
     let record = bed.run(&["report", "latest", "--format", "json"]).exits(0).stdout;
     assert!(!record.contains("SECRET"), "{record}");
 }
@@ -799,7 +842,10 @@ fn contradictions_are_refused() {
 /// SAF-4: a command that fills the disk is ended, and what it wrote is dropped.
 #[test]
 fn the_size_of_changes_is_bounded() {
-    let bed = Bed::new();
+    is_bounded(&Bed::new());
+}
+
+fn is_bounded(bed: &Bed) {
     let many = format!("{PUT}mkdir 'many'; for my $n (0 .. 30_000) {{ put(\"many/$n\", '') }}");
     // Holes: they take no space here, and would be copied.
     let large =
@@ -818,7 +864,10 @@ fn the_size_of_changes_is_bounded() {
 /// However deep it is nested and whatever its permissions are, what is dropped is gone.
 #[test]
 fn odd_trees_are_dropped() {
-    let bed = Bed::new();
+    are_dropped(&Bed::new());
+}
+
+fn are_dropped(bed: &Bed) {
     let deep = "for (1 .. 3_000) { mkdir 'nest' or die; chdir 'nest' or die }";
     let closed =
         format!("{PUT}mkdir 'c'; mkdir 'c/d'; put('c/d/f', 1); chmod 0, 'c/d/f', 'c/d', 'c'");
@@ -834,11 +883,14 @@ fn odd_trees_are_dropped() {
 /// A run that is killed changed nothing, and its changes can only be dropped.
 #[test]
 fn a_killed_run_is_not_applied() {
-    let bed = Bed::new();
+    is_not_applied(&Bed::new());
+}
+
+fn is_not_applied(bed: &Bed) {
     let before = bed.tree();
     let script = format!("{PUT}put('a', 'agent'); $| = 1; print qq(written\\n); sleep 100");
     let line = ["exec", "--policy", &bed.policy, "--", "perl", "-e", &script];
-    let mut child = bed.capsule.command(&line);
+    let mut child = bed.command(&line);
     let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
     let mut seen = [0; 8];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut seen).unwrap();

@@ -155,6 +155,12 @@ pub const STAGED_PATHS: usize = 10_000;
 pub const STAGED_DEPTH: usize = 128;
 /// The most bytes of a staged workspace's changes.
 pub const STAGED_BYTES: u64 = 1 << 30;
+/// The most paths of a workspace that is copied, where the kernel lays no changes over it.
+pub const COPIED_PATHS: usize = 200_000;
+/// The most bytes of such a workspace that are really copied; what a file system shares is not.
+pub const COPIED_BYTES: u64 = 4 << 30;
+/// The space that must stay free beside what is copied, for other programs and for what commands write.
+pub const COPIED_SPARE: u64 = 256 << 20;
 /// How many changed paths a command's result names; the record names all.
 pub const STAGED_SHOWN: usize = 100;
 /// How long taking staged changes over may take.

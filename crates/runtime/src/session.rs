@@ -74,6 +74,8 @@ pub struct Session<'o> {
     pub id: RunId,
     /// Its label.
     pub label: String,
+    /// Why what it changes is staged in a copy of the workspace, if it is.
+    pub copied: Option<String>,
     /// Where its changes are collected.
     staged: Option<PathBuf>,
 }
@@ -124,6 +126,7 @@ impl<'o> Session<'o> {
             (None, None) => hands,
         };
         let has_commands = start.capabilities.contains(Capability::ProcExec);
+        let copied = hands.why_copied().map(str::to_owned);
         let walls = if has_commands { hands.walls() } else { None };
         let journal = Observed::new(writer, start.observer);
         let mut run = Run::new(Arc::clone(&law.policy), journal, hands);
@@ -153,7 +156,7 @@ impl<'o> Session<'o> {
             staged: stages,
         };
         opening.write(&mut run)?;
-        Ok(Self { run, id, label, staged })
+        Ok(Self { run, id, label, copied, staged })
     }
 
     /// Seals the run and, if asked, writes it to a file of its own.
@@ -169,6 +172,9 @@ impl<'o> Session<'o> {
         seal(&mut self.run, exit, outputs)?;
         let Run { journal, hands, .. } = self.run;
         let staged = hands.staged_changes();
+        if staged.is_some() {
+            hands.settle();
+        }
         // The executor goes with them, and what the kernel laid over the workspace.
         drop(hands);
         if let Some(folder) = self.staged.filter(|_| staged.is_none()) {

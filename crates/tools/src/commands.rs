@@ -72,42 +72,39 @@ impl Commands {
         }))
     }
 
-    /// Starts the executor and shows it the workspace with changes laid over it; gives a handle on
-    /// what commands will see.
+    /// Starts the executor and shows it the workspace with its changes. Where those are laid over it,
+    /// gives a handle on what commands will see.
     ///
     /// # Errors
-    /// [`Code::SandboxFailed`] where that cannot be done; then nothing is run at all.
+    /// It cannot be shown like this. What comes next finds another executor.
     pub(crate) fn stage(
         &self,
         workspace: &Workspace,
         host: &dyn Host,
         floor: Tier,
         staging: Staging,
-    ) -> Result<OwnedFd, Problem> {
+    ) -> Result<Option<OwnedFd>, Unshown> {
         self.start();
-        let unstaged = |why: &dyn fmt::Display| {
-            let message = format!("changes cannot be staged: {why}");
-            Problem::new(Code::SandboxFailed, message)
-        };
         let mut state = self.0.borrow_mut();
         let (executor, entered) = match &mut *state {
             State::Running { executor, entered } if !*entered => (executor, entered),
-            State::Failed(error) => return Err(unstaged(error)),
-            _ => return Err(unstaged(&"no command can be run")),
+            State::Failed(error) => return Err(Unshown::new(error)),
+            _ => return Err(Unshown::new(&"no command can be run")),
         };
         let view = view(workspace, host, floor, Some(staging), Vec::new())
-            .map_err(|why| unstaged(&why))?;
+            .map_err(|why| Unshown::new(&why))?;
         match executor.enter(view) {
-            Ok(Some(handle)) => {
+            Ok(handle) => {
                 *entered = true;
                 Ok(handle)
             }
-            Ok(None) => Err(unstaged(&"the sandbox gives no handle on them")),
             Err(error) => {
-                let problem = unstaged(&error);
-                // Its ground is lost with the attempt. What needs no staging finds another one.
+                // Its ground is lost with the attempt. What comes next finds another one.
                 *state = State::Idle;
-                Err(problem)
+                Err(match error {
+                    SandboxError::Overlay { reason } => Unshown::Overlay(reason),
+                    error => Unshown::new(&error),
+                })
             }
         }
     }
@@ -143,6 +140,25 @@ impl Commands {
         }
         executor.run(launch, watch).map_err(NotRun::Sandbox)
     }
+}
+
+/// Why a workspace is not shown with its changes.
+pub(crate) enum Unshown {
+    /// Only not with changes laid over it, for this reason; in a copy, it may be.
+    Overlay(String),
+    /// Nothing that changes something can be run.
+    Problem(Problem),
+}
+
+impl Unshown {
+    fn new(why: &dyn fmt::Display) -> Self {
+        Self::Problem(unstaged(why))
+    }
+}
+
+/// Changes that cannot be staged.
+pub(crate) fn unstaged(why: &dyn fmt::Display) -> Problem {
+    Problem::new(Code::SandboxFailed, format!("changes cannot be staged: {why}"))
 }
 
 /// Why a command was not run, or its end is not known.

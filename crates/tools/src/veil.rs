@@ -14,7 +14,9 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use capsule_core::code::Code;
 use capsule_core::limits;
+use capsule_core::outcome::Problem;
 use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
@@ -34,6 +36,27 @@ pub enum VeilError {
     TooMany,
     /// The workspace itself cannot be listed, or all of it is protected.
     Unlisted,
+}
+
+impl VeilError {
+    /// The same, for whoever wanted something done.
+    pub(crate) fn problem(self) -> Problem {
+        match self {
+            Self::TooMany => {
+                let message = format!(
+                    "more than {} paths are to be hidden, or {} files to be known again",
+                    limits::MASKS,
+                    limits::PROTECTED_FILES
+                );
+                Problem::new(Code::SandboxTooManyMasks, message)
+            }
+            Self::Unlisted => {
+                let message =
+                    "the workspace cannot be listed, so what must be hidden in it is unknown";
+                Problem::new(Code::SandboxFailed, message)
+            }
+        }
+    }
 }
 
 /// What must not be seen in the workspace.

@@ -13,7 +13,7 @@ use capsule_runtime::{
 use serde_json::{Value, json};
 
 use crate::args::Call;
-use crate::command::changes::tell_staged;
+use crate::command::changes::{tell_copied, tell_staged};
 use crate::failure::Failure;
 use crate::screen::Screen;
 use crate::signal;
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
         out: out.as_deref(),
     };
     let done = one.submit(around)?;
+    tell_copied(done.copied.as_deref(), screen);
     if screen.json {
         screen.say_json(&one_run_json(&done))?;
     } else {
@@ -64,6 +65,8 @@ pub(super) struct Ended {
     pub(super) delivered: Delivered,
     pub(super) exit: Exit,
     pub(super) label: String,
+    /// Why it was made in a copy of the workspace, if it was.
+    pub(super) copied: Option<String>,
     /// The changes that wait for a person.
     pub(super) staged: Option<Waiting>,
 }
@@ -103,8 +106,8 @@ impl One<'_> {
         })?;
         let delivered = submit(&mut session.run, ToolCall::by_person(self.tool, self.args))?;
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
-        let label = session.label.clone();
+        let (label, copied) = (session.label.clone(), session.copied.clone());
         let staged = session.finish(exit, None, self.out)?.staged;
-        Ok(Ended { delivered, exit, label, staged })
+        Ok(Ended { delivered, exit, label, copied, staged })
     }
 }

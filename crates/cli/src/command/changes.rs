@@ -172,6 +172,14 @@ pub(super) fn tell_staged(staged: Option<Waiting>, label: &str, screen: &Screen)
     screen.complain(&format!("{HINT}staged{HINT:#}: {changes} · capsule changes {label} · {ways}"));
 }
 
+/// Says that a run works in a copy of the workspace, and why.
+pub(super) fn tell_copied(copied: Option<&str>, screen: &Screen) {
+    if let Some(why) = copied {
+        let told = "the workspace was copied, since no changes can be laid over it";
+        screen.complain(&format!("{HINT}staged{HINT:#}: {told} ({why})"));
+    }
+}
+
 /// What can become of changes.
 fn ways(refused: bool, label: &str) -> String {
     match refused {

@@ -6,7 +6,7 @@ use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
 use capsule_core::escape;
 use capsule_core::journal::STAGED;
 use capsule_sandbox::Executor;
-use capsule_sandbox::doctor::{Finding, self_test, try_staging};
+use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_staging};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
@@ -136,14 +136,20 @@ fn remedy(gap: &LayerHeld) -> &'static str {
 fn staging(around: &Surroundings) -> Check {
     // Where the store will be, if it is not there yet.
     let place = around.store.ancestors().skip(1).find(|folder| folder.is_dir());
-    let Finding { name, passed, detail } = try_staging(place.unwrap_or(Path::new("/")));
+    let place = place.unwrap_or(Path::new("/"));
+    let Finding { name, passed, detail } = try_staging(place);
     let name = format!("try: {name}");
     if passed {
         return Check { name, hold: Hold::Held, detail };
     }
-    let remedy = "runs whose policy has `writes` change nothing; a store on a local disk (`--store`) helps \
-                  where this one's file system holds no overlay";
-    Check { name, hold: Hold::Weaker, detail: format!("{detail}: {remedy}") }
+    let remedy =
+        "a store on a local disk (`--store`) helps where this one's file system holds no overlay";
+    let copied = try_copying(place);
+    let meanwhile = match copied.passed {
+        true => "by a copy of the workspace, which takes time and space".into(),
+        false => format!("runs whose policy has `writes` change nothing ({})", copied.detail),
+    };
+    Check { name, hold: Hold::Weaker, detail: format!("{meanwhile}: {detail}; {remedy}") }
 }
 
 /// Changes that nobody has applied or discarded, those of crashed runs among them.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::Exec;
 use crate::command::call::{One, one_run_json};
-use crate::command::changes::tell_staged;
+use crate::command::changes::{tell_copied, tell_staged};
 use crate::failure::Failure;
 use crate::screen::{BAD, HINT, Screen};
 use crate::signal;
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
     let delivered = &done.delivered;
     let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_bool());
     through.finish(field("truncated").unwrap_or(false));
+    tell_copied(done.copied.as_deref(), screen);
     if screen.json {
         let mut answer = one_run_json(&done);
         if let Value::Object(map) = &mut answer {

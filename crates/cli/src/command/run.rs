@@ -58,6 +58,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
         variables: Box::new(Surroundings::variable),
         observer: &mut timeline,
     })?;
+    super::changes::tell_copied(session.copied.as_deref(), screen);
     let executed = execute(&mut session.run, &plan, inputs)?;
     let exit = if cancel.is_set() { Exit::Interrupted } else { executed.exit };
     let (id, label) = (session.id.to_string(), session.label.clone());

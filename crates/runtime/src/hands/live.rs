@@ -52,8 +52,12 @@ impl Live {
     /// call that could change something is carried out.
     #[must_use]
     pub(crate) fn staged(self, policy: &Arc<Policy>, folder: &Path) -> Self {
-        let floor = policy.sandbox.floor;
-        match Staging::lay(folder, &self.workspace, &self.commands, self.host.as_ref(), floor) {
+        let by = (&self.commands, self.host.as_ref(), policy.sandbox.floor);
+        let laid = {
+            let veil = self.veil.borrow();
+            Staging::lay(folder, &self.workspace, by, (&veil, &self.cancel))
+        };
+        match laid {
             Ok(Laid { workspace, staging }) => {
                 let veil = veil(policy);
                 // At once: later nobody could say which folders were there when the run began.
@@ -76,6 +80,18 @@ impl Live {
     #[must_use]
     pub fn walls(&self) -> Option<Walls> {
         self.commands.walls().and_then(Result::ok)
+    }
+
+    /// Why the calls work in a copy of the workspace, if they do.
+    pub(crate) fn why_copied(&self) -> Option<&str> {
+        self.staging.as_ref().ok()?.as_ref()?.why_copied()
+    }
+
+    /// Frees what the changes do not need any more, once the last call has ended.
+    pub(crate) fn settle(&self) {
+        if let Ok(Some(staging)) = &self.staging {
+            staging.settle();
+        }
     }
 
     /// What was collected, if anything was.

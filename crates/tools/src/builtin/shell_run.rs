@@ -265,7 +265,7 @@ impl Runner {
             Some(reads) => Veil::new(Box::new(move |path, folder| reads.conceals(path, folder)))
                 .hidden(&self.workspace),
         };
-        let hidden = hidden.map_err(veil_problem)?;
+        let hidden = hidden.map_err(VeilError::problem)?;
         let masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
         let environment = variables(environment, self.host.as_ref());
         let set = |name: &str| environment.iter().any(|(own, _)| own == name);
@@ -297,23 +297,6 @@ impl Runner {
             }
         })?;
         if full.get() { Err(too_many()) } else { Ok(exit) }
-    }
-}
-
-fn veil_problem(error: VeilError) -> Problem {
-    match error {
-        VeilError::TooMany => {
-            let message = format!(
-                "more than {} paths are to be hidden, or {} files to be known again",
-                limits::MASKS,
-                limits::PROTECTED_FILES
-            );
-            Problem::new(Code::SandboxTooManyMasks, message)
-        }
-        VeilError::Unlisted => {
-            let message = "the workspace cannot be listed, so what must be hidden in it is unknown";
-            Problem::new(Code::SandboxFailed, message)
-        }
     }
 }
 

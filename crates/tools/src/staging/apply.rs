@@ -16,8 +16,8 @@ use capsule_core::json;
 use capsule_core::limits;
 use capsule_core::outcome::{Output, Problem};
 use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, fchmod, flock,
-    fstat, futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
+    AtFlags, FlockOperation, Mode, OFlags, RenameFlags, Stat, fchmod, flock, fstat, futimens,
+    mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use serde_json::json;
@@ -330,11 +330,7 @@ impl Applying {
             return Err(conflict(format!("`{}` was staged as something else", change.path)));
         }
         fchmod(&to, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
-        let times = Timestamps {
-            last_access: time(stat.st_atime, stat.st_atime_nsec),
-            last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
-        };
-        futimens(&to, &times).map_err(failed)?;
+        futimens(&to, &node::times(&stat)).map_err(failed)?;
         to.sync_all().map_err(|error| io_problem(change, &error))
     }
 
@@ -402,7 +398,7 @@ const fn makes_room(change: &Change) -> bool {
 
 /// Does something in a folder. One that its owner closed against writing is opened for it, as the
 /// command had to do, and closed again.
-fn opened<T>(folder: &OwnedFd, act: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
+pub(super) fn opened<T>(folder: &OwnedFd, act: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     let done = act();
     if !matches!(done, Err(Errno::ACCESS | Errno::PERM)) {
         return done;
@@ -455,10 +451,6 @@ fn is_unwritten(now: &Stat, then: &Stat) -> bool {
         (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
     };
     looks(now) == looks(then)
-}
-
-fn time(seconds: i64, nanos: u64) -> Timespec {
-    Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos).unwrap_or(0) }
 }
 
 fn in_time(deadline: Instant) -> Result<(), Problem> {

@@ -1,11 +1,14 @@
 //! A staged workspace: what a run changes is collected in a folder of ours, and the workspace stays
 //! what it is until a person applies the changes.
 //!
-//! The kernel lays that folder over the workspace ([`capsule_sandbox`]); here is what becomes of it:
-//! [`scan`] reads the changes out of it, [`judge`] has those of each call judged and recorded, and
+//! The kernel lays that folder over the workspace ([`capsule_sandbox`]). Where it refuses that, the
+//! folder becomes a [`copy`] of the workspace, and what differs in it is what changed. Here is what
+//! becomes of it: [`scan`] reads the changes out of it, [`judge`] has those of each call judged and recorded, and
 //! [`apply`] makes them in the workspace.
 
 mod apply;
+mod copied;
+mod copy;
 mod diff;
 mod judge;
 mod node;
@@ -17,7 +20,7 @@ use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -31,20 +34,25 @@ use capsule_sandbox as sandbox;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstatvfs};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::commands::Commands;
-use crate::tool::Host;
-use crate::veil::Veil;
+use crate::commands::{Commands, Unshown, unstaged};
+use crate::tool::{Cancel, Host};
+use crate::veil::{Veil, VeilError};
 use crate::workspace::{NotFound, Workspace};
 pub(crate) use apply::Applying;
+use copied::Copied;
+use copy::{Bounds, Copier};
 pub(crate) use judge::{Staged, Unstaged};
 use scan::Scan;
 
-/// What commands and tools change.
+/// What commands and tools change: what differs, or a copy of the workspace in which it does.
 const CHANGES: &str = "changes";
 /// What the kernel needs for itself.
 const WORK: &str = "work";
 /// How a folder is opened to be read.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+/// What helps where the workspace can neither be laid under changes nor be copied.
+const ELSEWHERE: &str =
+    "put the store on a local disk (`--store`), and let nothing be mounted in the workspace";
 /// How often the size of the changes is looked at while a command runs.
 const LOOKING: Duration = Duration::from_millis(200);
 
@@ -53,8 +61,10 @@ const LOOKING: Duration = Duration::from_millis(200);
 pub struct Staging {
     /// The workspace as it is, beneath the changes.
     lower: Rc<Workspace>,
-    /// The folder that the kernel lays over it.
+    /// The folder that the kernel lays over it, or that is shown in its place.
     upper: OwnedFd,
+    /// What was copied into that, if the workspace was.
+    copied: Option<Copied>,
     /// When the changes were laid over it, in seconds since 1970 and nanoseconds.
     laid: (i64, i64),
     /// What differs, as it was when it was last looked at.
@@ -86,16 +96,16 @@ pub struct Laid {
 }
 
 impl Staging {
-    /// Makes a folder for the changes of a run and has the kernel lay it over the workspace.
+    /// Makes a folder for the changes of a run and has the kernel lay it over the workspace. Where
+    /// that is refused, the workspace is copied into it.
     ///
     /// # Errors
-    /// [`Code::SandboxFailed`] where the folder cannot be made or cannot be laid over.
+    /// [`Code::SandboxFailed`] where the folder cannot be made, or neither can be done.
     pub fn lay(
         folder: &Path,
         workspace: &Rc<Workspace>,
-        commands: &Commands,
-        host: &dyn Host,
-        floor: Tier,
+        (commands, host, floor): (&Commands, &dyn Host, Tier),
+        (veil, cancel): (&Veil, &Cancel),
     ) -> Result<Laid, Problem> {
         let unmade = |error: io::Error| {
             let message = format!("`{}` cannot be made: {error}", folder.display());
@@ -104,15 +114,63 @@ impl Staging {
         let private = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         private(&folder.join(WORK)).map_err(unmade)?;
         private(&folder.join(CHANGES)).map_err(unmade)?;
-        let staging = Self::open(folder, workspace).map_err(unmade)?;
+        let mut staging = Self::open(folder, workspace).map_err(unmade)?;
         let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root);
-        let collected = sandbox::Staging::Overlay {
+        let overlay = sandbox::Staging::Overlay {
             changes: held(CHANGES).map_err(unmade)?,
             work: held(WORK).map_err(unmade)?,
         };
-        let handle = commands.stage(workspace, host, floor, collected)?;
+        let handle = match commands.stage(workspace, host, floor, overlay) {
+            Ok(Some(handle)) => handle,
+            Err(Unshown::Overlay(why)) => {
+                let all = folder.parent().unwrap_or(folder).metadata().map_err(unmade)?;
+                staging.copy((all.dev(), all.ino()), why, (veil, cancel))?;
+                let copied = || held(CHANGES).map_err(unmade);
+                match commands.stage(workspace, host, floor, sandbox::Staging::Copied(copied()?)) {
+                    Ok(_) => copied()?,
+                    Err(Unshown::Overlay(why)) => return Err(unstaged(&why)),
+                    Err(Unshown::Problem(problem)) => return Err(problem),
+                }
+            }
+            Err(Unshown::Problem(problem)) => return Err(problem),
+            Ok(None) => return Err(unstaged(&"the sandbox gives no handle on them")),
+        };
         let workspace = Rc::new(workspace.beneath_changes(handle).map_err(unmade)?);
         Ok(Laid { workspace, staging: Rc::new(staging) })
+    }
+
+    /// Copies the workspace into the folder of changes, and notes how the copy looks.
+    fn copy(
+        &mut self,
+        own: (u64, u64),
+        why: String,
+        (veil, cancel): (&Veil, &Cancel),
+    ) -> Result<(), Problem> {
+        let hidden = veil.hidden(&self.lower).map_err(VeilError::problem)?.into_iter().collect();
+        let (from, to) = ((&*self.lower, &hidden), (self.upper.as_fd(), own));
+        let copier = Copier::new(from, to, Bounds::RUN, cancel);
+        let shut = copier.run().map_err(|mut problem| {
+            if problem.code == Code::ExecCancelled {
+                return problem;
+            }
+            problem.message =
+                format!("no changes can be laid over the workspace ({why}); {}", problem.message);
+            problem.suggest(ELSEWHERE)
+        })?;
+        self.copied = Some(Copied::note(self, shut, why));
+        Ok(())
+    }
+
+    /// Why the run works in a copy of the workspace, if it does.
+    #[must_use]
+    pub fn why_copied(&self) -> Option<&str> {
+        self.copied.as_ref().map(|copied| copied.why.as_str())
+    }
+
+    /// Frees what nobody needs at the end of the run: the rest of a copy, beside its changes.
+    pub fn settle(&self) {
+        // Where it cannot be done, all of it is removed with the changes.
+        let _ = self.copied.as_ref().map(|copied| copied.prune(self));
     }
 
     /// Opens the changes of an earlier run.
@@ -127,6 +185,7 @@ impl Staging {
             laid: (now.tv_sec, now.tv_nsec),
             lower: Rc::clone(workspace),
             upper,
+            copied: None,
             known: RefCell::default(),
             first: RefCell::default(),
             digests: RefCell::default(),
@@ -238,6 +297,13 @@ pub(crate) fn too_many() -> Problem {
 /// A name in a folder, as a path beneath the root.
 fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// A folder and a name in it, of any bytes.
+fn apart(path: &OsStr) -> (&OsStr, &OsStr) {
+    let path = Path::new(path);
+    let folder = path.parent().map_or(OsStr::new(""), Path::as_os_str);
+    (folder, path.file_name().unwrap_or_default())
 }
 
 /// A folder and a name in it.

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use capsule_core::change::Node;
 use capsule_core::digest::Digest;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fstat, openat, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use crate::workspace::same;
@@ -25,6 +27,16 @@ pub(super) fn looks(stat: &Stat) -> Looks {
 /// When anything about it last changed, in seconds since 1970 and nanoseconds.
 pub(super) fn changed(stat: &Stat) -> (i64, i64) {
     (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(i64::MAX))
+}
+
+/// Its dates, to be given to another file.
+pub(super) fn times(stat: &Stat) -> Timestamps {
+    let time =
+        |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos).unwrap_or(0) };
+    Timestamps {
+        last_access: time(stat.st_atime, stat.st_atime_nsec),
+        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
+    }
 }
 
 /// What the system says of a name in a folder; none where nothing is there.

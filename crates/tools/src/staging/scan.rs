@@ -2,21 +2,24 @@
 //!
 //! What the kernel puts there is described in its `Documentation/filesystems/overlayfs.rst`: a file
 //! that differs lies there whole, a name that is gone is a character device 0/0, and a folder that
-//! took the place of another is marked as opaque. Nobody writes to it meanwhile: every process of
+//! took the place of another is marked as opaque. Where it is a copy of the workspace instead, what
+//! differs is found by [`super::copied`]. Nobody writes to it meanwhile: every process of
 //! the call has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStringExt as _;
 
 use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use rustix::fs::{AtFlags, Dir, FileType, Stat, fgetxattr, statat};
+use rustix::fs::{Dir, FileType, Stat, fgetxattr};
 use rustix::io::Errno;
 
+use super::copied::{Differs, Seen, walk};
 use super::{First, Staging, join, node, too_many};
 use crate::veil::Veil;
 use crate::workspace::{NotFound, Workspace};
@@ -50,10 +53,36 @@ impl<'s> Scan<'s> {
     /// [`Code::ChangeTooMany`] where more changed than may be staged, [`Code::FileSystem`] where the
     /// changes cannot be read.
     pub(super) fn run(mut self) -> Result<Changes, Problem> {
+        if let Some(copied) = &self.staging.copied {
+            for (path, differs) in copied.differences(self.staging)? {
+                self.differing(path, &differs)?;
+            }
+            return Ok(self.found);
+        }
         while let Some((path, hidden)) = self.waiting.pop() {
             self.folder(&path, hidden)?;
         }
         Ok(self.found)
+    }
+
+    /// A path of a copy of the workspace that is not as it was copied.
+    fn differing(&mut self, path: OsString, differs: &Differs) -> Result<(), Problem> {
+        let path = match path.into_string() {
+            Ok(path) => path,
+            Err(path) => return self.unnamed("", &path),
+        };
+        let (folder, name) = super::split(&path);
+        match differs {
+            Differs::Gone => self.removed(path),
+            Differs::Closed(why) => self.unreadable(&path, why),
+            Differs::Stands => match self.staging.upper_folder(folder) {
+                Ok(changed) => {
+                    let beneath = self.staging.lower_folder(folder).ok();
+                    self.entry(folder, name, changed.as_fd(), beneath.as_ref()).map(drop)
+                }
+                Err(why) => self.unreadable(folder, &told(why)),
+            },
+        }
     }
 
     fn folder(&mut self, path: &str, hidden: bool) -> Result<(), Problem> {
@@ -98,7 +127,7 @@ impl<'s> Scan<'s> {
         let path = join(folder, name);
         let stat = node::stat_at(changed, name).map_err(|errno| failed(&path, errno))?;
         let Some(stat) = stat else { return Ok(false) };
-        if is_whiteout(&stat) {
+        if self.staging.copied.is_none() && is_whiteout(&stat) {
             return self.removed(path).map(|()| false);
         }
         let (after, why) = match self.now(&path, name, changed, &stat)? {
@@ -227,6 +256,9 @@ impl<'s> Scan<'s> {
             if refused.is_none() && self.was_moved(super::split(&path).0) {
                 refused = Some(MEANWHILE.to_owned());
             }
+            let copied = self.staging.copied.as_ref();
+            let refused =
+                refused.or_else(|| copied.and_then(|own| own.refusal(&path, after.is_none())));
             let change = Change { path: path.clone(), before, after, refused };
             self.found.0.insert(path, change);
         }
@@ -288,7 +320,7 @@ pub(super) fn entries(folder: &OwnedFd) -> Result<Vec<OsString>, Errno> {
     Ok(names)
 }
 
-fn told(why: NotFound) -> String {
+pub(super) fn told(why: NotFound) -> String {
     match why {
         NotFound::Missing => "it is not there".into(),
         NotFound::Outside(problem) => problem.reason().into(),
@@ -307,33 +339,18 @@ fn failed(path: &str, errno: Errno) -> Problem {
 /// Whether more lies among the changes than may be staged: a look at sizes, while a command runs.
 pub(super) fn is_full(staging: &Staging) -> bool {
     let (mut paths, mut blocks) = (0_usize, 0_u64);
-    let mut waiting = vec![OsString::new()];
-    while let Some(path) = waiting.pop() {
-        let folder = match staging.upper_folder(&path) {
-            Ok(folder) => folder,
-            // It is gone by now.
-            Err(NotFound::Missing) => continue,
-            // Nobody can say what is in it.
-            Err(_) => return true,
-        };
-        let Ok(names) = entries(&folder) else { return true };
-        for name in names {
-            let stat = statat(&folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
-            paths += 1;
-            let taken = stat.as_ref().map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0));
-            blocks = blocks.saturating_add(taken);
-            if paths > limits::STAGED_PATHS || blocks > limits::STAGED_BYTES / 512 {
-                return true;
-            }
-            if stat.is_ok_and(|stat| node::kind(&stat) == FileType::Directory) {
-                let mut inner = path.clone();
-                if !inner.is_empty() {
-                    inner.push("/");
-                }
-                inner.push(&name);
-                waiting.push(inner);
-            }
+    let full = walk(staging, &mut |path, seen| {
+        if staging.copied.as_ref().is_some_and(|copied| copied.is_same(path, seen)) {
+            return ControlFlow::Continue(());
         }
-    }
-    false
+        // Nobody can say what is in a folder that is closed.
+        let Seen::Stands(stat) = seen else { return ControlFlow::Break(()) };
+        paths += 1;
+        blocks = blocks.saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0));
+        match paths > limits::STAGED_PATHS || blocks > limits::STAGED_BYTES / 512 {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    full.is_break()
 }

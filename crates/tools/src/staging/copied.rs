@@ -1,0 +1,206 @@
+//! What differs in a copy of the workspace from what was copied.
+//!
+//! When the copy was made, it was noted how each path looked. What still looks the same is not read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::apply::opened;
+use super::copy::Shut;
+use super::scan::{entries, told};
+use super::{Staging, apart, node, too_many};
+use crate::workspace::NotFound;
+
+/// The slowest tick of a file system's clock: a change in the tick of the copy would leave no trace.
+const TICK: Duration = Duration::from_millis(20);
+/// That of a file system that counts whole seconds.
+const WHOLE_SECONDS: Duration = Duration::from_millis(1_010);
+
+/// A copy of the workspace, in which the run changes something.
+#[derive(Debug)]
+pub(super) struct Copied {
+    /// Why no changes could be laid over the workspace.
+    pub why: String,
+    /// What was copied, and how it looked then.
+    noted: BTreeMap<OsString, Noted>,
+    /// What is not in the copy.
+    shut: BTreeMap<OsString, Shut>,
+}
+
+/// By what something is known to be as it was copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Noted {
+    /// A folder, with its permissions: what is in it is noted for itself.
+    Folder(u32),
+    /// Anything else. Whatever is done to it changes this.
+    Other(node::Looks),
+}
+
+impl Noted {
+    fn of(stat: &Stat) -> Self {
+        match node::kind(stat) {
+            FileType::Directory => Self::Folder(stat.st_mode),
+            _ => Self::Other(node::looks(stat)),
+        }
+    }
+}
+
+/// How a path differs from what was copied.
+pub(super) enum Differs {
+    /// Something else stands there.
+    Stands,
+    /// Nothing stands there any more.
+    Gone,
+    /// It is a folder that cannot be looked into.
+    Closed(String),
+}
+
+/// What is seen at a path of the folder of changes.
+pub(super) enum Seen<'s> {
+    /// Something stands there.
+    Stands(&'s Stat),
+    /// It is a folder that cannot be looked into.
+    Closed(String),
+}
+
+/// Looks at everything in the folder of changes until it was enough.
+pub(super) fn walk(
+    staging: &Staging,
+    see: &mut dyn FnMut(&OsStr, &Seen<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut waiting = vec![OsString::new()];
+    while let Some(path) = waiting.pop() {
+        let folder = match staging.upper_folder(&path) {
+            Ok(folder) => folder,
+            // It is gone by now.
+            Err(NotFound::Missing) => continue,
+            Err(why) => {
+                see(&path, &Seen::Closed(told(why)))?;
+                continue;
+            }
+        };
+        let names = match entries(&folder) {
+            Ok(names) => names,
+            Err(errno) => {
+                see(&path, &Seen::Closed(format!("it cannot be read ({errno})")))?;
+                continue;
+            }
+        };
+        for name in names {
+            let Ok(stat) = statat(&folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            let inner = Path::new(&path).join(&name).into_os_string();
+            see(&inner, &Seen::Stands(&stat))?;
+            if node::kind(&stat) == FileType::Directory {
+                waiting.push(inner);
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+impl Copied {
+    /// Notes how everything looks that was just copied.
+    pub(super) fn note(staging: &Staging, shut: BTreeMap<OsString, Shut>, why: String) -> Self {
+        let mut noted = BTreeMap::new();
+        let mut tick = WHOLE_SECONDS;
+        let _ = walk(staging, &mut |path, seen| {
+            if let Seen::Stands(stat) = seen {
+                if stat.st_ctime_nsec > 0 {
+                    tick = TICK;
+                }
+                noted.insert(path.to_owned(), Noted::of(stat));
+            }
+            ControlFlow::Continue(())
+        });
+        if !noted.is_empty() {
+            std::thread::sleep(tick);
+        }
+        Self { why, noted, shut }
+    }
+
+    /// Whether what is seen is as it was copied.
+    pub(super) fn is_same(&self, path: &OsStr, seen: &Seen<'_>) -> bool {
+        match seen {
+            Seen::Stands(stat) => self.noted.get(path) == Some(&Noted::of(stat)),
+            Seen::Closed(_) => self.shut.contains_key(path),
+        }
+    }
+
+    /// Everything that differs.
+    ///
+    /// # Errors
+    /// It is more than may be staged.
+    pub(super) fn differences(
+        &self,
+        staging: &Staging,
+    ) -> Result<Vec<(OsString, Differs)>, Problem> {
+        let mut missing: BTreeSet<&OsStr> = self.noted.keys().map(OsString::as_os_str).collect();
+        let mut found = Vec::new();
+        let walked = walk(staging, &mut |path, seen| {
+            if let Seen::Stands(_) = seen {
+                missing.remove(path);
+            }
+            if !self.is_same(path, seen) {
+                let differs = match seen {
+                    Seen::Stands(_) => Differs::Stands,
+                    Seen::Closed(why) => Differs::Closed(why.clone()),
+                };
+                found.push((path.to_owned(), differs));
+            }
+            match found.len() > limits::STAGED_PATHS {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        if walked.is_break() {
+            return Err(too_many());
+        }
+        // What was in a folder that is gone, is gone with it.
+        let gone = missing.iter().filter(|path| !missing.contains(apart(path).0));
+        found.extend(gone.map(|path| ((*path).to_owned(), Differs::Gone)));
+        Ok(found)
+    }
+
+    /// Why a change cannot be applied: what stands there in the workspace was not copied.
+    pub(super) fn refusal(&self, path: &str, is_gone: bool) -> Option<String> {
+        let shut = Path::new(path).ancestors().find_map(|own| self.shut.get(own.as_os_str()))?;
+        // It goes with the folder that it is in.
+        let is_fine = *shut == Shut::LeftOut && is_gone;
+        (!is_fine).then(|| shut.why().into())
+    }
+
+    /// Removes from the copy what is as it was copied: nobody needs it any more. What cannot be
+    /// removed goes with the rest later.
+    pub(super) fn prune(&self, staging: &Staging) -> Result<(), Problem> {
+        let differs: BTreeSet<OsString> =
+            self.differences(staging)?.into_iter().map(|(path, _)| path).collect();
+        let mut at: Option<(&OsStr, OwnedFd)> = None;
+        // What is in a folder comes before it.
+        for (path, noted) in self.noted.iter().rev().filter(|(path, _)| !differs.contains(*path)) {
+            let (folder, name) = apart(path);
+            if at.as_ref().is_none_or(|(own, _)| *own != folder) {
+                at = staging.upper_folder(folder).ok().map(|opened| (folder, opened));
+            }
+            let Some((_, above)) = &at else { continue };
+            let flags = match noted {
+                Noted::Folder(_) => AtFlags::REMOVEDIR,
+                Noted::Other(_) => AtFlags::empty(),
+            };
+            let _: Result<(), Errno> =
+                opened(above, || unlinkat(above.as_fd(), name.as_bytes(), flags));
+        }
+        Ok(())
+    }
+}
