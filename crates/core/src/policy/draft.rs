@@ -121,14 +121,10 @@ fn own_files(own: &[String]) -> Never {
     Never {
         id: Never::OWN_FILES.to_string(),
         source,
-        capabilities: [
-            Capability::FsMeta,
-            Capability::FsRead,
-            Capability::FsWrite,
-            Capability::FsDelete,
-        ]
-        .into_iter()
-        .collect::<Capabilities>(),
+        capabilities: Capabilities::of(Capability::FsMeta)
+            .with(Capability::FsRead)
+            .with(Capability::FsWrite)
+            .with(Capability::FsDelete),
         paths,
         except: Vec::new(),
         tool: None,

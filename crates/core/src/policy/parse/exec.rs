@@ -297,50 +297,14 @@ fn check_variable(context: &mut Context<'_>, name: &str, at: Node) {
 /// Variables that make a program load or run something else than itself.
 fn is_dangerous(name: &str) -> bool {
     const PREFIXES: &[&str] = &["LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "PERL5", "RUBY"];
-    const NAMES: &[&str] = &[
-        "BASH_ENV",
-        "ENV",
-        "PROMPT_COMMAND",
-        "PS4",
-        "IFS",
-        "SHELLOPTS",
-        "BASHOPTS",
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "PERLLIB",
-        "PERLIO_DEBUG",
-        "GCONV_PATH",
-        "GLIBC_TUNABLES",
-        "MALLOC_CHECK_",
-        "NLSPATH",
-        "JAVA_TOOL_OPTIONS",
-        "_JAVA_OPTIONS",
-        "JDK_JAVA_OPTIONS",
-        "CLASSPATH",
-        "RUSTC_WRAPPER",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "RUSTFLAGS",
-        "CARGO_BUILD_RUSTC_WRAPPER",
-        "MAKEFLAGS",
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "MANPAGER",
-        "BROWSER",
-        "RIPGREP_CONFIG_PATH",
-        "LUA_INIT",
-        "AWKPATH",
-        "AWKLIBPATH",
-        "SSH_AUTH_SOCK",
-        "SSH_ASKPASS",
-        "SUDO_ASKPASS",
-        "TMPDIR",
-        "HOME",
-        "PATH_SEPARATOR",
-    ];
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
+    const NAMES: &str = "BASH_ENV ENV PROMPT_COMMAND PS4 IFS SHELLOPTS BASHOPTS NODE_OPTIONS \
+        NODE_PATH PERLLIB PERLIO_DEBUG GCONV_PATH GLIBC_TUNABLES MALLOC_CHECK_ NLSPATH \
+        JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH RUSTC_WRAPPER \
+        RUSTC_WORKSPACE_WRAPPER RUSTFLAGS CARGO_BUILD_RUSTC_WRAPPER MAKEFLAGS EDITOR VISUAL \
+        PAGER LESSOPEN LESSCLOSE MANPAGER BROWSER RIPGREP_CONFIG_PATH LUA_INIT AWKPATH \
+        AWKLIBPATH SSH_AUTH_SOCK SSH_ASKPASS SUDO_ASKPASS TMPDIR HOME PATH_SEPARATOR";
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || NAMES.split(' ').any(|own| own == name)
 }
 
 fn process_limits(
