@@ -39,6 +39,7 @@ fn launch() -> Launch {
         stdin: Vec::new(),
         limits: ProcessLimits::default(),
         writes: false,
+        direct: None,
         masks: Vec::new(),
     }
 }

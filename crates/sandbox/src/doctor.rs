@@ -295,6 +295,7 @@ impl Trial {
                 ..ProcessLimits::default()
             },
             writes,
+            direct: None,
             masks: hidden(),
         };
         let exit = self.executor.run(launch, &mut Silent);

@@ -34,6 +34,10 @@ pub(crate) enum Reach {
     Device,
     /// Everything but making devices.
     Change,
+    /// The same without making pipes and sockets: what is made here stays when the call is over.
+    ChangeLasting,
+    /// Read, write and execute a single file.
+    ChangeFile,
 }
 
 impl Reach {
@@ -49,6 +53,10 @@ impl Reach {
             Self::Device if abi >= ABI::V5 => device | AccessFs::IoctlDev,
             Self::Device => device,
             Self::Change => AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
+            Self::ChangeLasting => {
+                Self::Change.access(abi) & !(AccessFs::MakeFifo | AccessFs::MakeSock)
+            }
+            Self::ChangeFile => AccessFs::from_file(abi),
         }
     }
 }

@@ -103,6 +103,20 @@ impl fmt::Display for FileIdentity {
     }
 }
 
+/// What a command may change in the workspace itself, as mounts can bound it. Paths are relative to
+/// the workspace; links on the way are not followed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Direct {
+    /// The files and folders that it may change, with all that is in them; empty for the workspace
+    /// itself. Each must be there, and none lie within another.
+    pub open: Vec<OsString>,
+    /// What is read-only nevertheless, with all that is in it. Neither it nor a folder above it can
+    /// be renamed or removed.
+    pub held: Vec<OsString>,
+    /// Folders that can be written to, and neither be renamed nor removed.
+    pub pinned: Vec<OsString>,
+}
+
 /// A command.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -123,6 +137,8 @@ pub struct Launch {
     pub limits: ProcessLimits,
     /// Whether it may change the staged workspace. Without a staged one, nothing may.
     pub writes: bool,
+    /// What it may change in a workspace that is not staged.
+    pub direct: Option<Direct>,
     /// Every path that is to be hidden now. What was hidden stays hidden, unless another file was
     /// put in its place: so those of the view are listed again.
     pub masks: Vec<Mask>,

@@ -38,7 +38,7 @@ mod waiting;
 
 pub use error::SandboxError;
 pub use launch::{
-    Captured, Exit, FileIdentity, How, Launch, Mask, Program, Staging, Stream, View, Watch,
+    Captured, Direct, Exit, FileIdentity, How, Launch, Mask, Program, Staging, Stream, View, Watch,
 };
 
 #[cfg(not(target_os = "linux"))]

@@ -9,7 +9,7 @@ use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::kernel;
-use crate::protocol::{Failed, Refusal, Run, Step, Verdict, decode_verdict, socket};
+use crate::protocol::{Direct, Failed, Refusal, Run, Step, Verdict, decode_verdict, socket};
 use crate::waiting;
 
 /// The standard streams of a command.
@@ -17,6 +17,15 @@ pub(crate) struct Streams {
     pub(crate) input: Option<OwnedFd>,
     pub(crate) output: OwnedFd,
     pub(crate) errors: OwnedFd,
+}
+
+/// What of the workspace is otherwise for one command.
+#[derive(Clone, Copy)]
+pub(crate) struct Paths<'a> {
+    /// Paths that are hidden.
+    pub(crate) masks: &'a [Vec<u8>],
+    /// What it may change in the workspace itself.
+    pub(crate) direct: Option<&'a Direct>,
 }
 
 /// What is built into a first process before its order comes.

@@ -21,7 +21,7 @@ use capsule_core::confinement::{Hold, Walls};
 
 use crate::executor::cgroup::Cgroups;
 use crate::protocol::{Enter, Failed, Refusal, Run};
-pub(crate) use first::{Built, First, Streams};
+pub(crate) use first::{Built, First, Paths, Streams};
 pub(crate) use landlock::Tmp;
 
 /// What was found.
@@ -91,20 +91,20 @@ impl Ground {
 }
 
 impl View {
-    /// Starts a command from which these paths are hidden.
+    /// Starts a command.
     ///
     /// # Errors
     /// The step that failed; nothing runs then.
     pub(crate) fn spawn(
         &mut self,
-        masks: &[Vec<u8>],
+        paths: Paths<'_>,
         run: &Run,
         built: Built,
         streams: &Streams,
     ) -> Result<First, Refusal> {
         match self {
-            Self::Namespaces(view) => view.spawn(masks, run, built, streams),
-            Self::Landlock(view) => view.spawn(masks, run, built, streams),
+            Self::Namespaces(view) => view.spawn(paths, run, built, streams),
+            Self::Landlock(view) => view.spawn(paths, run, built, streams),
         }
     }
 

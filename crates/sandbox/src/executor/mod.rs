@@ -16,7 +16,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{chdir, getppid, setsid, umask};
 
-use crate::backend::{self, Built, Entered, First, Ground, Streams, View};
+use crate::backend::{self, Built, Entered, First, Ground, Paths, Streams, View};
 use crate::kernel;
 use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
 use watch::Ending;
@@ -92,10 +92,11 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
             }
             Err(refusal) => Reply::Refused(refusal),
         },
-        (Request::Run { writes, masks, run }, Stage::Entered(mut view)) => {
+        (Request::Run { writes, direct, masks, run }, Stage::Entered(mut view)) => {
             let built = Built { tmp_bytes: run.limits.tmp_bytes, writes };
+            let paths = Paths { masks: &masks, direct: direct.as_ref() };
             let started =
-                streams(descriptors).and_then(|streams| view.spawn(&masks, &run, built, &streams));
+                streams(descriptors).and_then(|streams| view.spawn(paths, &run, built, &streams));
             let alive = match started {
                 Ok(first) => attend(&mut view, socket, (&run.limits, built), first),
                 Err(refusal) => answer(socket, &Reply::Refused(refusal)).is_ok(),

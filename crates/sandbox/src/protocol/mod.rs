@@ -27,6 +27,8 @@ pub(crate) enum Request {
     Run {
         /// Whether it may change the staged workspace.
         writes: bool,
+        /// What it may change in the workspace itself.
+        direct: Option<Direct>,
         /// Every path that is hidden now.
         masks: Vec<Vec<u8>>,
         /// The command.
@@ -56,6 +58,15 @@ pub(crate) enum Staged {
     Overlay([Place; 2]),
     /// In a copy of the workspace, which is shown in its place.
     Copied(Place),
+}
+
+/// What a command may change in the workspace itself: what is open, what is held in it, and the
+/// folders that stay where they are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Direct {
+    pub(crate) open: Vec<Vec<u8>>,
+    pub(crate) held: Vec<Vec<u8>>,
+    pub(crate) pinned: Vec<Vec<u8>>,
 }
 
 /// A file or folder of the host: by path, and by what must be found there. A descriptor would not
@@ -208,6 +219,7 @@ steps! {
     Lifeline = "bind the first process to the executor",
     Proc = "mount /proc",
     Tmp = "mount /tmp",
+    Direct = "open places of the workspace for writing",
     Landlock = "set up Landlock",
     Streams = "set up standard input and output",
     Folder = "go to the working folder",
@@ -229,8 +241,11 @@ impl Request {
                     write_place(writer, place);
                 });
             }
-            Self::Run { writes, masks, run } => {
+            Self::Run { writes, direct, masks, run } => {
                 writer.byte(1).byte(u8::from(*writes));
+                writer.list(direct.as_slice(), |writer, Direct { open, held, pinned }| {
+                    [open, held, pinned].into_iter().for_each(|paths| write_texts(writer, paths));
+                });
                 write_texts(&mut writer, masks);
                 write_run(&mut writer, run);
             }
@@ -253,6 +268,7 @@ impl Request {
             }),
             1 => Self::Run {
                 writes: reader.byte()? == 1,
+                direct: read_direct(&mut reader)?,
                 masks: read_texts(&mut reader)?,
                 run: read_run(&mut reader)?,
             },
@@ -419,6 +435,15 @@ fn read_staging(reader: &mut Reader<'_>) -> Result<Option<Staged>, Malformed> {
         (Some(work), Some(changes), true) => Ok(Some(Staged::Overlay([changes, work]))),
         _ => Err(Malformed),
     }
+}
+
+fn read_direct(reader: &mut Reader<'_>) -> Result<Option<Direct>, Malformed> {
+    let mut all = reader.list(|reader| {
+        let (open, held) = (read_texts(reader)?, read_texts(reader)?);
+        Ok(Direct { open, held, pinned: read_texts(reader)? })
+    })?;
+    let direct = all.pop();
+    if all.is_empty() { Ok(direct) } else { Err(Malformed) }
 }
 
 fn write_identity(writer: &mut Writer, identity: FileIdentity) {

@@ -63,6 +63,17 @@ pub(crate) fn command(circumstances: Circumstances) -> Result<Filter, TooLong> {
     compile::compile(&rules, Rule::Allow)
 }
 
+/// The filter of a command that changes the workspace itself, beside the one of every command: no
+/// file becomes one that is run as its owner, which would last.
+///
+/// # Errors
+/// The table has grown beyond what the kernel takes.
+pub(crate) fn direct() -> Result<Filter, TooLong> {
+    let rules: Vec<(u32, Rule)> =
+        table::LASTING.iter().copied().flatten().map(|call| (call.number, call.command)).collect();
+    compile::compile(&rules, Rule::Allow)
+}
+
 /// How many system calls the table judges, for `capsule doctor`.
 pub(crate) fn judged() -> usize {
     table::rows().count()
@@ -188,6 +199,38 @@ mod tests {
         for name in ["socket", "socketpair", "ioctl", "clone", "prctl", "personality", "mknodat"] {
             assert!(matches!(rule(name), Rule::When(..)), "{name}");
         }
+    }
+
+    #[test]
+    fn no_file_that_lasts_becomes_its_owners() {
+        let filter = direct().unwrap();
+        let ask = |number: i64, arguments: [u64; 6]| {
+            let architecture = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
+            let number = u32::try_from(number).unwrap();
+            interpret::run(&filter, &interpret::Asked { number, architecture, arguments })
+        };
+        let open = |flags: i32, mode: u64| {
+            ask(libc::SYS_openat, [0, 0, u64::from(flags.cast_unsigned()), mode, 0, 0])
+        };
+        let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+        for flags in [libc::O_CREAT, libc::O_CREAT | libc::O_EXCL, libc::O_TMPFILE] {
+            assert_eq!(open(flags, 0o4755), refused, "{flags:o}");
+            assert_eq!(open(flags, 0o2755), refused, "{flags:o}");
+            assert_eq!(open(flags, 0o1777), libc::SECCOMP_RET_ALLOW, "{flags:o}");
+        }
+        // Where no file is made, the argument means nothing.
+        for flags in [libc::O_RDWR, libc::O_DIRECTORY, libc::O_PATH] {
+            assert_eq!(open(flags, 0o7777), libc::SECCOMP_RET_ALLOW, "{flags:o}");
+        }
+        for (mode, expected) in [(0o755, libc::SECCOMP_RET_ALLOW), (0o6755, refused)] {
+            assert_eq!(ask(libc::SYS_fchmod, [3, mode, 0, 0, 0, 0]), expected);
+            assert_eq!(ask(libc::SYS_fchmodat, [0, 0, mode, 0, 0, 0]), expected);
+        }
+        for call in table::LASTING.iter().copied().flatten() {
+            let known = table::rows().any(|own| own.number == call.number);
+            assert!(known && !call.why.is_empty(), "{}", call.name);
+        }
+        assert_eq!(ask(libc::SYS_read, [0; 6]), libc::SECCOMP_RET_ALLOW);
     }
 
     /// Each row, through the interpreter: both filters together answer as the table says.

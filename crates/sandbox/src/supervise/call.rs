@@ -19,9 +19,9 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::capture::{self, Capture};
 use super::{Executor, masks, text};
-use crate::protocol::{Ended, Reply, Request, Run};
+use crate::protocol::{self, Ended, Reply, Request, Run};
 use crate::waiting;
-use crate::{Exit, How, Launch, SandboxError, Stream, Watch};
+use crate::{Direct, Exit, How, Launch, SandboxError, Stream, Watch};
 
 /// How often it is asked whether the command is still wanted.
 const ASKING: Duration = Duration::from_millis(100);
@@ -245,6 +245,7 @@ fn order(launch: Launch, tmp: &Path) -> Result<Request, SandboxError> {
         variable.into_vec()
     });
     let masks = masks(&launch.masks)?;
+    let direct = launch.direct.as_ref().map(direct).transpose()?;
     let run = Run {
         program: (launch.program.path.into_os_string().into_vec(), launch.program.identity),
         arguments: launch.argv.into_iter().map(OsString::into_vec).collect(),
@@ -256,7 +257,17 @@ fn order(launch: Launch, tmp: &Path) -> Result<Request, SandboxError> {
     if texts.into_iter().any(|text| text.contains(&0)) {
         return wrong("a NUL byte stands in the command");
     }
-    Ok(Request::Run { writes: launch.writes, masks, run })
+    Ok(Request::Run { writes: launch.writes, direct, masks, run })
+}
+
+/// What it may change in the workspace itself.
+fn direct(direct: &Direct) -> Result<protocol::Direct, SandboxError> {
+    let [open, held, pinned] = [&direct.open, &direct.held, &direct.pinned]
+        .map(|paths| paths.iter().map(|path| path.as_bytes().to_vec()).collect::<Vec<_>>());
+    if open.len() + held.len() + pinned.len() > limits::MASKS {
+        return Err(SandboxError::Launch { problem: "too many paths are to be held" });
+    }
+    Ok(protocol::Direct { open, held, pinned })
 }
 
 /// What the command will read: a file in memory that nobody can change any more.

@@ -221,6 +221,7 @@ pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
         stdin: Vec::new(),
         limits: ProcessLimits::default(),
         writes: false,
+        direct: None,
         masks: Vec::new(),
     }
 }

@@ -25,6 +25,7 @@
 mod bed;
 mod bubblewrap;
 mod change;
+mod direct;
 mod gaps;
 mod life;
 mod limits;
@@ -128,6 +129,7 @@ fn tests(world: world::World) -> Vec<Test> {
         sight::TESTS,
         change::TESTS,
         staged::TESTS,
+        direct::TESTS,
         network::TESTS,
         process::TESTS,
         limits::TESTS,

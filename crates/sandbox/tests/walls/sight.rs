@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use capsule_sandbox::{Direct, How};
+
 use crate::Test;
 use crate::bed::{Bed, Rows, launch, mask, text};
 
@@ -315,11 +317,11 @@ fn mounts_in_the_workspace_are_hidden() {
     use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
     let folder = tempfile::tempdir().unwrap();
     let workspace = folder.path().join("workspace");
-    fs::create_dir_all(workspace.join("disk")).unwrap();
-    fs::write(workspace.join("disk/beneath"), "beneath").unwrap();
+    fs::create_dir_all(workspace.join("d/disk")).unwrap();
+    fs::write(workspace.join("d/disk/beneath"), "beneath").unwrap();
     fs::write(workspace.join("open"), "open").unwrap();
-    mount("none", workspace.join("disk").as_path(), "tmpfs", MountFlags::empty(), None).unwrap();
-    fs::write(workspace.join("disk/above"), "above").unwrap();
+    mount("none", workspace.join("d/disk").as_path(), "tmpfs", MountFlags::empty(), None).unwrap();
+    fs::write(workspace.join("d/disk/above"), "above").unwrap();
     let mut executor = capsule_sandbox::Executor::start().unwrap();
     let view = capsule_sandbox::View {
         floor: crate::world::current().floor(),
@@ -329,7 +331,7 @@ fn mounts_in_the_workspace_are_hidden() {
         programs: crate::bed::own(),
     };
     let entered = executor.enter(view);
-    unmount(workspace.join("disk").as_path(), UnmountFlags::DETACH).unwrap();
+    unmount(workspace.join("d/disk").as_path(), UnmountFlags::DETACH).unwrap();
     entered.unwrap();
     let mut read = |path: &str| {
         let exit =
@@ -337,6 +339,25 @@ fn mounts_in_the_workspace_are_hidden() {
         text(&exit.stdout.bytes) + &text(&exit.stderr.bytes)
     };
     assert_eq!(read("/workspace/open"), "open");
-    assert!(read("/workspace/disk/above").contains("Permission denied"));
-    assert!(read("/workspace/disk/beneath").contains("Permission denied"));
+    assert!(read("/workspace/d/disk/above").contains("Permission denied"));
+    assert!(read("/workspace/d/disk/beneath").contains("Permission denied"));
+    // Nor are they reached, moved or uncovered by a command that writes around them.
+    for (line, open, goes_well) in [
+        ("echo x > d/new", "", true),
+        ("echo x > d/newer", "d", true),
+        ("cat d/disk/above d/disk/beneath", "", false),
+        ("cat d/disk/above d/disk/beneath", "d", false),
+        ("echo x > d/disk/new", "d", false),
+        ("rm -rf d/disk", "d", false),
+        ("mv d/disk d/moved", "d", false),
+        ("mv d moved", "", false),
+    ] {
+        let mut shell = launch("/bin/sh", &["sh", "-c", line]);
+        shell.direct = Some(Direct { open: vec![open.into()], ..Direct::default() });
+        let exit = executor.run(shell, &mut crate::bed::Nobody).unwrap();
+        let told = text(&exit.stdout.bytes) + &text(&exit.stderr.bytes);
+        assert_eq!(exit.how == How::Exited(0), goes_well, "{line} in `{open}`: {told}");
+        assert!(!told.contains("above\n") && !told.ends_with("beneath"), "{line}: {told}");
+    }
+    assert_eq!(fs::read_to_string(workspace.join("d/disk/beneath")).unwrap(), "beneath");
 }

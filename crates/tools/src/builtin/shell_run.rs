@@ -280,6 +280,7 @@ impl Runner {
             stdin: self.stdin.clone(),
             limits: confinement.limits,
             writes: confinement.workspace == WorkspaceAccess::Staged,
+            direct: None,
             // All of them each time: what was hidden before may be another file by now.
             masks,
         };

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use super::first;
 use super::ground::Ground;
 use super::tmp::Tmp;
-use crate::backend::first::{Built, Ending, First, Streams};
+use crate::backend::first::{Built, Ending, First, Paths, Streams};
 use crate::backend::program;
 use crate::executor::cgroup::Cgroups;
 use crate::executor::sample;
@@ -78,11 +78,15 @@ impl View {
     /// The step that failed; nothing runs then.
     pub(crate) fn spawn(
         &mut self,
-        masks: &[Vec<u8>],
+        Paths { masks, direct }: Paths<'_>,
         run: &Run,
         built: Built,
         streams: &Streams,
     ) -> Result<First, Refusal> {
+        if direct.is_some() {
+            // What is protected could not be held without mounts of one's own.
+            return Err(Failed { step: Step::Direct, errno: Errno::OPNOTSUPP }.into());
+        }
         if built.writes {
             return Err(Failed { step: Step::Staging, errno: Errno::ROFS }.into());
         }

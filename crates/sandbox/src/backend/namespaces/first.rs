@@ -20,13 +20,15 @@ use rustix::stdio::dup2_stdin;
 use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
 
 use super::View;
+use super::direct;
 use super::probe::{KEPT, PID_MAX};
 use super::root;
 use crate::backend::first::Built;
 use crate::backend::{capabilities, program};
 use crate::kernel;
 use crate::landlock::{self, Reach};
-use crate::protocol::{At as _, End, Failed, Refusal, Run, Step, encode_verdict, socket};
+use crate::protocol::{At as _, Direct, End, Failed, Refusal, Run, Step, encode_verdict, socket};
+use crate::seccomp;
 use crate::waiting;
 
 /// How many files `/tmp` may hold: names take memory too.
@@ -37,7 +39,12 @@ const OWN_PROCESSES: u64 = 3;
 
 /// Lives the whole life of the first process. `line` is the executor's end of its line to this
 /// process, `own_end` the other.
-pub(super) fn live(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built) -> ! {
+pub(super) fn live(
+    view: &View,
+    line: &OwnedFd,
+    own_end: &OwnedFd,
+    built: (Built, Option<&Direct>),
+) -> ! {
     let _never_back = kernel::LeaveOnDrop;
     let verdict = set_up(view, line, own_end, built).and_then(|()| obey(own_end));
     end_all_others();
@@ -47,7 +54,12 @@ pub(super) fn live(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built)
 }
 
 /// Builds and raises everything that does not depend on the order, outermost wall first.
-fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built) -> Result<(), Refusal> {
+fn set_up(
+    view: &View,
+    line: &OwnedFd,
+    own_end: &OwnedFd,
+    (built, direct): (Built, Option<&Direct>),
+) -> Result<(), Refusal> {
     hold_the_line(line, own_end).at(Step::Lifeline)?;
     view.cgroups.join().at(Step::Cgroup)?;
     // The path of the control group would name the user's session.
@@ -63,11 +75,19 @@ fn set_up(view: &View, line: &OwnedFd, own_end: &OwnedFd, built: Built) -> Resul
         // In this call's own mounts: no other call's workspace becomes writable by it.
         kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
     }
-    raise_landlock(view, written.as_ref()).at(Step::Landlock)?;
+    let mut open: Vec<_> = written.into_iter().map(|own| (own, Reach::Change)).collect();
+    if let Some(direct) = direct {
+        open.extend(direct::open(direct)?);
+    }
+    raise_landlock(view, &open).at(Step::Landlock)?;
     // Before everything that is open is closed.
-    drop(written);
+    drop(open);
     umask(Mode::from_raw_mode(0o022));
     drop_capabilities().at(Step::Capabilities)?;
+    if direct.is_some() {
+        let filter = seccomp::direct().map_err(|seccomp::TooLong| Errno::TOOBIG);
+        filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)?;
+    }
     kernel::attach_filter(&view.filter).at(Step::Filter)?;
     // In the place of the executor's own socket, which it stands on.
     dup2_stdin(&view.nothing).at(Step::Streams)?;
@@ -130,19 +150,19 @@ fn go_to_folder(run: &Run) -> Result<(), Errno> {
 }
 
 /// The workspace, as this call has it mounted.
-fn workspace() -> Result<OwnedFd, Errno> {
+pub(super) fn workspace() -> Result<OwnedFd, Errno> {
     open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// `written` is the workspace of a call that may change it.
-fn raise_landlock(view: &View, written: Option<&OwnedFd>) -> Result<(), Errno> {
-    let own = |path: &str| open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let (proc, tmp) = (own("/proc")?, own("/tmp")?);
+/// `open` is what a call may change of the workspace.
+fn raise_landlock(view: &View, open: &[(OwnedFd, Reach)]) -> Result<(), Errno> {
+    let find = |path: &str| rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let (proc, tmp) = (find("/proc")?, find("/tmp")?);
     let mut rules: Vec<(BorrowedFd<'_>, Reach)> =
         view.root.reach.iter().map(|(file, reach)| (file.as_fd(), *reach)).collect();
     rules.push((proc.as_fd(), Reach::Read));
     rules.push((tmp.as_fd(), Reach::Change));
-    rules.extend(written.map(|workspace| (workspace.as_fd(), Reach::Change)));
+    rules.extend(open.iter().map(|(file, reach)| (file.as_fd(), *reach)));
     landlock::restrict(view.abi, &rules)
 }
 

@@ -68,7 +68,7 @@ fn hide_one(
 }
 
 /// Finds a path of any length, without following links.
-fn find(workspace: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+pub(super) fn find(workspace: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let open = |at: BorrowedFd<'_>, path: &[u8]| {

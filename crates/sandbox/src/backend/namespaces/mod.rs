@@ -6,6 +6,7 @@
 //! [`View::spawn`] makes the first process of a call, which builds the rest and starts the program
 //! ([`first`]).
 
+mod direct;
 mod first;
 mod isolate;
 mod masks;

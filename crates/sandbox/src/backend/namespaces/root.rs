@@ -313,8 +313,13 @@ pub(super) fn copy(place: &OwnedFd, beneath: Beneath) -> Result<OwnedFd, Errno> 
 fn spread(source: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
     let copy = copy(source, Beneath::Left)?;
     set_mount_attributes(copy.as_fd(), false, SEALED | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    lay_over(&copy, target)
+}
+
+/// Lays a copied mount over a place.
+pub(super) fn lay_over(copy: &OwnedFd, target: BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(&copy, "", target, "", flags)
+    move_mount(copy, "", target, "", flags)
 }
 
 /// A file system in memory, laid over the root.

@@ -11,9 +11,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::View;
 use super::{first, masks};
-use crate::backend::first::{Built, Ending, First, Streams};
+use crate::backend::first::{Built, Ending, First, Paths, Streams};
 use crate::kernel::{self, Birth, CloneRequest};
-use crate::protocol::{At as _, Failed, Refusal, Run, Step};
+use crate::protocol::{At as _, Direct, Failed, Refusal, Run, Step};
 
 /// The namespaces of a call.
 const NAMESPACES: i32 = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC;
@@ -29,13 +29,13 @@ pub(super) struct Standby {
 }
 
 impl View {
-    /// Starts a command from which these paths are hidden.
+    /// Starts a command from which these paths are hidden, and to which others may be open.
     ///
     /// # Errors
     /// The step that failed; nothing runs then.
     pub(crate) fn spawn(
         &mut self,
-        masks: &[Vec<u8>],
+        Paths { masks, direct }: Paths<'_>,
         run: &Run,
         built: Built,
         streams: &Streams,
@@ -47,13 +47,15 @@ impl View {
         }
         let _any = hidden?;
         self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
-        if built.writes && !self.staged {
+        if built.writes && !self.staged || direct.is_some() && self.staged {
             return Err(Failed { step: Step::Staging, errno: Errno::ROFS }.into());
         }
         let fits = |standby: &Standby| standby.built == built && !standby.first.has_ended();
-        let first = match self.standby.take().filter(fits) {
+        // What is open to one command is built for it alone.
+        let standby = if direct.is_none() { self.standby.take().filter(fits) } else { None };
+        let first = match standby {
             Some(standby) => standby.first,
-            None => self.give_birth(built)?,
+            None => self.give_birth(built, direct)?,
         };
         let input = streams.input.as_ref().unwrap_or(&self.nothing);
         first.order(run, [input.as_fd(), streams.output.as_fd(), streams.errors.as_fd()])?;
@@ -64,11 +66,11 @@ impl View {
     /// says so if it fails again.
     pub(crate) fn stand_by(&mut self, built: Built) {
         if self.standby.is_none() {
-            self.standby = self.give_birth(built).ok().map(|first| Standby { first, built });
+            self.standby = self.give_birth(built, None).ok().map(|first| Standby { first, built });
         }
     }
 
-    fn give_birth(&self, built: Built) -> Result<First, Failed> {
+    fn give_birth(&self, built: Built, direct: Option<&Direct>) -> Result<First, Failed> {
         let (line, other_end) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .at(Step::Lifeline)?;
@@ -77,7 +79,7 @@ impl View {
             cgroup: self.cgroups.born_into(),
         };
         match kernel::give_birth(&request).at(Step::Birth)? {
-            Birth::Child => first::live(self, &line, &other_end, built),
+            Birth::Child => first::live(self, &line, &other_end, (built, direct)),
             Birth::Parent(pid, handle) => Ok(First::new(pid, handle, line, Ending::Killed)),
         }
     }

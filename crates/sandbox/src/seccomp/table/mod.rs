@@ -3,6 +3,7 @@
 //! A call that stands in no file is answered with `ENOSYS`, so that programs take the older way;
 //! one that stands in `forbidden` is answered with `EPERM`.
 
+pub(crate) use lasting::LASTING;
 pub(crate) use memory::UNMAPPED_MEMORY;
 pub(crate) use network::LOCAL_SOCKETS;
 
@@ -10,6 +11,7 @@ pub(crate) mod alone;
 mod files;
 mod forbidden;
 mod ipc;
+mod lasting;
 mod legacy;
 mod memory;
 mod network;
