@@ -36,6 +36,7 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::ApprovalNeeded,
     Code::Asked,
     Code::ChangeRefused,
+    Code::ChangeProtected,
     Code::NetRedirect,
     Code::QuotaBytes,
     Code::QuotaCalls,

@@ -826,7 +826,6 @@ fn contradictions_are_refused() {
     let base = "version: 1\ntools:\n  shell.run:\n    executables: { touch: { decision: allow, writes: [\"a\"] } }\n";
     for (more, code) in [
         ("sandbox: { workspace: read-only }\n", "policy.unknown-value"),
-        ("sandbox: { workspace: direct }\n", "policy.not-yet-supported"),
         ("audit: { payloads: digest }\n", "policy.unknown-value"),
     ] {
         let policy = bed.capsule.policy(&format!("{base}{more}"));

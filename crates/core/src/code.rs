@@ -287,6 +287,10 @@ codes! {
         "The command changed something that it may not change; nothing of it can be applied.",
         "A path that `writes` does not name, or that an invariant protects.",
         "Look at `capsule changes`. A path that is meant belongs under `writes`; what an invariant protects a person changes.";
+    ChangeProtected = "change.protected", Policy, Denied,
+        "Something was made in the workspace that an invariant protects; it is there.",
+        "A command that changes the workspace itself, where nothing keeps a new name from being made.",
+        "Look at what stands there, and remove it if it is not meant. `sandbox.workspace: staged` keeps it out.";
     ChangeTooMany = "change.too-many", World, ToolFailed,
         "The command changed more paths, or wrote more, than a run may stage.",
         "A build in the workspace, or a program that fills the disk.",

@@ -66,6 +66,8 @@ pub enum WorkspaceAccess {
     /// Change what it sees; the changes are collected beside the workspace, and judged path by path
     /// when it ends.
     Staged,
+    /// Change the workspace itself, in the places that its rule names; nothing is collected.
+    Direct,
 }
 
 /// The bounds of one command. All of them always hold; there is no way to leave one out.

@@ -130,6 +130,10 @@ impl Glob {
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {
         let path: Vec<&str> = path.components().collect();
+        // A quick no for most paths.
+        if !path.is_empty() && !path.iter().any(|name| self.could_end_in(name)) {
+            return false;
+        }
         (0..=path.len()).any(|depth| {
             path.get(..depth).is_some_and(|prefix| {
                 (depth > 0 || self.components == [Component::AnyDepth])
@@ -151,6 +155,18 @@ impl Glob {
     pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {
         let folder: Vec<&str> = folder.components().collect();
         reaches(&self.components, &folder)
+    }
+
+    /// The one place that the pattern names, and whether it names all that is beneath it; none where
+    /// a wildcard makes it several.
+    #[must_use]
+    pub fn place(&self) -> Option<(String, bool)> {
+        let (named, beneath) = match self.components.split_last() {
+            Some((Component::AnyDepth, folder)) => (folder, true),
+            _ => (self.components.as_slice(), false),
+        };
+        let names: Option<Vec<&str>> = named.iter().map(Component::literal).collect();
+        Some((names?.join("/"), beneath))
     }
 
     /// The pattern as it was written.
@@ -230,6 +246,10 @@ impl Token {
 }
 
 impl Component {
+    fn literal(&self) -> Option<&str> {
+        if let Self::Literal(text) = self { Some(text) } else { None }
+    }
+
     fn takes(&self, name: &str) -> bool {
         match self {
             Self::AnyDepth => true,
@@ -374,6 +394,26 @@ mod tests {
 
     fn path(text: &str) -> WorkspacePath {
         WorkspacePath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn some_patterns_name_one_place() {
+        for (pattern, place) in [
+            ("**", Some(("", true))),
+            ("out/**", Some(("out", true))),
+            ("out/deep/", Some(("out/deep", true))),
+            ("./out//file", Some(("out/file", false))),
+            ("with\\*star", Some(("with*star", false))),
+            ("*", None),
+            ("src/*.rs", None),
+            ("**/file", None),
+            ("a/**/b", None),
+            ("[a]", None),
+        ] {
+            let found = Glob::parse(pattern).unwrap().place();
+            let expected = place.map(|(path, beneath)| (path.to_string(), beneath));
+            assert_eq!(found, expected, "{pattern}");
+        }
     }
 
     #[test]

@@ -306,7 +306,11 @@ fn header(header: &Header) -> Vec<String> {
         format!(
             "workspace  {}{}",
             escape::line(&path),
-            if opened.staged { " · staged" } else { "" }
+            match (opened.staged, opened.direct) {
+                (true, _) => " · staged",
+                (false, true) => " · direct: changes are not collected",
+                (false, false) => "",
+            }
         ),
     ];
     lines.extend(opened.walls.as_ref().map(walls));
@@ -396,6 +400,9 @@ fn details(call: &CallStory, sign: &Sign) -> String {
     }
     if !call.changes.is_empty() {
         parts.push(change_count(&call.changes));
+    }
+    if call.is_direct() {
+        parts.push("changes not collected".into());
     }
     if !call.tainted.is_empty() || call.tool.as_str() == "http.get" {
         parts.push("⚠ untrusted".into());

@@ -35,6 +35,9 @@ pub fn call_detail(call: &CallStory, layout: Layout) -> Vec<String> {
         let lines: Vec<String> = change_lines(&call.changes).collect();
         sheet.put("changes", &lines.join("\n"));
     }
+    if call.is_direct() {
+        sheet.put("changes", "made in the workspace itself, and not collected");
+    }
     if let Some(output) = &call.output {
         sheet.put("result", &serde_json::to_string_pretty(output).unwrap_or_default());
     }

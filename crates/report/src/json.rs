@@ -37,6 +37,7 @@ pub fn call(call: &CallStory) -> Value {
         "result": call.output,
         "problem": call.problem,
         "changes": call.changes.iter().map(|own| change_json(own, None)).collect::<Vec<_>>(),
+        "direct": call.is_direct(),
         "enforcement": call.finished.as_ref().map(|(_, finished)| &finished.enforcement),
         "masked": call.finished.as_ref().map(|(_, finished)| finished.masked),
     })

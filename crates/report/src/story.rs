@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use capsule_core::action::{Action, Facts, Parsed};
 use capsule_core::change::{Change, Node};
+use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::exit::Exit;
@@ -347,6 +348,13 @@ impl CallStory {
             }
             _ => None,
         }
+    }
+
+    /// Whether it could change the workspace itself, of which nothing is collected.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        let confinement = self.started.as_ref().and_then(|(_, started)| started.confinement);
+        confinement.is_some_and(|own| own.workspace == WorkspaceAccess::Direct)
     }
 
     /// Whether it was started and its end was never written.

@@ -113,6 +113,12 @@ impl Subject {
         Ok(Self { id, changes, state, is_staged, is_begun, opened, text, folder })
     }
 
+    /// Whether its commands could change the workspace itself, so that nothing was collected.
+    #[must_use]
+    pub const fn is_direct(&self) -> bool {
+        self.opened.direct
+    }
+
     /// What the changes can be applied by: the run's own policy, for this alone, in the run's own
     /// workspace.
     ///

@@ -109,6 +109,8 @@ pub(crate) struct Opening<'o> {
     pub steps: u64,
     /// Whether what it changes is staged.
     pub staged: bool,
+    /// Whether its commands may change the workspace itself.
+    pub direct: bool,
 }
 
 impl Opening<'_> {
@@ -147,6 +149,7 @@ impl Opening<'_> {
             walls: self.walls,
             steps: self.steps,
             staged: self.staged,
+            direct: self.direct,
         };
         run.write(Event::RunOpened(Box::new(opened)))
     }

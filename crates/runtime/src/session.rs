@@ -64,6 +64,13 @@ impl Start<'_, '_> {
             && self.law.policy.sandbox.workspace == WorkspaceAccess::Staged
             && self.capabilities.intersects(CHANGING)
     }
+
+    /// Whether its commands may change the workspace itself.
+    fn is_direct(&self) -> bool {
+        self.subject.is_none()
+            && self.law.policy.sandbox.workspace == WorkspaceAccess::Direct
+            && self.capabilities.contains(Capability::ProcExec)
+    }
 }
 
 /// A live run.
@@ -93,6 +100,15 @@ pub struct Finished {
     pub staged: Option<Waiting>,
 }
 
+/// The folder that a run works in, as it is recorded.
+fn workspace(law: &Law) -> Workspace {
+    Workspace {
+        path: law.roots.workspace.clone(),
+        device: law.workspace.device().to_string(),
+        inode: law.workspace.inode().to_string(),
+    }
+}
+
 impl<'o> Session<'o> {
     /// Opens a run.
     ///
@@ -100,7 +116,7 @@ impl<'o> Session<'o> {
     /// When the store cannot be opened or written.
     pub fn open(start: Start<'_, 'o>) -> Result<Self, StoreError> {
         let law = start.law;
-        let stages = start.stages();
+        let (stages, direct) = (start.stages(), start.is_direct());
         let store = Store::open(start.store)?;
         let sha256 = Digest::of(law.text.text.as_bytes()).to_string();
         let policy_since = store.policy_since(&law.policy.name, &sha256)?;
@@ -144,16 +160,13 @@ impl<'o> Session<'o> {
             policy_since,
             inputs: start.inputs,
             key,
-            workspace: Workspace {
-                path: law.roots.workspace.clone(),
-                device: law.workspace.device().to_string(),
-                inode: law.workspace.inode().to_string(),
-            },
+            workspace: workspace(law),
             home: law.home.clone(),
             own: law.roots.own.clone(),
             walls,
             steps: start.steps,
             staged: stages,
+            direct,
         };
         opening.write(&mut run)?;
         Ok(Self { run, id, label, copied, staged })

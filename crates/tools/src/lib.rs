@@ -6,6 +6,7 @@
 
 pub mod builtin;
 mod commands;
+mod direct;
 mod staging;
 mod tool;
 mod veil;

@@ -39,12 +39,12 @@ pub enum VeilError {
 }
 
 impl VeilError {
-    /// The same, for whoever wanted something done.
+    /// What a call is told that would have needed it.
     pub(crate) fn problem(self) -> Problem {
         match self {
             Self::TooMany => {
                 let message = format!(
-                    "more than {} paths are to be hidden, or {} files to be known again",
+                    "more than {} paths are to be hidden or held, or {} files to be known again",
                     limits::MASKS,
                     limits::PROTECTED_FILES
                 );

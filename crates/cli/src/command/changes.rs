@@ -44,6 +44,7 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
             "schema": 1,
             "run": subject.id,
             "staged": subject.is_staged.then(|| staged_json(&subject)),
+            "direct": subject.is_direct(),
             "changes": changes,
         }))?;
         return Ok(0);
@@ -62,6 +63,9 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
             let count = change_count(subject.changes.0.values());
             let ways = ways(subject.changes.refused().is_some(), &label);
             screen.complain(&format!("{count} · {ways}"));
+        }
+        (false, _) if subject.is_direct() => {
+            screen.say("the run's commands changed the workspace itself; nothing was collected")?;
         }
         (false, _) if subject.changes.0.is_empty() => {
             screen.say("the run changed nothing in a staged workspace")?;

@@ -186,6 +186,9 @@ pub struct RunOpened {
     /// Whether what it changes is staged.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub staged: bool,
+    /// Whether its commands may change the workspace itself, so that nothing is collected.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub direct: bool,
 }
 
 /// A call was asked for.

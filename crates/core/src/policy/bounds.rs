@@ -18,8 +18,8 @@ use crate::limits;
 use crate::net;
 use crate::outcome::Problem;
 use crate::path::WorkspacePath;
-use crate::policy::decide::{because, judge_address, judge_url, open_to, words};
-use crate::policy::model::{Constraint, Environment, FetchRule, Never, Policy};
+use crate::policy::decide::{any_child, because, judge_address, judge_url, open_to, words};
+use crate::policy::model::{Constraint, Environment, FetchRule, Policy};
 use crate::policy::patterns::PathPattern;
 use crate::tool::ToolName;
 use crate::url::{Address, HostName};
@@ -77,7 +77,7 @@ pub enum Bounds {
         environment: Environment,
         /// What it may see of the workspace, if not all that no invariant protects.
         reads: Option<Scope>,
-        /// What it may change in the staged workspace, if anything.
+        /// What it may change, if anything.
         writes: Option<Scope>,
     },
 }
@@ -140,6 +140,26 @@ impl Scope {
         self.policy.conceals(path) || !self.all(names)
     }
 
+    /// Whether an invariant keeps a path from being changed by any command.
+    #[must_use]
+    pub fn holds(&self, path: &WorkspacePath) -> bool {
+        let change = Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
+        self.policy.forbids(path, change).is_some()
+    }
+
+    /// Whether one keeps anything from being made in a folder.
+    #[must_use]
+    pub fn holds_beneath(&self, folder: &WorkspacePath) -> bool {
+        self.holds(&any_child(folder))
+    }
+
+    /// The places that the rules name, each with whether all beneath it is meant; for each reading
+    /// of the command line, which all have to agree. Where changes are direct, rules name nothing
+    /// else.
+    pub fn places(&self) -> impl Iterator<Item = Vec<(String, bool)>> {
+        self.readings.iter().map(|own| own.iter().flat_map(PathPattern::places).collect())
+    }
+
     /// Judges one path that a command changed, when it has ended.
     ///
     /// # Errors
@@ -181,11 +201,8 @@ pub(crate) fn unprotected(
 ) -> Result<(), String> {
     let power = Capabilities::of(change.kind().capability());
     let target = change.leads_to();
-    let covers = |rule: &&Never| {
-        rule.capabilities.intersects(power)
-            && [Some(path), target.as_ref()].into_iter().flatten().any(|own| rule.covers(own))
-    };
-    match policy.never.iter().chain(&policy.base_denials).find(covers) {
+    let mut named = [Some(path), target.as_ref()].into_iter().flatten();
+    match named.find_map(|own| policy.forbids(own, power)) {
         Some(rule) => {
             Err(because(&rule.because, || format!("forbidden by the rule `{}`", rule.id)))
         }

@@ -265,20 +265,18 @@ pub struct Environment {
 }
 
 impl ToolRule {
-    /// Whether a command may change something by this rule.
+    /// Every pattern of what a command may change by this rule.
     #[must_use]
-    pub fn lets_write(&self) -> bool {
-        match &self.constraint {
-            Constraint::Exec(exec) => exec.programs.iter().any(|own| own.command.lets_write()),
-            _ => false,
-        }
+    pub fn writes(&self) -> Vec<&PathPattern> {
+        let Constraint::Exec(exec) = &self.constraint else { return Vec::new() };
+        exec.programs.iter().flat_map(|own| own.command.writes()).collect()
     }
 }
 
 impl CommandRule {
-    fn lets_write(&self) -> bool {
-        self.writes.as_ref().is_some_and(|own| !own.is_empty())
-            || self.subcommands.iter().any(|(_, inner)| inner.lets_write())
+    fn writes(&self) -> Vec<&PathPattern> {
+        let inner = self.subcommands.iter().flat_map(|(_, inner)| inner.writes());
+        self.writes.iter().flatten().chain(inner).collect()
     }
 
     /// Every pattern of what it, or a subcommand of it, may see and change.
@@ -430,6 +428,7 @@ impl Policy {
     /// The invariant that forbids a power on a path, if there is one.
     #[must_use]
     pub fn forbids(&self, path: &WorkspacePath, power: Capabilities) -> Option<&Never> {
-        self.never.iter().find(|never| never.capabilities.intersects(power) && never.covers(path))
+        let mut rules = self.never.iter().chain(&self.base_denials);
+        rules.find(|rule| rule.capabilities.intersects(power) && rule.covers(path))
     }
 }

@@ -76,6 +76,17 @@ impl PathPattern {
         self.above || self.bound.iter().any(|glob| glob.could_end_in(name) && glob.matches(path))
     }
 
+    /// Whether it names one place, alone or with all that is beneath it.
+    #[must_use]
+    pub fn is_place(&self) -> bool {
+        self.glob.place().is_some()
+    }
+
+    /// The places in the workspace that it names, each with whether all beneath it is meant.
+    pub fn places(&self) -> impl Iterator<Item = (String, bool)> {
+        self.bound.iter().filter_map(Glob::place)
+    }
+
     /// Whether something beneath the folder could match.
     #[must_use]
     pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {

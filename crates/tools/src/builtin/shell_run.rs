@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, invalid, text, wrong_permit};
 use crate::commands::{Commands, NotRun, view};
+use crate::direct::Ground;
 use crate::staging::{Staging, too_many};
 use crate::tool::{Cancel, Context, Host, Prepared, Sink, Stream, Tool, command_facts};
 use crate::veil::{Veil, VeilError};
@@ -78,6 +79,7 @@ pub static SIGNATURE: Signature = Signature {
         Field { name: "limits_reached", about: "the limits that it ran into" },
         Field { name: "changes", about: "what it changed, where the workspace is staged" },
         Field { name: "changes_total", about: "how many paths it changed there" },
+        Field { name: "direct", about: "whether it could change the workspace itself" },
         Field { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
 };
@@ -242,12 +244,23 @@ struct Runner {
 
 impl Hands for Runner {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Run { confinement, clamped, environment, reads, .. } = permit.bounds() else {
+        let Bounds::Run { confinement, clamped, environment, reads, writes } = permit.bounds()
+        else {
             return wrong_permit();
         };
-        match self.launch(confinement, environment, reads.as_ref()) {
+        let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
+        let workspace = Rc::clone(&self.workspace);
+        let ground = match direct.map(|writes| Ground::survey(&workspace, writes)).transpose() {
+            Ok(ground) => ground,
+            Err(problem) => return Outcome::failed(problem),
+        };
+        let ended = match self.launch(confinement, environment, reads.as_ref(), ground.as_ref()) {
             Ok(exit) => outcome(exit, confinement, *clamped),
             Err(problem) => Outcome::failed(problem),
+        };
+        match ground {
+            Some(ground) => ground.judged(ended),
+            None => ended,
         }
     }
 }
@@ -258,6 +271,7 @@ impl Runner {
         confinement: &Confinement,
         environment: &Environment,
         reads: Option<&Scope>,
+        ground: Option<&Ground<'_>>,
     ) -> Result<Exit, Problem> {
         let hidden = match reads.cloned() {
             None => self.veil.borrow().hidden(&self.workspace),
@@ -266,7 +280,8 @@ impl Runner {
                 .hidden(&self.workspace),
         };
         let hidden = hidden.map_err(VeilError::problem)?;
-        let masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
+        let mut masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
+        let direct = ground.map(|ground| ground.bounds(&mut masks)).transpose()?;
         let environment = variables(environment, self.host.as_ref());
         let set = |name: &str| environment.iter().any(|(own, _)| own == name);
         let private = PRIVATE.into_iter().filter(|name| !set(name)).map(OsString::from).collect();
@@ -280,7 +295,7 @@ impl Runner {
             stdin: self.stdin.clone(),
             limits: confinement.limits,
             writes: confinement.workspace == WorkspaceAccess::Staged,
-            direct: None,
+            direct,
             // All of them each time: what was hidden before may be another file by now.
             masks,
         };
@@ -415,6 +430,10 @@ fn outcome(exit: Exit, confinement: &Confinement, clamped: bool) -> Outcome {
         .with("truncated", exit.stdout.truncated || exit.stderr.truncated)
         .with("limits_reached", serde_json::to_value(&exit.reached).unwrap_or_default())
         .with("clamped", clamped);
+    let output = match confinement.workspace {
+        WorkspaceAccess::Direct => output.with("direct", true),
+        WorkspaceAccess::ReadOnly | WorkspaceAccess::Staged => output,
+    };
     let enforcement = Enforcement::Walls(exit.walls);
     match problem {
         None => Outcome { enforcement, ..Outcome::done(output) },

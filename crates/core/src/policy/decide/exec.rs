@@ -399,7 +399,7 @@ pub(super) fn reach(
     let seen = readings().filter_map(|own| innermost(program, own, |rule| rule.reads.as_ref()));
     let reads: Vec<_> = seen.cloned().collect();
     let reads = (!reads.is_empty()).then(|| Scope::new(Arc::clone(policy), reads));
-    if policy.sandbox.workspace != WorkspaceAccess::Staged {
+    if policy.sandbox.workspace == WorkspaceAccess::ReadOnly {
         return (reads, None);
     }
     let mut writes = Vec::new();

@@ -81,7 +81,7 @@ pub(super) const fn real(fact: &PathFact) -> Option<&WorkspacePath> {
 
 /// A path that stands for whatever is in a folder. No file is called so: names are not control
 /// characters here.
-pub(super) fn any_child(folder: &WorkspacePath) -> WorkspacePath {
+pub(crate) fn any_child(folder: &WorkspacePath) -> WorkspacePath {
     folder.join("\u{1}")
 }
 

@@ -19,7 +19,6 @@ use alloc::vec::Vec;
 use crate::action::{Action, Facts};
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
-use crate::confinement::WorkspaceAccess;
 use crate::decision::{Decision, Verdict};
 use crate::policy::bounds::{Bounds, Reach, Scope, Sight};
 use crate::policy::decide::command::Command;
@@ -30,7 +29,7 @@ use crate::risk::Risk;
 use crate::tool::ToolName;
 
 pub(crate) use fetch::{judge_address, judge_url};
-pub(crate) use files::open_to;
+pub(crate) use files::{any_child, open_to};
 
 /// What is to be decided.
 #[derive(Clone, Copy, Debug)]
@@ -285,7 +284,7 @@ fn bounds(
         (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => {
             let mut confinement = exec::confinement(policy, exec, argv, *timeout_ms);
             if writes.is_some() {
-                confinement.workspace = WorkspaceAccess::Staged;
+                confinement.workspace = policy.sandbox.workspace;
             }
             Bounds::Run {
                 confinement,

@@ -165,8 +165,11 @@ fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
     let never = section.get("never").map(|node| never::rules(context, node)).unwrap_or_default();
     let denials = section.get("deny").map(|node| never::rules(context, node)).unwrap_or_default();
     let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
-    let writes = tools.values().any(ToolRule::lets_write);
-    let sandbox = sandbox(context, section.get("sandbox"), writes);
+    let writes: Vec<&PathPattern> = tools.values().flat_map(ToolRule::writes).collect();
+    let sandbox = sandbox(context, section.get("sandbox"), !writes.is_empty());
+    if sandbox.workspace == WorkspaceAccess::Direct {
+        places(context, &writes);
+    }
     let audit = section.get("audit").map(|node| audit(context, node)).unwrap_or_default();
     if let (WorkspaceAccess::Staged, Payloads::Digest) = (sandbox.workspace, audit.payloads) {
         let message = "staged changes are applied from the record, which this policy does not keep";
@@ -184,6 +187,18 @@ fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
         audit,
         digest: Digest::of(context.lines.text().as_bytes()),
     })
+}
+
+/// What only mounts can bound must be places.
+fn places(context: &mut Context<'_>, writes: &[&PathPattern]) {
+    for pattern in writes.iter().filter(|own| !own.is_place()) {
+        let message =
+            format!("`{}` names no one place, which is all that `direct` can bound", pattern.text);
+        let problem = Diagnostic::error(Code::PolicyGlob, pattern.source.span.clone(), message);
+        context.reader.problem(
+            problem.hint("name a file, or a folder as in `out/**`; or use `workspace: staged`"),
+        );
+    }
 }
 
 fn version(context: &mut Context<'_>, section: &Section<'_>) {
@@ -271,9 +286,9 @@ fn sandbox(context: &mut Context<'_>, node: Option<&Node>, writes: bool) -> Sand
     if let Some(node) = section.get("workspace") {
         match context.reader.word(node, &["staged", "read-only", "direct"]) {
             Some("staged") => rule.workspace = WorkspaceAccess::Staged,
-            Some("direct") => {
-                context.reader.only(node, "staged", &["read-only", "direct"]);
-            }
+            // Where no command may write, there is nothing to do directly.
+            Some("direct") if writes || rule.writes => rule.workspace = WorkspaceAccess::Direct,
+            Some("direct") => rule.workspace = WorkspaceAccess::ReadOnly,
             _ if writes || rule.writes => {
                 let message =
                     "commands may write by this policy, which a read-only workspace denies";

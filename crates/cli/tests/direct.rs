@@ -1,0 +1,409 @@
+//! Direct changes: a command writes to the workspace itself, within its rule and the invariants, and
+//! everybody is told that nothing of it is collected.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use capsule_testkit::{Capsule, Ran};
+
+const POLICY: &str = r#"version: 1
+name: direct
+sandbox: { workspace: direct }
+tools:
+  fs.read: { decision: allow, hidden: allow, paths: ["**"] }
+  fs.write: { decision: allow, paths: ["**"] }
+  shell.run:
+    limits: { timeout: 30s }
+    executables:
+      perl: { decision: allow, writes: ["**"] }
+      touch: { decision: allow, writes: ["open/**", "one"] }
+      rm: { decision: allow, flags: { allow: [-f] }, writes: ["open/**"] }
+      mkdir: { decision: allow, writes: ["absent/**"] }
+      cp: { decision: allow, writes: ["open"] }
+      cat: allow
+      git:
+        writes: ["**"]
+        subcommands:
+          add: allow
+          commit: { decision: allow, flags: { allow: [-m] } }
+"#;
+
+/// What every script begins with: writing a file in a line.
+const PUT: &str = "use strict; sub put { open(my $f, '>', $_[0]) or die \"$_[0]: $!\"; print $f $_[1]; close $f } ";
+
+struct Bed {
+    capsule: Capsule,
+    policy: String,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        let root = capsule.workspace();
+        for folder in ["open", "src", "keys", ".git/hooks", ".git/info", ".github/workflows"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for path in KEPT.iter().chain(&["one", "src/file", ".git/HEAD", "open/file"]) {
+            if !root.join(path).exists() {
+                fs::write(root.join(path), "as it was\n").unwrap();
+            }
+        }
+        let policy = capsule.policy(POLICY);
+        Self { capsule, policy }
+    }
+
+    fn exec(&self, argv: &[&str]) -> Ran {
+        let line = ["exec", "--policy", &self.policy, "--json", "--"];
+        self.capsule.run(&[&line, argv].concat())
+    }
+
+    fn perl(&self, script: &str) -> Ran {
+        self.exec(&["perl", "-e", &format!("{PUT}{script}")])
+    }
+
+    /// A script that the walls keep from what it wants.
+    #[track_caller]
+    fn perl_fails(&self, script: &str) -> Ran {
+        failed(script, self.perl(script))
+    }
+
+    fn run(&self, words: &[&str]) -> Ran {
+        self.capsule.run(words)
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.capsule.workspace().join(path)).ok()
+    }
+
+    fn check(&self, policy: &str) -> Ran {
+        let policy = self.capsule.policy(policy);
+        self.run(&["policy", "check", "--policy", &policy])
+    }
+}
+
+/// The program ran and could not do it; its own status is the one of the command.
+#[track_caller]
+fn failed(script: &str, ran: Ran) -> Ran {
+    assert_eq!(ran.json()["code"], "exec.exit-nonzero", "{script}: {}", ran.stdout);
+    ran
+}
+
+/// What an invariant protects, in a workspace of [`Bed`].
+const KEPT: &[&str] = &[
+    ".env",
+    "keys/server.pem",
+    ".git/config",
+    ".git/hooks/pre-commit",
+    ".git/info/attributes",
+    ".gitmodules",
+    ".github/workflows/ci.yml",
+    ".envrc",
+];
+
+/// Inode, permissions and content of what is protected.
+fn kept(root: &Path) -> Vec<(u64, u32, String)> {
+    let facts = |path: &&str| {
+        let own = root.join(path).symlink_metadata().unwrap();
+        (own.ino(), own.mode(), fs::read_to_string(root.join(path)).unwrap())
+    };
+    KEPT.iter().map(facts).collect()
+}
+
+/// What a command changes is in the workspace when it ends, and nobody says otherwise.
+#[test]
+fn changes_are_made_at_once_and_said_to_be() {
+    let bed = Bed::new();
+    let script = "put('new', 'n'); unlink 'one' or die; rename 'src', 'lib' or die";
+    let ended = bed.perl(script).exits(0).json();
+    assert_eq!(ended["result"]["direct"], true, "{ended}");
+    assert!(ended["result"].get("changes").is_none() && ended["staged"].is_null(), "{ended}");
+    assert_eq!(bed.read("new").as_deref(), Some("n"));
+    assert_eq!((bed.read("one"), bed.read("lib/file").as_deref()), (None, Some("as it was\n")));
+
+    let told = bed.run(&["report", "latest"]).exits(0).stdout;
+    assert!(told.contains("direct: changes are not collected"), "{told}");
+    assert!(told.contains("changes not collected"), "{told}");
+    let told = bed.run(&["show-run", "latest:1"]).exits(0).stdout;
+    assert!(told.contains("made in the workspace itself"), "{told}");
+    let report = bed.run(&["report", "latest", "--format", "json"]).exits(0).json();
+    let call = &report["calls"][0];
+    assert_eq!(
+        (&report["opened"]["entry"]["direct"], &call["direct"]),
+        (&true.into(), &true.into())
+    );
+    let needs = call["decision"]["capabilities"].to_string();
+    assert!(needs.contains("fs.write") && needs.contains("fs.delete"), "{needs}");
+    let records = report["records"].as_array().unwrap().iter();
+    let started: Vec<_> = records.filter(|own| own.to_string().contains("call.started")).collect();
+    let started = started.first().unwrap().to_string();
+    assert!(started.contains(r#""effects":true"#), "durable before anything acts: {started}");
+    assert!(started.contains(r#""workspace":"direct""#), "{started}");
+
+    let told = bed.run(&["changes", "latest"]).exits(0).stdout;
+    assert!(told.contains("workspace itself"), "{told}");
+    let _ = bed.run(&["apply", "latest"]).exits(2);
+    let _ = bed.run(&["discard", "latest"]).exits(2);
+    assert!(!bed.capsule.store().with_file_name("store.db.staged").exists());
+    // A replay serves the record, and changes nothing again.
+    fs::remove_file(bed.capsule.workspace().join("new")).unwrap();
+    let _ = bed.run(&["replay", "latest"]).exits(0);
+    assert_eq!(bed.read("new"), None);
+    let _ = bed.run(&["verify"]).exits(0);
+}
+
+/// Tools act in the same workspace, and a program without `writes` changes nothing.
+#[test]
+fn tools_and_commands_share_the_workspace() {
+    let bed = Bed::new();
+    let plan = bed.capsule.plan(
+        r#"version: 1
+steps:
+  - id: write
+    tool: fs.write
+    args: { path: note.txt, content: by tool }
+  - id: add
+    tool: shell.run
+    args: { argv: [perl, -e, "open(my $f, '>>', 'note.txt') or die; print $f ' and command'"] }
+  - id: cat
+    tool: shell.run
+    args: { argv: [cat, note.txt] }
+    expect: { stdout: by tool and command }
+"#,
+    );
+    let ran = bed.run(&["run", &plan, "--policy", &bed.policy]).exits(0);
+    assert!(ran.stdout.contains("direct: changes are not collected"), "{}", ran.stdout);
+    assert_eq!(bed.read("note.txt").as_deref(), Some("by tool and command"));
+    let ended = bed.exec(&["cat", "note.txt"]).exits(0).json();
+    assert!(ended["result"].get("direct").is_none(), "{ended}");
+}
+
+/// C22, C23: a repository takes commits, and its hooks and its configuration stay what they are.
+#[test]
+fn a_repository_takes_commits_and_no_orders() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    let git = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "init.defaultBranch=main"]).args(words).current_dir(&root);
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", bed.capsule.home());
+        let ran = command.output().unwrap();
+        assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    fs::remove_dir_all(root.join(".git")).unwrap();
+    let _ = git(&["init", "."]);
+    let _ = git(&["config", "user.name", "n"]);
+    let _ = git(&["config", "user.email", "n@localhost"]);
+    let config = bed.read(".git/config");
+    for round in 0..2 {
+        let _ = bed.perl(&format!("put('src/file', 'round {round}')")).exits(0);
+        let _ = bed.exec(&["git", "add", "src/file"]).exits(0);
+        let _ = bed.exec(&["git", "commit", "-m", &format!("round {round}")]).exits(0);
+    }
+    assert_eq!(git(&["log", "--format=%s"]), "round 1\nround 0\n");
+    let _ = git(&["fsck", "--strict"]);
+    for script in [
+        "put('.git/config', '[core] hooksPath = /tmp')",
+        "put('.git/hooks/pre-commit', 1)",
+        "rename '.git', 'g' or die",
+        "rename '.git/hooks', 'h' or die",
+        "mkdir 'g'; rename 'g', '.git' or die",
+    ] {
+        let _ = bed.perl_fails(script);
+    }
+    assert_eq!(bed.read(".git/config"), config);
+    assert!(root.join(".git/hooks").is_dir() && !root.join(".git/hooks/pre-commit").exists());
+}
+
+/// C7, C8, C22: what an invariant protects stays what and where it is, by whatever name.
+#[test]
+fn what_is_protected_stays() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    fs::hard_link(root.join(".git/config"), root.join("alias")).unwrap();
+    symlink("file", root.join("src/.envrc")).unwrap();
+    let before = kept(&root);
+    for path in KEPT {
+        for script in [
+            "put(P, 1)",
+            "open(my $f, '>>', P) or die",
+            "truncate P, 0 or die",
+            "unlink P or die",
+            "rename P, 'other' or die",
+            "put('x', 1); rename 'x', P or die",
+            "put('x', 1); unlink P; link 'x', P or die",
+            "unlink P; symlink 'x', P or die",
+            "link P, 'other' or die",
+            "chmod 0777, P or die",
+            "utime 1, 1, P or die",
+        ] {
+            let line = script.replace('P', &format!("'{path}'"));
+            let _ = bed.perl_fails(&line);
+            assert_eq!(kept(&root), before, "{line}");
+        }
+        for above in Path::new(path).ancestors().skip(1).filter(|own| *own != Path::new("")) {
+            let _ = bed.perl_fails(&format!("rename '{}', 'other' or die", above.display()));
+        }
+    }
+    // Other names of it, and links.
+    for script in [
+        "put('alias', 1)",
+        "unlink 'alias' or die",
+        "unlink 'src/.envrc' or die",
+        "rename 'src', 'other' or die",
+        "put('src/file', 'what a protected link leads to')",
+    ] {
+        let _ = bed.perl_fails(script);
+    }
+    // What is hidden cannot be read either.
+    for path in [".env", "keys/server.pem"] {
+        let ended = bed.perl_fails(&format!("open(my $f, '<', '{path}') or die; print <$f>"));
+        assert!(!ended.stdout.contains("as it was"), "{}", ended.stdout);
+    }
+    let _ = bed.perl("system('rm', '-rf', glob('* .g*'))");
+    assert_eq!(kept(&root), before);
+    assert!(root.join("src/.envrc").is_symlink() && !root.join("one").exists());
+}
+
+/// The named gap: a protected name that is not there yet can be made. It is found and told, and the
+/// call is not said to have gone well.
+#[test]
+fn a_protected_name_that_is_made_is_told() {
+    for (script, path) in [
+        ("mkdir '.vscode'; put('.vscode/tasks.json', 1)", ".vscode"),
+        ("put('src/.envrc', 1)", "src/.envrc"),
+        ("mkdir 'sub'; mkdir 'sub/.git'", "sub/.git"),
+        ("put('.git/commondir', 1)", ".git/commondir"),
+        ("symlink 'src', '.idea' or die", ".idea"),
+    ] {
+        let bed = Bed::new();
+        let ended = bed.perl(script).exits(3).json();
+        assert_eq!(ended["code"], "change.protected", "{script}: {ended}");
+        let told = ended.to_string();
+        assert!(told.contains(&format!("`{path}`")), "{script}: {told}");
+        // What was there before holds nobody up; it is held from now on.
+        let _ = bed.perl("put('new', 1)").exits(0);
+        let _ = bed.perl_fails(&format!("rename '{path}', 'other' or die"));
+    }
+}
+
+/// A rule's `writes` bound its program to what is there.
+#[test]
+fn writes_bound_a_program() {
+    let bed = Bed::new();
+    let _ = bed.exec(&["touch", "open/new", "open/file", "one"]).exits(0);
+    assert!(bed.read("open/new").is_some());
+    for outside in ["two", "src/new", "src/file", ".git/new"] {
+        let _ = bed.exec(&["touch", outside]).exits(1);
+    }
+    let _ = bed.exec(&["rm", "-f", "src/file"]).exits(1);
+    let _ = bed.exec(&["rm", "-f", "open/new"]).exits(0);
+    assert_eq!((bed.read("open/new"), bed.read("two"), bed.read("src/new")), (None, None, None));
+    assert!(bed.read("src/file").is_some());
+    // What is not there cannot be opened, nor can a folder by a name that means a file.
+    for (argv, hint) in [
+        (&["mkdir", "absent/deep"][..], "no folder of that name"),
+        (&["cp", "one", "open/two"], "open/**"),
+    ] {
+        let refused = bed.exec(argv).exits(1);
+        assert!(refused.stdout.contains(hint), "{argv:?}: {} {}", refused.stdout, refused.stderr);
+    }
+    symlink("src", bed.capsule.workspace().join("absent")).unwrap();
+    let _ = bed.exec(&["mkdir", "absent/deep"]).exits(1);
+    assert!(!bed.capsule.workspace().join("src/deep").exists());
+}
+
+/// C13, D11: what leads to processes of the host is not reached, and nothing is made that does.
+#[test]
+fn nothing_odd_is_reached_or_left() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    let pipe = root.join("open/pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::NONBLOCK).unwrap();
+    let write =
+        "use Fcntl; sysopen(my $f, 'open/pipe', O_RDWR | O_NONBLOCK) or die; syswrite $f, 1";
+    let _ = bed.perl_fails(write);
+    assert_eq!(rustix::io::read(&reader, &mut [0_u8; 8]), Err(rustix::io::Errno::AGAIN));
+    for script in [
+        "unlink 'open/pipe' or die",
+        "use POSIX; POSIX::mkfifo('p', 0600) or die",
+        "put('p', 1); chmod 04755, 'p' or die",
+        "put('p', 1); chmod 02755, 'p' or die",
+    ] {
+        let _ = bed.perl_fails(script);
+    }
+    assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+    assert_eq!(fs::metadata(root.join("p")).unwrap().mode() & 0o6000, 0);
+}
+
+/// What only mounts can bound must be places; and `direct` without anything to write is read-only.
+#[test]
+fn policies_say_what_direct_can_hold() {
+    let bed = Bed::new();
+    let policy = |writes: &str, more: &str| {
+        format!(
+            "version: 1\nsandbox: {{ workspace: direct }}\ntools:\n  shell.run:\n    executables: {{ \
+             touch: {{ decision: allow, {writes} }} }}\n{more}"
+        )
+    };
+    for own in ["**/*.rs", "src/*.rs", "s?c/**", "**/out/**", "out/**/x", "[a]"] {
+        let refused = bed.check(&policy(&format!("writes: [\"ok/**\", \"{own}\"]"), "")).exits(2);
+        let told = refused.stderr;
+        assert!(told.contains("policy.glob") && told.contains("staged"), "{own}: {told}");
+        assert!(told.contains(":5:"), "{own}: {told}");
+    }
+    for own in ["**", "out/**", "out/", "./out/deep/**", "file", "with\\\\*star"] {
+        let _ = bed.check(&policy(&format!("writes: [\"{own}\"]"), "")).exits(0);
+    }
+    let digest = "audit: { payloads: digest }\n";
+    let _ = bed.check(&policy("writes: [\"**\"]", digest)).exits(0);
+    // Nothing may write.
+    let file = bed.capsule.policy(&policy("reads: [\"**\"]", ""));
+    let ran = bed.run(&["exec", "--policy", &file, "--json", "--", "touch", "new"]).exits(1);
+    assert!(ran.json()["result"].get("direct").is_none(), "{}", ran.stdout);
+    assert_eq!(bed.read("new"), None);
+    let told = bed.run(&["report", "latest"]).exits(0).stdout;
+    assert!(!told.contains("direct"), "{told}");
+    // Every program may.
+    let file = bed.capsule.policy(
+        "version: 1\nsandbox: { workspace: direct, level: workspace-write }\ntools:\n  shell.run: { \
+         decision: allow, executables: [touch] }\n",
+    );
+    let _ = bed.run(&["exec", "--policy", &file, "--", "touch", "new"]).exits(0);
+    assert!(bed.read("new").is_some());
+    let _ = bed.run(&["exec", "--policy", &file, "--", "touch", ".git/config"]).exits(1);
+}
+
+/// An invariant of the policy's own protects a folder with what is not there yet.
+#[test]
+fn own_invariants_hold_whole_folders() {
+    let bed = Bed::new();
+    let never = "never:\n  - { id: own, capabilities: [fs.write, fs.delete], paths: [\"src/**\", \"conf/*\"], except: [\"src/free/**\"] }\n";
+    let policy = bed.capsule.policy(&format!("{POLICY}{never}"));
+    fs::create_dir_all(bed.capsule.workspace().join("conf")).unwrap();
+    let perl = |script: &str| {
+        let script = format!("{PUT}{script}");
+        bed.run(&["exec", "--policy", &policy, "--json", "--", "perl", "-e", &script])
+    };
+    for script in [
+        "put('src/new', 1)",
+        "put('conf/new', 1)",
+        "mkdir 'src/free' or die",
+        "rename 'conf', 'c' or die",
+    ] {
+        let _ = failed(script, perl(script));
+    }
+    let _ = perl("put('new', 1)").exits(0);
+    let everything = "never:\n  - { id: all, capabilities: [fs.write], paths: [\"**\"] }\n";
+    let policy = bed.capsule.policy(&format!("{POLICY}{everything}"));
+    let line = ["exec", "--policy", &policy, "--json", "--", "perl", "-e", "mkdir 'n'"];
+    let refused = bed.run(&line);
+    assert_ne!(refused.status, 0, "{}", refused.stdout);
+    assert!(!bed.capsule.workspace().join("n").exists());
+}

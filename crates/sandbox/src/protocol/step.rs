@@ -1,0 +1,91 @@
+//! The steps of the set-up, so that an error tells where it stopped.
+
+use rustix::io::Errno;
+
+use super::{Malformed, Refusal};
+
+/// A step that failed, and the kernel's reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) step: Step,
+    pub(crate) errno: Errno,
+}
+
+/// Names the step that fails, so that an error tells where the set-up stopped.
+pub(crate) trait At<T> {
+    /// # Errors
+    /// The step and the kernel's reason.
+    fn at(self, step: Step) -> Result<T, Failed>;
+}
+
+impl<T> At<T> for Result<T, Errno> {
+    fn at(self, step: Step) -> Result<T, Failed> {
+        self.map_err(|errno| Failed { step, errno })
+    }
+}
+
+impl From<Failed> for Refusal {
+    fn from(failed: Failed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
+macro_rules! steps {
+    ($($name:ident = $text:literal,)*) => {
+        /// A step of the set-up.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Step { $(#[doc = $text] $name,)* }
+
+        impl Step {
+            const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The step in words, after "could not".
+            pub(crate) const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            pub(super) fn read(number: u8) -> Result<Self, Malformed> {
+                Self::ALL.get(usize::from(number)).copied().ok_or(Malformed)
+            }
+        }
+    };
+}
+
+steps! {
+    Descriptors = "close inherited descriptors",
+    Signals = "reset signals",
+    Parent = "watch the parent process",
+    NoNewPrivileges = "give up new privileges",
+    UserNamespace = "make a user namespace",
+    IdMap = "write the map of users and groups",
+    HostName = "set the host name",
+    Capabilities = "drop capabilities",
+    MountNamespace = "make mount and host name namespaces",
+    NetworkNamespace = "make a network namespace",
+    PrivateMounts = "cut off the host's mounts",
+    Root = "make an empty root",
+    SystemFolder = "show a system folder",
+    Configuration = "show the system's configuration",
+    Device = "show a device",
+    Order = "do things in order",
+    Workspace = "show the workspace",
+    Staging = "lay a folder of changes over the workspace",
+    WorkspaceMoved = "find the workspace again at its path",
+    Mask = "hide a path",
+    Program = "show a program",
+    ProgramMoved = "find a program again at its path",
+    PivotRoot = "change the root",
+    Filter = "attach the filter on system calls",
+    Limits = "set limits",
+    Cgroup = "use a control group",
+    Birth = "make the first process of a call",
+    Lifeline = "bind the first process to the executor",
+    Proc = "mount /proc",
+    Tmp = "mount /tmp",
+    Direct = "open places of the workspace for writing",
+    Landlock = "set up Landlock",
+    Streams = "set up standard input and output",
+    Folder = "go to the working folder",
+    Memory = "watch the memory",
+    Silence = "hear from the first process of a call",
+}

@@ -1,0 +1,255 @@
+//! What a command may change in the workspace itself: the places that its rule names, without what
+//! an invariant protects in them.
+//!
+//! Mounts bound it while it runs, and mounts know only what is there. So the workspace is walked
+//! before, for what has to be held, and looked at again afterwards, for what was made meanwhile.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use capsule_core::code::Code;
+use capsule_core::limits;
+use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::Scope;
+use capsule_core::redact::excerpt;
+use capsule_sandbox::{Direct, Mask};
+use rustix::fs::{FileType, OFlags, fstat};
+
+use crate::veil::{Veil, VeilError};
+use crate::walk::{Entry, Next, Visitor, walk};
+use crate::workspace::Workspace;
+
+/// The workspace as one command may change it.
+pub(crate) struct Ground<'w> {
+    workspace: &'w Workspace,
+    /// The places that its rule names.
+    open: Vec<OsString>,
+    /// Finds what is held.
+    veil: Veil,
+    /// The folders that can be written to and have to stay, as the veil finds them.
+    pinned: Arc<Mutex<BTreeSet<OsString>>>,
+    /// All that was held or had to stay when the command began.
+    before: BTreeSet<OsString>,
+}
+
+impl<'w> Ground<'w> {
+    /// Finds out what is open and what is held.
+    ///
+    /// # Errors
+    /// When a place that the rule names is not there, or what must be held cannot be known.
+    pub(crate) fn survey(workspace: &'w Workspace, writes: &Scope) -> Result<Self, Problem> {
+        let open = open(workspace, writes)?;
+        let pinned: Arc<Mutex<BTreeSet<OsString>>> = Arc::default();
+        let (scope, stays) = (writes.clone(), Arc::clone(&pinned));
+        let is_odd = |path: &WorkspacePath| path.as_str().contains(char::REPLACEMENT_CHARACTER);
+        let veil = Veil::new(Box::new(move |path, folder| match scope.holds(path) {
+            held if !folder => held,
+            _ if scope.holds_beneath(path) => true,
+            // Its name cannot be told, so that it could not be named later: it is held whole.
+            true if is_odd(path) => true,
+            true => {
+                stays.lock().unwrap_or_else(PoisonError::into_inner).insert(path.as_str().into());
+                false
+            }
+            false => false,
+        }));
+        let mut ground = Self { workspace, open, veil, pinned, before: BTreeSet::new() };
+        ground.before = ground.protected().map_err(VeilError::problem)?;
+        Ok(ground)
+    }
+
+    /// What the sandbox is told. Pipes and sockets that stand in an open place lead to processes of
+    /// the host: they are hidden.
+    ///
+    /// # Errors
+    /// When it is more than can be held or hidden.
+    pub(crate) fn bounds(&self, masks: &mut Vec<Mask>) -> Result<Direct, Problem> {
+        let too_many = || VeilError::TooMany.problem();
+        let special = Special::default();
+        let from = self.open.iter().map(|path| (path.clone(), false)).collect();
+        walk(self.workspace, from, &special);
+        for path in special.found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            let mask = Mask { path };
+            if !masks.contains(&mask) {
+                masks.push(mask);
+            }
+        }
+        let pinned: Vec<_> = self.pinned().into_iter().filter(|own| self.touches(own)).collect();
+        let is_held = |own: &&OsString| self.touches(own) && !pinned.contains(own);
+        let held: Vec<_> = self.before.iter().filter(is_held).cloned().collect();
+        if masks.len() > limits::MASKS
+            || held.len() + pinned.len() + self.open.len() > limits::MASKS
+        {
+            return Err(too_many());
+        }
+        Ok(Direct { open: self.open.clone(), held, pinned })
+    }
+
+    /// The end of the command, with what it made although an invariant protects it: no mount keeps a
+    /// name from being made.
+    pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
+        let message = match self.protected() {
+            Ok(now) => {
+                let made: Vec<_> = now.difference(&self.before).collect();
+                let made: Vec<_> = made.into_iter().filter(|own| self.touches(own)).collect();
+                let Some(first) = made.first() else { return outcome };
+                let shown = excerpt(&first.to_string_lossy(), limits::QUOTED_CHARS).into_owned();
+                let more = match made.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" (and {more} more)"),
+                };
+                format!(
+                    "`{shown}`{more} was made or closed meanwhile: an invariant protects it, or \
+                     nobody can look into it"
+                )
+            }
+            Err(error) => error.problem().message,
+        };
+        let Outcome { output, enforcement, problem: first, .. } = outcome;
+        let message = match first {
+            Some(first) => format!("{message}; {}", first.message),
+            None => message,
+        };
+        let problem = Problem::new(Code::ChangeProtected, message);
+        Outcome { output, enforcement, ..Outcome::failed(problem) }
+    }
+
+    /// What is held now, and the folders that have to stay.
+    fn protected(&self) -> Result<BTreeSet<OsString>, VeilError> {
+        let held = self.veil.hidden(self.workspace)?;
+        Ok(held.into_iter().chain(self.pinned()).collect())
+    }
+
+    fn pinned(&self) -> BTreeSet<OsString> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a path lies in an open place, or an open place in it.
+    fn touches(&self, path: &OsStr) -> bool {
+        let path = Path::new(path);
+        self.open.iter().any(|open| path.starts_with(open) || Path::new(open).starts_with(path))
+    }
+}
+
+/// The places that the rule names, as they are there.
+fn open(workspace: &Workspace, writes: &Scope) -> Result<Vec<OsString>, Problem> {
+    let mut open = Vec::new();
+    for (path, beneath) in agreed(writes.places()) {
+        match (path.as_str(), beneath) {
+            // The workspace's own folder, and nothing in it.
+            ("", false) => {}
+            ("", true) if writes.holds_beneath(&WorkspacePath::root()) => {
+                let message = "an invariant protects whatever is made in the workspace";
+                return Err(Problem::new(Code::SandboxFailed, message));
+            }
+            ("", true) => open.push(OsString::new()),
+            (name, _) => {
+                is_there(workspace, name, beneath)?;
+                open.push(path.into());
+            }
+        }
+    }
+    Ok(open)
+}
+
+/// A place that a rule names, and whether all beneath it is meant.
+type Place = (String, bool);
+
+/// The places that every reading of a command line names, none within another.
+fn agreed(readings: impl Iterator<Item = Vec<Place>>) -> BTreeSet<Place> {
+    let mut all = BTreeSet::from([(String::new(), true)]);
+    for own in readings {
+        let narrower = |one| own.iter().filter_map(move |other| narrower(one, other));
+        all = all.iter().flat_map(narrower).cloned().collect();
+    }
+    let wider = |one: &Place| all.iter().any(|other| other != one && is_within(one, other));
+    all.iter().filter(|own| !wider(own)).cloned().collect()
+}
+
+/// The one of two places that lies within the other, if one does.
+fn narrower<'p>(one: &'p Place, other: &'p Place) -> Option<&'p Place> {
+    [(one, other), (other, one)]
+        .into_iter()
+        .find(|(own, wide)| is_within(own, wide))
+        .map(|own| own.0)
+}
+
+fn is_within(one: &Place, other: &Place) -> bool {
+    one == other || other.1 && Path::new(&one.0).starts_with(&other.0)
+}
+
+/// A mount needs something to lie on.
+fn is_there(workspace: &Workspace, path: &str, folder: bool) -> Result<(), Problem> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let found = workspace.open_plain(workspace.root(), OsStr::from_bytes(path.as_bytes()), flags);
+    let kind = found.ok().and_then(|file| fstat(file.as_fd()).ok());
+    let kind = kind.map(|facts| FileType::from_raw_mode(facts.st_mode));
+    let missing = |what: &str, hint: String| {
+        let message =
+            format!("the rule's `writes` opens `{path}`, and there is no {what} of that name");
+        Err(Problem::new(Code::FileNotFound, message).suggest(hint))
+    };
+    let make = "make it first: `workspace: direct` opens only what is there; `staged` opens names";
+    match (kind, folder) {
+        (Some(FileType::Directory), true) | (Some(FileType::RegularFile), false) => Ok(()),
+        (Some(FileType::Directory), false) => {
+            missing("file", format!("write `{path}/**` for what is in the folder"))
+        }
+        (_, true) => missing("folder", make.into()),
+        (_, false) => missing("file", make.into()),
+    }
+}
+
+/// Finds pipes, sockets and devices.
+#[derive(Default)]
+struct Special {
+    found: Mutex<BTreeSet<OsString>>,
+}
+
+impl Visitor for Special {
+    fn entry(&self, entry: &Entry<'_>) -> Next {
+        if !matches!(entry.kind, FileType::Directory | FileType::RegularFile | FileType::Symlink) {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            // One more than can be hidden is enough to say so.
+            if found.len() <= limits::MASKS {
+                found.insert(entry.path.to_owned());
+            }
+        }
+        Next::Enter
+    }
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text for each reading, places apart by spaces; `dir/` is a folder with all in it.
+    fn check(readings: &[&str], expected: &[&str]) {
+        let place = |text: &str| (text.trim_end_matches('/').to_owned(), text.ends_with('/'));
+        let own = readings.iter().map(|own| own.split(' ').map(place).collect());
+        let expected: BTreeSet<Place> = expected.iter().map(|own| place(own)).collect();
+        assert_eq!(agreed(own), expected, "{readings:?}");
+    }
+
+    #[test]
+    fn all_readings_agree_on_a_place() {
+        check(&[], &["/"]);
+        check(&["/"], &["/"]);
+        check(&["out/ a"], &["out/", "a"]);
+        check(&["out/ out/deep/ out/file out"], &["out/"]);
+        check(&["out/ outer/"], &["out/", "outer/"]);
+        check(&["/", "out/"], &["out/"]);
+        check(&["out/ a", "out/deep/ a b"], &["out/deep/", "a"]);
+        check(&["out/", "out"], &["out"]);
+        check(&["out/", "src/"], &[]);
+    }
+}
