@@ -19,7 +19,6 @@ tools:
       perl: allow
       cat: allow
       head: { decision: allow, reads: ["open/**"] }
-      touch: { decision: allow, writes: ["**"] }
 "#;
 
 fn capsule() -> (Capsule, String) {
@@ -145,28 +144,73 @@ fn reads_bind_in_the_lower_tier() {
     assert!(other.status != 0 && other.stdout.is_empty(), "{other:?}");
 }
 
-/// Nothing can be staged there: what changes nothing runs, and what would change something says why
-/// it does not.
+/// Without mounts the run works in a copy of the workspace, in which what is hidden is not.
 #[test]
-fn nothing_is_changed_in_the_lower_tier() {
-    let (capsule, policy) = capsule();
+fn changes_are_staged_in_the_lower_tier() {
+    let (capsule, _) = capsule();
+    let policy =
+        capsule.policy(&POLICY.replace("perl: allow", "perl: { decision: allow, writes: ['**'] }"));
     let exec = |words: &[&str]| {
         let line = [&["exec", "--policy", &policy, "--"][..], words].concat();
         capsule.run_without_namespaces(&line)
     };
-    let before =
-        std::fs::metadata(capsule.workspace().join("open/a.txt")).unwrap().modified().unwrap();
-    let ran = exec(&["touch", "open/a.txt"]).exits(8);
-    assert!(ran.stderr.contains("changes cannot be staged"), "{}", ran.stderr);
-    let after =
-        std::fs::metadata(capsule.workspace().join("open/a.txt")).unwrap().modified().unwrap();
-    assert_eq!(before, after);
-    assert_eq!(exec(&["cat", "open/a.txt"]).exits(0).stdout, "content of open/a.txt");
-    let call = ["call", "fs.write", "--policy", &policy];
-    let line = [&call[..], &["--", "path=new.txt", "content=x"]].concat();
-    let ran = capsule.run_without_namespaces(&line).exits(8);
-    assert!(ran.stdout.contains("changes cannot be staged"), "{ran:?}");
+    let read =
+        |path: &str| std::fs::read_to_string(capsule.workspace().join(path)).unwrap_or_default();
+    let ran = exec(&["perl", "-e", CHANGE]).exits(0);
+    assert_eq!(ran.stdout, "content of open/a.txt | ", "what is hidden is not in the copy");
+    assert!(ran.stderr.contains("the workspace was copied"), "{}", ran.stderr);
+    assert_eq!(
+        (read("open/a.txt").as_str(), read("new/file").as_str()),
+        ("content of open/a.txt", "")
+    );
+    let changes = capsule.run(&["changes", "latest"]).exits(0).stdout;
+    for path in ["open/a.txt", "new/file", "other/b.txt"] {
+        assert!(changes.contains(path), "{changes}");
+    }
+    let _ = capsule.run(&["apply", "latest"]).exits(0);
+    assert_eq!((read("open/a.txt").as_str(), read("new/file").as_str()), ("changed", "made"));
+    assert!(!capsule.workspace().join("other/b.txt").exists());
+    assert_eq!(read("x.secret"), "content of x.secret");
+    // A program whose rule lets it change nothing reads the copy as it would the workspace.
+    assert_eq!(exec(&["cat", "open/a.txt"]).exits(0).stdout, "changed");
+    let call = ["call", "fs.write", "--policy", &policy, "--", "path=new.txt", "content=x"];
+    let _ = capsule.run_without_namespaces(&call).exits(0);
     assert!(!capsule.workspace().join("new.txt").exists());
+    assert!(capsule.run(&["changes", "latest"]).exits(0).stdout.contains("new.txt"));
+}
+
+/// Reads what it may and what it may not; makes, changes and removes.
+const CHANGE: &str = "
+    for my $path ('open/a.txt', 'x.secret', 'deep/er/y.secret') {
+        open(F, '<', $path) and print <F>, ' | ';
+    }
+    mkdir 'new'; open(F, '>', 'new/file') or die; print F 'made'; close F;
+    open(F, '>', 'open/a.txt') or die; print F 'changed'; close F;
+    unlink 'other/b.txt' or die;
+    rename 'deep', 'moved';
+    open(F, '<', 'moved/er/y.secret') and print 'secret: ', <F>;
+    rename 'moved', 'deep';
+";
+
+/// Changes of the workspace itself need mounts that hold what is protected.
+#[test]
+fn direct_changes_are_refused_in_the_lower_tier() {
+    let (capsule, _) = capsule();
+    let policy = capsule.policy(
+        "version: 1
+sandbox: { floor: landlock, workspace: direct }
+tools:
+  shell.run: { executables: { touch: { decision: allow, writes: [\"**\"] }, cat: allow } }
+",
+    );
+    let exec = |words: &[&str]| {
+        let line = [&["exec", "--policy", &policy, "--"][..], words].concat();
+        capsule.run_without_namespaces(&line)
+    };
+    let ran = exec(&["touch", "new"]).exits(8);
+    assert!(ran.stderr.contains("open places of the workspace for writing"), "{}", ran.stderr);
+    assert!(!capsule.workspace().join("new").exists());
+    assert_eq!(exec(&["cat", "open/a.txt"]).exits(0).stdout, "content of open/a.txt");
 }
 
 /// A floor that nobody knows is not a floor.

@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -152,7 +152,13 @@ impl Trial {
         // Without namespaces everything is where it is.
         let (attempter, inside) = match tier {
             Tier::Namespaces => (PathBuf::from(ATTEMPTER), PathBuf::from(WORKSPACE_MOUNT)),
-            Tier::Landlock => (own_path().map_err(|error| error.to_string())?, bait.workspace()),
+            Tier::Landlock => {
+                let shown = match &staging {
+                    Some(Staging::Copied(copy)) => place_of(copy),
+                    _ => Ok(bait.workspace()),
+                };
+                own_path().and_then(|own| Ok((own, shown?))).map_err(text)?
+            }
         };
         let own = File::open("/proc/self/exe").map_err(|error| error.to_string())?;
         let workspace = File::open(bait.workspace()).map_err(|error| error.to_string())?;
@@ -343,6 +349,15 @@ impl Drop for Bait {
 /// What is hidden from every attempt.
 fn hidden() -> Vec<Mask> {
     vec![Mask { path: "masked".into() }]
+}
+
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+/// Where an open folder is.
+fn place_of(folder: &OwnedFd) -> std::io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
 /// Where this program is.

@@ -23,13 +23,13 @@ struct Check {
 
 pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let mut checks = Vec::new();
-    let held = sandbox(&mut checks);
-    if held {
+    let tier = sandbox(&mut checks);
+    if let Some(tier) = tier {
         for Finding { name, passed, detail } in self_test() {
             let hold = if passed { Hold::Held } else { Hold::Missing };
             checks.push(Check { name: format!("try: {name}"), hold, detail });
         }
-        checks.push(staging(around));
+        checks.push(staging(around, tier));
     }
     checks.insert(0, kernel());
     checks.push(store(around));
@@ -58,8 +58,8 @@ fn worst(checks: &[Check]) -> Hold {
     checks.iter().map(|check| check.hold).min().unwrap_or_default()
 }
 
-/// The walls; says whether commands can run behind them.
-fn sandbox(checks: &mut Vec<Check>) -> bool {
+/// The walls; gives their tier, if commands can be run behind any.
+fn sandbox(checks: &mut Vec<Check>) -> Option<Tier> {
     let walls: Result<Walls, String> = Executor::start()
         .and_then(|mut executor| executor.walls().cloned())
         .map_err(|error| error.to_string());
@@ -74,12 +74,12 @@ fn sandbox(checks: &mut Vec<Check>) -> bool {
                 let name = format!("limit: {}", own.bound.name());
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
             }
-            true
+            Some(walls.tier)
         }
         Err(why) => {
             let detail = format!("{why}; commands are refused with exit 8");
             checks.push(Check { name: "sandbox".into(), hold: Hold::Missing, detail });
-            false
+            None
         }
     }
 }
@@ -133,7 +133,7 @@ fn remedy(gap: &LayerHeld) -> &'static str {
 }
 
 /// Whether commands could be let write. Where not, policies that let none write are as good as ever.
-fn staging(around: &Surroundings) -> Check {
+fn staging(around: &Surroundings, tier: Tier) -> Check {
     // Where the store will be, if it is not there yet.
     let place = around.store.ancestors().skip(1).find(|folder| folder.is_dir());
     let place = place.unwrap_or(Path::new("/"));
@@ -142,8 +142,12 @@ fn staging(around: &Surroundings) -> Check {
     if passed {
         return Check { name, hold: Hold::Held, detail };
     }
-    let remedy =
-        "a store on a local disk (`--store`) helps where this one's file system holds no overlay";
+    let remedy = match tier {
+        Tier::Namespaces => {
+            "a store on a local disk (`--store`) helps where this one's file system holds no overlay"
+        }
+        Tier::Landlock => "laying anything over anything takes namespaces",
+    };
     let copied = try_copying(place);
     let meanwhile = match copied.passed {
         true => "by a copy of the workspace, which takes time and space".into(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use capsule_core::confinement::ProcessLimits;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, WaitOptions, fchdir, getpid, pidfd_open, set_child_subreaper, umask, wait,
@@ -33,13 +33,12 @@ const TAKING_IN: Duration = Duration::from_millis(100);
 /// where they count.
 pub(super) fn live(
     view: &View,
-    masks: &[Vec<u8>],
-    line: &OwnedFd,
-    own_end: &OwnedFd,
+    reach: (&[Vec<u8>], bool),
+    (line, own_end): (&OwnedFd, &OwnedFd),
     others: Option<u64>,
 ) -> ! {
     let _never_back = kernel::LeaveOnDrop;
-    let verdict = match set_up(view, masks, line, own_end) {
+    let verdict = match set_up(view, reach, line, own_end) {
         Ok(alone) => {
             let verdict = obey(own_end, others);
             end_all_others(&alone);
@@ -57,7 +56,7 @@ pub(super) fn live(
 /// Raises everything that does not depend on the order.
 fn set_up(
     view: &View,
-    masks: &[Vec<u8>],
+    reach: (&[Vec<u8>], bool),
     line: &OwnedFd,
     own_end: &OwnedFd,
 ) -> Result<Alone, Refusal> {
@@ -68,7 +67,7 @@ fn set_up(
     view.cgroups.join().at(Step::Cgroup)?;
     capabilities::drop_all().at(Step::Capabilities)?;
     umask(Mode::from_raw_mode(0o022));
-    raise_landlock(view, masks)?;
+    raise_landlock(view, reach)?;
     // Only from here on does a signal to everybody reach this call alone.
     let alone = Alone::prove().at(Step::Landlock)?;
     kernel::attach_filter(&view.filter).at(Step::Filter)?;
@@ -79,8 +78,9 @@ fn set_up(
     Ok(alone)
 }
 
-/// Lets the command open what it may, and nothing else.
-fn raise_landlock(view: &View, masks: &[Vec<u8>]) -> Result<(), Refusal> {
+/// Lets the command open what it may, and nothing else; whether it may change the workspace, which is
+/// a copy then.
+fn raise_landlock(view: &View, (masks, writes): (&[Vec<u8>], bool)) -> Result<(), Refusal> {
     let mut rules = Rules::begin(view.abi).at(Step::Landlock)?;
     let mut allow = |file: &OwnedFd, reach: Reach| rules.allow(file, reach);
     reach::system(&mut allow).at(Step::SystemFolder)?;
@@ -99,8 +99,14 @@ fn raise_landlock(view: &View, masks: &[Vec<u8>]) -> Result<(), Refusal> {
             hidden.add(within);
         }
     }
-    let workspace = rustix::io::dup(&view.workspace.0).at(Step::Workspace)?;
-    reach::grant_open(&mut allow, workspace, &hidden).at(Step::Workspace)?;
+    if writes {
+        // A rule for the whole copy lets everything in it be read. What is hidden was not copied.
+        masks.iter().try_for_each(|path| is_shut(&view.workspace.0, path)).at(Step::Mask)?;
+        allow(&view.workspace.0, Reach::Change).at(Step::Workspace)?;
+    } else {
+        let workspace = rustix::io::dup(&view.workspace.0).at(Step::Workspace)?;
+        reach::grant_open(&mut allow, workspace, &hidden).at(Step::Workspace)?;
+    }
     for own in &view.programs {
         let own = rustix::io::dup(own).at(Step::Program)?;
         reach::grant_open(&mut allow, own, &Hidden::default()).at(Step::Program)?;
@@ -108,6 +114,19 @@ fn raise_landlock(view: &View, masks: &[Vec<u8>]) -> Result<(), Refusal> {
     reach::change(&mut allow, view.tmp().path()).at(Step::Tmp)?;
     rules.enforce().at(Step::Landlock)?;
     Ok(())
+}
+
+/// Makes sure that there is nothing to be read at a path, by anybody.
+fn is_shut(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match openat2(workspace, program::path(path), flags, Mode::empty(), resolve) {
+        Ok(found) if fstat(&found)?.st_mode & 0o777 == 0 => Ok(()),
+        Ok(_) => Err(Errno::OPNOTSUPP),
+        // Nothing is there, or something above it is closed to everybody.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Waits for the order and carries it out, behind walls that already stand; none if it is ended.

@@ -17,7 +17,7 @@ use crate::backend::program;
 use crate::executor::cgroup::Cgroups;
 use crate::executor::sample;
 use crate::kernel::{self, Birth};
-use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Run, Step};
+use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Run, Staged, Step};
 use crate::seccomp::Filter;
 
 /// The first process of a call counts, too.
@@ -28,8 +28,10 @@ pub(crate) struct View {
     pub(super) abi: i32,
     pub(super) filter: Filter,
     pub(crate) cgroups: Cgroups,
-    /// The workspace, and where it is: commands see it there.
+    /// The workspace or its copy, and where it is: commands see it there.
     pub(super) workspace: (OwnedFd, PathBuf),
+    /// Whether it is a copy, so that commands may change it.
+    copied: bool,
     /// Programs from elsewhere, and folders of them.
     pub(super) programs: Vec<OwnedFd>,
     tmp: Tmp,
@@ -44,12 +46,16 @@ impl Ground {
     /// The step that failed.
     pub(crate) fn enter(self, enter: &Enter) -> Result<View, Refusal> {
         let Self { abi, cgroups, filter } = self;
-        if enter.staging.is_some() {
+        let (place, copied) = match &enter.staging {
+            None => (&enter.workspace, false),
+            Some(Staged::Copied(copy)) => (copy, true),
             // Nothing can be laid over the workspace without mounts of one's own.
-            return Err(Failed { step: Step::Staging, errno: Errno::OPNOTSUPP }.into());
-        }
-        let folder = open_again(&enter.workspace, Step::WorkspaceMoved)?;
-        let path = program::path(&enter.workspace.path).to_owned();
+            Some(Staged::Overlay(_)) => {
+                return Err(Failed { step: Step::Staging, errno: Errno::OPNOTSUPP }.into());
+            }
+        };
+        let folder = open_again(place, Step::WorkspaceMoved)?;
+        let workspace = (folder, program::path(&place.path).to_owned());
         let mut programs = Vec::with_capacity(enter.programs.len());
         for (target, place) in &enter.programs {
             if *target != place.path {
@@ -62,7 +68,7 @@ impl Ground {
         let tmp = tmp.at(Step::Tmp)?;
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
-        Ok(View { abi, filter, cgroups, workspace: (folder, path), programs, tmp, nothing })
+        Ok(View { abi, filter, cgroups, workspace, copied, programs, tmp, nothing })
     }
 }
 
@@ -87,7 +93,7 @@ impl View {
             // What is protected could not be held without mounts of one's own.
             return Err(Failed { step: Step::Direct, errno: Errno::OPNOTSUPP }.into());
         }
-        if built.writes {
+        if built.writes && !self.copied {
             return Err(Failed { step: Step::Staging, errno: Errno::ROFS }.into());
         }
         self.clear()?;
@@ -100,7 +106,7 @@ impl View {
         let others = counted.then(sample::tasks_of_user);
         let born = kernel::give_plain_birth(self.cgroups.born_into());
         let first = match born.at(Step::Birth)? {
-            Birth::Child => first::live(self, masks, &line, &other_end, others),
+            Birth::Child => first::live(self, (masks, built.writes), (&line, &other_end), others),
             Birth::Parent(pid, handle) => First::new(pid, handle, line, Ending::HungUp),
         };
         drop(other_end);
