@@ -73,6 +73,10 @@ fn steady(text: &str, capsule: &Capsule) -> String {
         let line = times.fold(line.to_owned(), |line, pair| {
             line.replace(&format!(" {} {}", pair[0], pair[1]), " 1 ms")
         });
+        // The README grows.
+        let sizes = words.windows(2).filter(|pair| pair[1] == "KB");
+        let line =
+            sizes.fold(line, |line, pair| line.replace(&format!(" {} KB", pair[0]), " 4 KB"));
         // How long a time is written decides about gaps, and about where a line is broken.
         let words: Vec<&str> = line.split_whitespace().collect();
         match lines.last_mut().filter(|_| line.starts_with("             ")) {

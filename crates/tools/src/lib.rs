@@ -27,6 +27,7 @@ use serde_json::Value;
 
 use staging::{Staged, Unstaged};
 
+pub use capsule_sandbox::FileIdentity;
 pub use commands::Commands;
 pub use staging::{Laid, Staging};
 pub use tool::{Cancel, Context, Host, Hush, Prepared, Sink, Stream, Tool};

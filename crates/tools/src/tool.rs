@@ -14,6 +14,7 @@ use capsule_core::evidence::Prepared as Hands;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::tool::Signature;
+use capsule_sandbox::FileIdentity;
 pub use capsule_sandbox::Stream;
 use serde_json::{Map, Value};
 
@@ -74,9 +75,9 @@ pub trait Host {
     /// Every place that the policy names for a program.
     fn program_places(&self) -> Vec<String>;
     /// A digest that was computed before, for a program with this identity.
-    fn known_digest(&self, path: &Path, identity: &str) -> Option<Digest>;
+    fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest>;
     /// Remembers a digest.
-    fn remember_digest(&self, path: &Path, identity: &str, digest: Digest);
+    fn remember_digest(&self, path: &Path, identity: &FileIdentity, digest: Digest);
     /// A variable of the user's environment.
     fn variable(&self, name: &str) -> Option<OsString>;
 }

@@ -1,6 +1,7 @@
 //! Hands that touch the world, through the tools.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use capsule_core::outcome::Problem;
 use capsule_core::policy::{Constraint, Policy};
 use capsule_store::Store;
 use capsule_tools::{
-    Cancel, Commands, Context, Host, Laid, Sink, Staging, Veil, Workspace, preflight,
+    Cancel, Commands, Context, FileIdentity, Host, Laid, Sink, Staging, Veil, Workspace, preflight,
 };
 
 use crate::changes::Waiting;
@@ -147,10 +148,16 @@ pub(crate) fn now() -> u64 {
 /// Looks up a variable of the user's environment.
 pub type Variables = Box<dyn Fn(&str) -> Option<OsString>>;
 
+/// From how many bytes on a program is looked up in the cache of digests. Reading a smaller one takes
+/// less time than opening the cache.
+const LARGE: u64 = 256 << 10;
+
 /// What the machine tells: the policy's places for programs, digests that were computed before, and
 /// the user's environment.
 pub struct Machine {
     places: Vec<(String, String)>,
+    /// The digests that this run has taken, by path.
+    digests: RefCell<BTreeMap<String, (FileIdentity, Digest)>>,
     /// A second connection for the cache of digests, opened when it is first needed.
     store: PathBuf,
     cache: OnceCell<Option<Store>>,
@@ -171,7 +178,13 @@ impl Machine {
             .flatten()
             .filter_map(|program| Some((program.name.clone(), program.path.clone()?)))
             .collect();
-        Self { places, store: store.to_owned(), cache: OnceCell::new(), variable }
+        Self {
+            places,
+            digests: RefCell::default(),
+            store: store.to_owned(),
+            cache: OnceCell::new(),
+            variable,
+        }
     }
 
     fn with_cache<T>(&self, act: impl FnOnce(&Store) -> Option<T>) -> Option<T> {
@@ -192,16 +205,27 @@ impl Host for Machine {
         self.places.iter().map(|(_, place)| place.clone()).collect()
     }
 
-    fn known_digest(&self, path: &Path, identity: &str) -> Option<Digest> {
+    fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest> {
         let path = path.to_str()?;
-        let known = self.with_cache(|store| store.program_digest(path, identity))?;
+        let own = self.digests.borrow().get(path).filter(|(own, _)| own == identity).copied();
+        if let Some((_, digest)) = own {
+            return Some(digest);
+        }
+        if identity.size < LARGE {
+            return None;
+        }
+        let known = self.with_cache(|store| store.program_digest(path, &identity.to_string()))?;
         Digest::from_hex(&known)
     }
 
-    fn remember_digest(&self, path: &Path, identity: &str, digest: Digest) {
+    fn remember_digest(&self, path: &Path, identity: &FileIdentity, digest: Digest) {
         let Some(path) = path.to_str() else { return };
+        self.digests.borrow_mut().insert(path.to_owned(), (*identity, digest));
+        if identity.size < LARGE {
+            return;
+        }
         self.with_cache(|store| {
-            store.remember_program(path, identity, &digest.to_string());
+            store.remember_program(path, &identity.to_string(), &digest.to_string());
             Some(())
         });
     }

@@ -134,6 +134,9 @@ impl Executor {
                 self.tmp = OsString::from_vec(tmp).into();
                 Ok(shared.pop())
             }
+            (Reply::Refused(Refusal::Failed(Failed { step: Step::Staging, errno })), _) => {
+                Err(SandboxError::Overlay { reason: text(errno) })
+            }
             (Reply::Refused(refusal), _) => Err(refusal.into()),
             _ => Err(self.give_up("it spoke out of turn")),
         }
@@ -295,9 +298,6 @@ fn text(errno: Errno) -> String {
 impl From<Refusal> for SandboxError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Failed(Failed { step: Step::Staging, errno }) => {
-                Self::Overlay { reason: text(errno) }
-            }
             Refusal::Failed(Failed { step, errno }) => {
                 Self::Setup { step: step.text(), reason: text(errno) }
             }

@@ -47,6 +47,14 @@ const OTHERS: &[&str] = &[
     "one_view_for_both_sides",
     "what_is_hidden_stays_hidden",
     "the_host_is_not_reached_through_it",
+    // What is hidden is not in a copy there; the tests of the binary show it.
+    "a_copy_is_written_in_its_place",
+    // Nothing is changed directly.
+    "what_is_open_is_written_and_nothing_else",
+    "what_is_held_stays_what_and_where_it_is",
+    "what_is_made_directly_is_plain",
+    "direct_changes_are_for_one_call",
+    "what_cannot_be_opened_is_refused",
     // It goes where no namespace can be made.
     "nothing_runs_without_user_namespaces",
 ];

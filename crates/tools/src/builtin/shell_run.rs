@@ -211,12 +211,11 @@ fn find(name: &str, host: &dyn Host) -> Option<Program> {
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     // Taken before the bytes are read: whoever writes to them meanwhile changes it.
     let file_identity = FileIdentity::of(&meta);
-    let identity = file_identity.to_string();
-    let sha256 = match host.known_digest(&real, &identity) {
+    let sha256 = match host.known_digest(&real, &file_identity) {
         Some(digest) => digest,
         None => {
             let digest = digest(file)?;
-            host.remember_digest(&real, &identity, digest);
+            host.remember_digest(&real, &file_identity, digest);
             digest
         }
     };
