@@ -24,7 +24,7 @@ impl Binary {
         workspace: &Path,
         policy: &str,
     ) -> Answer<Self> {
-        let program = options.folder.join("release").join("capsule");
+        let program = options.folder.join("dist").join("capsule");
         let program =
             program.canonicalize().map_err(|_| format!("{} is not built", program.display()))?;
         let place = files.join("policy.yaml");

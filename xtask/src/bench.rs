@@ -16,7 +16,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> Answer<bool> {
     let target = cargo::target_folder(root)?;
     if needs_binary(options) {
         let mut build = cargo::command(root);
-        cargo::run(build.args(["build", "--release", "--package", "capsule-cli"]))?;
+        cargo::run(build.args(["build", "--profile", "dist", "--package", "capsule-cli"]))?;
     }
     let mut measure = cargo::command(root);
     measure.args(["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);

@@ -52,6 +52,9 @@ pub(crate) enum Next {
     EnterClosed,
 }
 
+/// How many folders one thread reads before others help.
+const ALONE: usize = 16;
+
 /// Sees the entries of a walk. Called from several threads at once.
 pub(crate) trait Visitor: Sync {
     /// Sees an entry; for a folder, says whether to walk it.
@@ -109,6 +112,12 @@ impl Work {
         self.changed.notify_all();
     }
 
+    /// Whether nothing is left to be read. Only one thread may be at work.
+    fn is_over(&self) -> bool {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.folders.is_empty() || self.ended.load(Ordering::Relaxed)
+    }
+
     fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.changed.notify_all();
@@ -123,19 +132,26 @@ pub(crate) fn walk(workspace: &Workspace, from: Vec<Waiting>, visitor: &dyn Visi
         changed: Condvar::new(),
         ended: AtomicBool::new(false),
     };
+    // A small tree is walked before a thread would have begun.
+    worker(workspace, &work, visitor, ALONE);
+    if work.is_over() {
+        return;
+    }
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(|| worker(workspace, &work, visitor));
+            scope.spawn(|| worker(workspace, &work, visitor, usize::MAX));
         }
-        worker(workspace, &work, visitor);
+        worker(workspace, &work, visitor, usize::MAX);
     });
 }
 
-fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor) {
+/// Reads folders until there are no more, or it has read so many.
+fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor, most: usize) {
     let mut buffer = buffer();
     let mut found = Vec::new();
-    while let Some((folder, closed)) = work.next() {
+    for _ in 0..most {
+        let Some((folder, closed)) = work.next() else { return };
         let read = open_folder(workspace, &folder).and_then(|handle| {
             visitor.folder(&folder, handle.as_fd(), closed);
             read_folder(&handle, (&folder, closed), &mut buffer, visitor, &mut found)
