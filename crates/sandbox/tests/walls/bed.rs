@@ -160,7 +160,10 @@ impl Bed {
         // What has the host's name already is left alone.
         let workspace = self.workspace().to_str().unwrap().to_owned();
         let text = text.replace(&workspace, "/workspace");
-        let tmp = format!("/tmp/capsule-tmp-{}", self.executor.id());
+        let start = format!("capsule-tmp-{}-", self.executor.id());
+        let mut names = fs::read_dir("/tmp").unwrap().map(|entry| entry.unwrap().file_name());
+        let tmp = names.find(|name| name.to_string_lossy().starts_with(&start));
+        let tmp = format!("/tmp/{}", tmp.unwrap_or_default().to_string_lossy());
         let pieces: Vec<&str> = text.split("/tmp").collect();
         let mut seen = pieces[0].to_owned();
         for piece in &pieces[1..] {

@@ -374,7 +374,7 @@ fn what_is_written_is_gone() {
     // However deep.
     let deep = "perl -e 'for (1..3000) { mkdir q(d); chdir q(d) }'";
     let exit = bed.run("/bin/sh", &["sh", "-c", &format!("cd /tmp && {deep}")]);
-    assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
+    assert_eq!(exit.reached, vec![Bound::Tmp], "too deep to be counted");
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     drop(bed);
     assert!(!Path::new(&tmp).exists(), "it goes with the executor");
@@ -396,6 +396,16 @@ fn tmp_is_bounded() {
     many.limits.tmp_bytes = 3_000_000;
     let exit = bed.try_run(many).unwrap();
     assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![Bound::Tmp]));
+    // Where nobody can list it, and where no path leads.
+    let closed = "mkdir q(d), 0300; for (1..3) { open F, qq(>d/$_); print F q(x) x 1_500_000; close F } sleep 9";
+    let deep = "for (1..60) { mkdir q(n) x 100; chdir q(n) x 100 } sleep 9";
+    for script in [closed, deep] {
+        let line = format!("cd /tmp && perl -e '{script}'");
+        let mut hidden = launch("/bin/sh", &["sh", "-c", &line]);
+        hidden.limits.tmp_bytes = 3_000_000;
+        let exit = bed.try_run(hidden).unwrap();
+        assert_eq!(exit.reached, vec![Bound::Tmp], "{script}");
+    }
     // Any one file is held by the kernel.
     let mut large = launch("/bin/sh", &["sh", "-c", "exec cat /dev/zero > /tmp/x"]);
     large.limits.file_bytes = 100_000;
@@ -461,10 +471,10 @@ fn leftovers_are_swept() {
     // A process that is no more, and one that is not this user's to sweep.
     let mut gone = Command::new("/bin/true").stdout(Stdio::null()).spawn().unwrap();
     gone.wait().unwrap();
-    let left = PathBuf::from(format!("/tmp/capsule-tmp-{}", gone.id()));
+    let left = PathBuf::from(format!("/tmp/capsule-tmp-{}-0", gone.id()));
     fs::DirBuilder::new().mode(0o700).create(&left).unwrap();
     fs::write(left.join("file"), "x").unwrap();
-    let alive = PathBuf::from(format!("/tmp/capsule-tmp-{}", std::process::id()));
+    let alive = PathBuf::from(format!("/tmp/capsule-tmp-{}-0", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&alive).unwrap();
     let bed = Bed::plain();
     assert!(!left.exists());

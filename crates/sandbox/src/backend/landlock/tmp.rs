@@ -2,17 +2,18 @@
 //! so its size is added up from outside, and it is emptied after each call.
 
 use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{geteuid, getpid};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::clear;
 
 /// Where they are made.
 const PLACE: &str = "/tmp";
-/// What their names begin with; the executor's number follows.
+/// What their names begin with; the executor's number follows, and a word that nobody can guess.
 const NAME: &str = "capsule-tmp-";
 /// How many names may be in it: names take space too.
 const MOST_NAMES: u64 = 200_000;
@@ -29,7 +30,7 @@ impl Tmp {
     pub(super) fn make() -> io::Result<Self> {
         sweep();
         let place = Path::new(PLACE).canonicalize()?;
-        let own = Self(place.join(format!("{NAME}{}", getpid().as_raw_nonzero())));
+        let own = Self(place.join(format!("{NAME}{}-{:016x}", getpid().as_raw_nonzero(), word()?)));
         own.lay()?;
         Ok(own)
     }
@@ -58,8 +59,13 @@ impl Tmp {
         let (mut bytes, mut names) = (0_u64, 0_u64);
         let mut waiting = vec![self.0.clone()];
         while let Some(folder) = waiting.pop() {
-            // One that the command has closed to itself holds nothing that it can add to.
-            let Ok(entries) = fs::read_dir(folder) else { continue };
+            let entries = match list(&folder) {
+                Ok(entries) => entries,
+                // It is gone, or no folder any more.
+                Err(ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+                // Too deep to be looked into, or closed for good.
+                Err(_) => return u64::MAX,
+            };
             for entry in entries.flatten() {
                 names += 1;
                 if names > MOST_NAMES {
@@ -76,6 +82,25 @@ impl Tmp {
     }
 }
 
+/// Lists a folder of the command's, whatever permissions it gave it: it could still add to it.
+fn list(folder: &Path) -> Result<fs::ReadDir, ErrorKind> {
+    let listed = fs::read_dir(folder).or_else(|error| {
+        if error.kind() != ErrorKind::PermissionDenied {
+            return Err(error);
+        }
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        fs::read_dir(folder)
+    });
+    listed.map_err(|error| error.kind())
+}
+
+/// A number that nobody can guess.
+fn word() -> io::Result<u64> {
+    let mut bytes = [0_u8; 8];
+    let got = getrandom(&mut bytes, GetRandomFlags::empty())?;
+    if got == bytes.len() { Ok(u64::from_le_bytes(bytes)) } else { Err(ErrorKind::Other.into()) }
+}
+
 impl Drop for Tmp {
     fn drop(&mut self) {
         let _ = clear::remove(&self.0);
@@ -87,7 +112,9 @@ fn sweep() {
     let Ok(entries) = fs::read_dir(PLACE) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(NAME)?.split('-').next()?.parse::<u32>().ok());
         let ours =
             entry.metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == geteuid().as_raw());
         let gone = |owner| !fs::exists(format!("/proc/{owner}")).unwrap_or(true);
