@@ -40,16 +40,14 @@ fn now(found: &Stat) -> FileIdentity {
     }
 }
 
-/// Sets the limits that the kernel keeps for each process. `own` is how many processes count besides
+/// Sets the limits that the kernel keeps for each process, but for processor time, which is set for
+/// the program alone. `own` is how many processes count besides
 /// the command's, where the kernel counts those of this run alone.
 ///
 /// # Errors
 /// The kernel refused.
 pub(super) fn set_limits(limits: &ProcessLimits, own: Option<u64>) -> Result<(), Errno> {
-    // The kernel counts in seconds and signals at the first number; at the second it kills.
-    let cpu = limits.cpu_ms.div_ceil(1_000);
     rlimits::lower(&[
-        (Resource::Cpu, cpu, cpu.saturating_add(2)),
         (Resource::Nofile, limits.open_files, limits.open_files),
         (Resource::Fsize, limits.file_bytes, limits.file_bytes),
     ])?;
@@ -78,8 +76,16 @@ pub(super) fn start(
     let program = text(&run.program.0)?;
     let arguments: Vec<CString> = run.arguments.iter().map(text).collect::<Result<_, _>>()?;
     let environment: Vec<CString> = run.environment.iter().map(text).collect::<Result<_, _>>()?;
-    let program =
-        kernel::Program { path: &program, arguments: &arguments, environment: &environment, rules };
+    // The kernel counts in seconds and signals at the first number; at the second it kills.
+    let cpu = run.limits.cpu_ms.div_ceil(1_000);
+    let most = rlimits::most(Resource::Cpu);
+    let program = kernel::Program {
+        path: &program,
+        arguments: &arguments,
+        environment: &environment,
+        cpu: (cpu.min(most), cpu.saturating_add(2).min(most)),
+        rules,
+    };
     let started = kernel::start_program(&program).map_err(Refusal::NotExecutable)?;
     close_range(0, 2).at(Step::Streams)?;
     Ok(started)

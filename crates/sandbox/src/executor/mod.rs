@@ -124,16 +124,14 @@ fn attend(
     // While the command runs, there is time to make ready for the next one.
     view.stand_by(built);
     match told.map(|()| watch::until_the_end(view, socket, limits, &first)) {
-        Ok(Ending::Ended(reply)) => {
-            if view.leaves_traces() {
-                drop(first);
-                // What cannot be removed now is found before the next command.
-                let _ = view.clear();
-            }
-            // Else answered before the first process is taken in: nobody needs to wait for that.
-            answer(socket, &reply).is_ok()
+        // Answered before the first process is taken in: nobody needs to wait for that.
+        Ok(Ending::Ended(reply)) if !view.leaves_traces() => answer(socket, &reply).is_ok(),
+        ended => {
+            drop(first);
+            // What cannot be removed now is found before the next command.
+            let _ = view.clear();
+            matches!(ended, Ok(Ending::Ended(reply)) if answer(socket, &reply).is_ok())
         }
-        Ok(Ending::Abandoned) | Err(_) => false,
     }
 }
 

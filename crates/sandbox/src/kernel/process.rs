@@ -236,7 +236,10 @@ pub(crate) struct Program<'a> {
     pub(crate) path: &'a CStr,
     pub(crate) arguments: &'a [CString],
     pub(crate) environment: &'a [CString],
-    /// Landlock rules that it binds itself to before it starts.
+    /// Its processor time in seconds: when it is warned, and when it is killed.
+    pub(crate) cpu: (u64, u64),
+    /// Landlock rules that it binds itself to before it starts. It then ends with its parent, which
+    /// no namespace ties it to.
     pub(crate) rules: Option<BorrowedFd<'a>>,
 }
 
@@ -245,6 +248,7 @@ struct Shared {
     path: *const libc::c_char,
     arguments: *const *const libc::c_char,
     environment: *const *const libc::c_char,
+    cpu: libc::rlimit,
     /// -1 if there are none.
     rules: RawFd,
     failure: libc::c_int,
@@ -265,6 +269,7 @@ pub(crate) fn start_program(program: &Program<'_>) -> Result<Pid, Errno> {
         path: program.path.as_ptr(),
         arguments: arguments.as_ptr(),
         environment: environment.as_ptr(),
+        cpu: libc::rlimit { rlim_cur: program.cpu.0, rlim_max: program.cpu.1 },
         rules: program.rules.map_or(-1, |rules| rules.as_raw_fd()),
         failure: 0,
     };
@@ -298,13 +303,21 @@ extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
     let shared = unsafe { &mut *shared };
     // SAFETY: takes nothing; fails only for a leader of a group, which a new child is not.
     unsafe { libc::setsid() };
-    if shared.rules >= 0 {
+    // SAFETY: reads a value that lives on. Here and not in the parent, whose own work for the program
+    // would count.
+    let mut bound = unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const shared.cpu) };
+    if bound == 0 && shared.rules >= 0 {
+        // SAFETY: takes numbers alone.
+        bound = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
         // SAFETY: takes two numbers, and binds this thread alone.
-        let bound = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, shared.rules, 0_u32) };
-        if bound == -1 {
-            shared.failure = last_error().raw_os_error();
-            return 127;
+        let own = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, shared.rules, 0_u32) };
+        if own == -1 {
+            bound = -1;
         }
+    }
+    if bound == -1 {
+        shared.failure = last_error().raw_os_error();
+        return 127;
     }
     // SAFETY: a path that ends in NUL and two lists of such that end in a null pointer, all alive.
     unsafe { libc::execve(shared.path, shared.arguments, shared.environment) };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use capsule_core::confinement::{Bound, Tier};
 use capsule_sandbox::{How, SandboxError};
@@ -232,6 +232,13 @@ fn hidden_content_is_not_read() {
         let got = bed.ask(&format!("read /workspace/{path}"));
         rows.check(got == if readable { "content" } else { "EACCES" }, || format!("{path}: {got}"));
     }
+    // Nor what is written beside the content.
+    let attribute = format!("call {} s:/workspace/a/.env s:user.x b:64 64", libc::SYS_getxattr);
+    let list = format!("call {} s:/workspace/a/.env b:64 64", libc::SYS_listxattr);
+    for question in [attribute, list] {
+        let got = bed.ask(&question);
+        rows.check(got == "ENOTSUP", || format!("{question}: {got}"));
+    }
     // Hidden for one call only, as the rule of a program can say.
     let hidden = bed.probe_with("read /workspace/top\nread /workspace/a/open", |launch| {
         launch.masks = vec![mask(b"top")];
@@ -355,10 +362,14 @@ fn sockets_and_queues_are_not_made() {
         ("semaphores", format!("call {} 0 1 950", libc::SYS_semget)),
         ("a queue", format!("call {} 0 950", libc::SYS_msgget)),
         ("a queue by name", format!("call {} s:capsule 66 384 0", libc::SYS_mq_open)),
+        ("a name", format!("call {} 0 x:0100004142 5", libc::SYS_bind)),
+        ("a connection", format!("call {} 0 x:0100004142 5", libc::SYS_connect)),
     ] {
         let got = bed.ask(&question);
         rows.check(got == "EPERM", || format!("{what}: {got}"));
     }
+    let interfaces = bed.ask(&format!("call {} 0 {} b:64", libc::SYS_ioctl, libc::SIOCGIFCONF));
+    rows.check(interfaces == "ENOTTY", || interfaces.clone());
     rows.end();
 }
 
@@ -371,6 +382,10 @@ fn what_is_written_is_gone() {
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0, "after the call nothing is left");
     assert_eq!(fs::metadata(&tmp).unwrap().mode() & 0o7777, 0o700, "it is nobody else's");
     assert_eq!(bed.ask("list /tmp"), "");
+    // With names that whoever removes it might have used.
+    let script = "mkdir -p /tmp/.moved-1/a /tmp/b/c && echo x > /tmp/.moved-1/a/data";
+    assert_eq!(bed.run("/bin/sh", &["sh", "-c", script]).how, How::Exited(0));
+    assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     // However deep.
     let deep = "perl -e 'for (1..3000) { mkdir q(d); chdir q(d) }'";
     let exit = bed.run("/bin/sh", &["sh", "-c", &format!("cd /tmp && {deep}")]);
@@ -468,17 +483,26 @@ fn nothing_outlives_a_killed_first() {
 }
 
 fn leftovers_are_swept() {
-    // A process that is no more, and one that is not this user's to sweep.
-    let mut gone = Command::new("/bin/true").stdout(Stdio::null()).spawn().unwrap();
-    gone.wait().unwrap();
-    let left = PathBuf::from(format!("/tmp/capsule-tmp-{}-0", gone.id()));
-    fs::DirBuilder::new().mode(0o700).create(&left).unwrap();
-    fs::write(left.join("file"), "x").unwrap();
-    let alive = PathBuf::from(format!("/tmp/capsule-tmp-{}-0", std::process::id()));
-    fs::DirBuilder::new().mode(0o700).create(&alive).unwrap();
+    let folder = |name: &str| {
+        let path = PathBuf::from(format!("/tmp/capsule-tmp-{}-{name}", std::process::id()));
+        fs::DirBuilder::new().mode(0o700).create(&path).unwrap();
+        path
+    };
+    // One that nobody holds, one that somebody does, and one that is another's.
+    let (left, held) = (folder("left"), folder("held"));
+    fs::create_dir_all(left.join(".moved-1/a")).unwrap();
+    fs::write(left.join(".moved-1/a/file"), "x").unwrap();
+    let lock = fs::File::open(&held).unwrap();
+    lock.lock().unwrap();
+    let link = PathBuf::from(format!("/tmp/capsule-tmp-{}-link", std::process::id()));
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("file"), "x").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
     let bed = Bed::plain();
     assert!(!left.exists());
-    assert!(alive.exists());
-    fs::remove_dir(&alive).unwrap();
+    assert!(held.exists());
+    assert!(elsewhere.path().join("file").exists());
+    fs::remove_dir(&held).unwrap();
+    fs::remove_file(&link).unwrap();
     drop(bed);
 }

@@ -1,13 +1,53 @@
 //! What a command sees, and what it does not.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use capsule_sandbox::{Direct, How};
+use capsule_sandbox::{Direct, Executor, How};
 
 use crate::Test;
-use crate::bed::{Bed, Rows, launch, mask, text};
+use crate::bed::{Bed, Nobody, Rows, launch, mask, text};
+
+/// Only root can lay a workspace there.
+pub(crate) const TESTS_OF_ROOT: &[Test] = &[(
+    "a_workspace_among_the_system_is_hidden_there",
+    a_workspace_among_the_system_is_hidden_there,
+)];
+
+/// In containers, workspaces often lie beneath `/usr`.
+fn a_workspace_among_the_system_is_hidden_there() {
+    let home = tempfile::Builder::new().prefix("capsule-test-").tempdir_in("/usr/src").unwrap();
+    let workspace = home.path().join("workspace");
+    fs::create_dir_all(workspace.join("inner")).unwrap();
+    for (name, content) in [("secret", "the secret"), ("inner/open", "open")] {
+        fs::write(workspace.join(name), content).unwrap();
+    }
+    fs::write(home.path().join("sibling"), "the sibling").unwrap();
+    let mut executor = Executor::start().unwrap();
+    let masks = vec![mask(b"secret")];
+    let view = capsule_sandbox::View {
+        floor: crate::world::current().floor(),
+        workspace: File::open(&workspace).unwrap().into(),
+        staging: None,
+        masks: masks.clone(),
+        programs: Vec::new(),
+    };
+    executor.enter(view).unwrap();
+    let mut read = |path: &str| {
+        let mut launch = launch("/bin/cat", &["cat", path]);
+        launch.masks = masks.clone();
+        let exit = executor.run(launch, &mut Nobody).unwrap();
+        text(&exit.stdout.bytes)
+    };
+    let at_home = |name: &str| workspace.join(name).to_str().unwrap().to_owned();
+    assert_eq!(read("inner/open"), "open");
+    assert_eq!(read("secret"), "");
+    assert_eq!(read(&at_home("secret")), "");
+    let there = if crate::world::current().is_lower() { "open" } else { "" };
+    assert_eq!(read(&at_home("inner/open")), there, "only the lower tier shows it there");
+    assert_eq!(read(home.path().join("sibling").to_str().unwrap()), "the sibling");
+}
 
 pub(crate) const TESTS: &[Test] = &[
     ("only_the_view_is_seen", only_the_view_is_seen),
@@ -322,10 +362,10 @@ fn mounts_in_the_workspace_are_hidden() {
     fs::write(workspace.join("open"), "open").unwrap();
     mount("none", workspace.join("d/disk").as_path(), "tmpfs", MountFlags::empty(), None).unwrap();
     fs::write(workspace.join("d/disk/above"), "above").unwrap();
-    let mut executor = capsule_sandbox::Executor::start().unwrap();
+    let mut executor = Executor::start().unwrap();
     let view = capsule_sandbox::View {
         floor: crate::world::current().floor(),
-        workspace: fs::File::open(&workspace).unwrap().into(),
+        workspace: File::open(&workspace).unwrap().into(),
         staging: None,
         masks: Vec::new(),
         programs: crate::bed::own(),
@@ -334,8 +374,7 @@ fn mounts_in_the_workspace_are_hidden() {
     unmount(workspace.join("d/disk").as_path(), UnmountFlags::DETACH).unwrap();
     entered.unwrap();
     let mut read = |path: &str| {
-        let exit =
-            executor.run(launch("/bin/cat", &["cat", path]), &mut crate::bed::Nobody).unwrap();
+        let exit = executor.run(launch("/bin/cat", &["cat", path]), &mut Nobody).unwrap();
         text(&exit.stdout.bytes) + &text(&exit.stderr.bytes)
     };
     assert_eq!(read("/workspace/open"), "open");
@@ -354,7 +393,7 @@ fn mounts_in_the_workspace_are_hidden() {
     ] {
         let mut shell = launch("/bin/sh", &["sh", "-c", line]);
         shell.direct = Some(Direct { open: vec![open.into()], ..Direct::default() });
-        let exit = executor.run(shell, &mut crate::bed::Nobody).unwrap();
+        let exit = executor.run(shell, &mut Nobody).unwrap();
         let told = text(&exit.stdout.bytes) + &text(&exit.stderr.bytes);
         assert_eq!(exit.how == How::Exited(0), goes_well, "{line} in `{open}`: {told}");
         assert!(!told.contains("above\n") && !told.ends_with("beneath"), "{line}: {told}");

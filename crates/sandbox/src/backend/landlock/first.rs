@@ -83,7 +83,7 @@ fn set_up(
 fn raise_landlock(view: &View, (masks, writes): (&[Vec<u8>], bool)) -> Result<(), Refusal> {
     let mut rules = Rules::begin(view.abi).at(Step::Landlock)?;
     let mut allow = |file: &OwnedFd, reach: Reach| rules.allow(file, reach);
-    reach::system(&mut allow).at(Step::SystemFolder)?;
+    reach::system(&mut allow, &view.judged).at(Step::SystemFolder)?;
     let mut hidden = Hidden::default();
     for path in masks {
         hidden.add(program::path(path));
@@ -138,6 +138,9 @@ fn obey(own_end: &OwnedFd, others: Option<u64>) -> Result<Option<End>, Refusal> 
     let Ok(run) = Run::decode(&message.bytes) else {
         return Err(Failed { step: Step::Order, errno: Errno::BADMSG }.into());
     };
+    if has_hung_up(own_end).at(Step::Order)? {
+        return Ok(None); // it is over before it began
+    }
     program::check(&run)?;
     go_to_folder(&run).at(Step::Folder)?;
     // The private folder is all that can be written to.
@@ -148,6 +151,12 @@ fn obey(own_end: &OwnedFd, others: Option<u64>) -> Result<Option<End>, Refusal> 
     let program = program::start(&run, message.descriptors, Some(rules.as_fd()))?;
     drop(rules);
     wait_for_program(program, own_end)
+}
+
+/// Whether the executor wants the call to end. One order is all that ever comes.
+fn has_hung_up(own_end: &OwnedFd) -> Result<bool, Errno> {
+    let mut files = [PollFd::new(own_end, PollFlags::IN)];
+    Ok(waiting::wait(&mut files, Some(Duration::ZERO))? > 0)
 }
 
 /// Goes from the workspace, where this process stands, to the working folder.

@@ -45,6 +45,11 @@ fn raise(abi: Result<i32, Errno>, cgroups: &Cgroups) -> Result<(i32, seccomp::Fi
             format!("abi {abi} keeps no signal inside, so it cannot stand alone (Linux 6.12 can)");
         return Err(Gap { layer: Layer::Landlock, detail });
     }
+    if !sample::can() {
+        // Nor could what is left of a call be found and ended.
+        let detail = "processes cannot be listed (CONFIG_PROC_CHILDREN)".to_owned();
+        return Err(Gap { layer: Layer::Landlock, detail });
+    }
     shed().at(Step::Capabilities).map_err(gap(Layer::NoCapabilities))?;
     rlimits::set_fixed().at(Step::Limits).map_err(gap(Layer::NoCapabilities))?;
     let filters = seccomp::executor().and_then(|large| {

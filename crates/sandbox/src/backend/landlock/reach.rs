@@ -66,16 +66,20 @@ impl Hidden {
 
 static NOTHING: Hidden = Hidden(BTreeMap::new());
 
-/// What every command may open of the system.
+/// What every command may open of the system, but for places in it that are judged on their own.
 ///
 /// # Errors
 /// Something that is there cannot be opened to be named in a rule.
-pub(super) fn system(allow: &mut impl Allow) -> Result<(), Errno> {
+pub(super) fn system(allow: &mut impl Allow, judged: &[PathBuf]) -> Result<(), Errno> {
     for folder in FOLDERS {
         let mut hidden = Hidden::default();
-        for covered in COVERED {
-            if let Ok(path) = Path::new(covered.path).strip_prefix(folder.path) {
-                hidden.add(path);
+        let covered = COVERED.iter().map(|covered| Path::new(covered.path));
+        for covered in covered.chain(judged.iter().map(PathBuf::as_path)) {
+            match covered.strip_prefix(folder.path) {
+                // All of a system folder is the workspace.
+                Ok(path) if path.as_os_str().is_empty() => return Err(Errno::OPNOTSUPP),
+                Ok(path) => hidden.add(path),
+                Err(_) => {}
             }
         }
         grant(allow, Path::new(folder.path), &hidden)?;

@@ -3,9 +3,12 @@
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
+use rustix::io::Errno;
 use rustix::process::{geteuid, getpid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -18,9 +21,16 @@ const NAME: &str = "capsule-tmp-";
 /// How many names may be in it: names take space too.
 const MOST_NAMES: u64 = 200_000;
 
+/// How often another name is tried.
+const TRIES: u32 = 8;
+
 /// The folder. Removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Tmp(PathBuf);
+pub(crate) struct Tmp {
+    path: PathBuf,
+    /// Locked as long as it is in use: whoever finds it unlocked may remove it.
+    folder: OwnedFd,
+}
 
 impl Tmp {
     /// Makes it, and removes those of executors that were killed.
@@ -28,15 +38,30 @@ impl Tmp {
     /// # Errors
     /// It cannot be made.
     pub(super) fn make() -> io::Result<Self> {
-        sweep();
         let place = Path::new(PLACE).canonicalize()?;
-        let own = Self(place.join(format!("{NAME}{}-{:016x}", getpid().as_raw_nonzero(), word()?)));
-        own.lay()?;
+        sweep(&place);
+        let number = getpid().as_raw_nonzero();
+        let mut made = Err(ErrorKind::AlreadyExists.into());
+        for _ in 0..TRIES {
+            let path = place.join(format!("{NAME}{number}-{:016x}", word()?));
+            // Fails if anybody else has made it before: nobody else's folder is used.
+            made = DirBuilder::new().mode(0o700).create(&path).map(|()| path);
+            if !matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists) {
+                break;
+            }
+        }
+        let path = made?;
+        let folder = open(&path)?;
+        let own = Self { path, folder };
+        if fstat(&own.folder)?.st_uid != geteuid().as_raw() {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        flock(&own.folder, FlockOperation::NonBlockingLockExclusive)?;
         Ok(own)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Makes it empty for the next call.
@@ -44,20 +69,14 @@ impl Tmp {
     /// # Errors
     /// Something in it cannot be removed.
     pub(super) fn empty(&self) -> io::Result<()> {
-        clear::remove(&self.0)?;
-        self.lay()
-    }
-
-    /// Fails if anybody else has made it before: nobody else's folder is used.
-    fn lay(&self) -> io::Result<()> {
-        DirBuilder::new().mode(0o700).create(&self.0)
+        clear::empty(&self.folder)
     }
 
     /// How many bytes of the disk it takes, or more than any bound if it has too many names. What
     /// has no name is not seen.
     pub(crate) fn bytes(&self) -> u64 {
         let (mut bytes, mut names) = (0_u64, 0_u64);
-        let mut waiting = vec![self.0.clone()];
+        let mut waiting = vec![self.path.clone()];
         while let Some(folder) = waiting.pop() {
             let entries = match list(&folder) {
                 Ok(entries) => entries,
@@ -103,23 +122,27 @@ fn word() -> io::Result<u64> {
 
 impl Drop for Tmp {
     fn drop(&mut self) {
-        let _ = clear::remove(&self.0);
+        let _ = clear::remove(&self.path);
     }
 }
 
 /// Removes the folders of executors that are no more.
-fn sweep() {
-    let Ok(entries) = fs::read_dir(PLACE) else { return };
+fn sweep(place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let owner = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(NAME)?.split('-').next()?.parse::<u32>().ok());
-        let ours =
-            entry.metadata().is_ok_and(|facts| facts.is_dir() && facts.uid() == geteuid().as_raw());
-        let gone = |owner| !fs::exists(format!("/proc/{owner}")).unwrap_or(true);
-        if ours && owner.is_some_and(gone) {
+        if !entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()) {
+            continue;
+        }
+        let Ok(folder) = open(&entry.path()) else { continue };
+        let ours = fstat(&folder).is_ok_and(|facts| facts.st_uid == geteuid().as_raw());
+        // Whoever made it holds the lock, in whatever container.
+        if ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
             let _ = clear::remove(&entry.path());
         }
     }
+}
+
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
 }

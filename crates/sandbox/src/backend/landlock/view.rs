@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::fs::{CWD, Mode, OFlags, fstat, open, openat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::geteuid;
@@ -30,6 +30,8 @@ pub(crate) struct View {
     pub(crate) cgroups: Cgroups,
     /// The workspace or its copy, and where it is: commands see it there.
     pub(super) workspace: (OwnedFd, PathBuf),
+    /// Where the workspace and its copy are, which no rule for anything else may open.
+    pub(super) judged: Vec<PathBuf>,
     /// Whether it is a copy, so that commands may change it.
     copied: bool,
     /// Programs from elsewhere, and folders of them.
@@ -57,18 +59,28 @@ impl Ground {
         let folder = open_again(place, Step::WorkspaceMoved)?;
         let workspace = (folder, program::path(&place.path).to_owned());
         let mut programs = Vec::with_capacity(enter.programs.len());
+        let whole = program::path(&enter.workspace.path).to_owned();
         for (target, place) in &enter.programs {
+            let path = program::path(&place.path);
             if *target != place.path {
                 // It could only appear elsewhere by a mount.
                 return Err(Failed { step: Step::Program, errno: Errno::XDEV }.into());
             }
-            programs.push(open_again(place, Step::ProgramMoved)?);
+            let file = open_again(place, Step::ProgramMoved)?;
+            let mode = fstat(&file).at(Step::Program)?.st_mode;
+            let folder = FileType::from_raw_mode(mode) == FileType::Directory;
+            if folder && (path.starts_with(&whole) || whole.starts_with(path)) {
+                // A rule for it would open what is hidden of the workspace.
+                return Err(Failed { step: Step::Program, errno: Errno::EXIST }.into());
+            }
+            programs.push(file);
         }
         let tmp = Tmp::make().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
         let tmp = tmp.at(Step::Tmp)?;
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
-        Ok(View { abi, filter, cgroups, workspace, copied, programs, tmp, nothing })
+        let judged = vec![whole, workspace.1.clone()];
+        Ok(View { abi, filter, cgroups, workspace, judged, copied, programs, tmp, nothing })
     }
 }
 

@@ -77,7 +77,7 @@ impl Root {
             root.show_folder(folder).at(Step::SystemFolder)?;
         }
         for folder in COVERED {
-            root.cover_folder(folder).at(Step::SystemFolder)?;
+            root.cover_folder(Path::new(folder.path)).at(Step::SystemFolder)?;
         }
         let names = names_in("/etc");
         for entry in CONFIGURATION {
@@ -122,8 +122,8 @@ impl Root {
     }
 
     /// Covers a folder within a shown one, if it is there.
-    fn cover_folder(&self, shown: &Shown) -> Result<(), Errno> {
-        let name = relative(shown.path);
+    pub(super) fn cover_folder(&self, path: &Path) -> Result<(), Errno> {
+        let name = path.strip_prefix("/").unwrap_or(path);
         match openat(
             &self.tree,
             name,

@@ -12,6 +12,7 @@ use rustix::process::{chdir, fchdir, pivot_root};
 use super::probe::Ground;
 use super::root::{self, Beneath, Root, SEALED, WORKSPACE};
 use super::spawn::Standby;
+use super::system::FOLDERS;
 use super::{masks, staging};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel::set_mount_attributes;
@@ -47,6 +48,7 @@ impl Ground {
     pub(crate) fn enter(self, enter: &Enter) -> Result<(View, Option<OwnedFd>), Refusal> {
         let Self { mut root, abi, cgroups, pid_max, filter, maker } = self;
         let Attached { with_mounts, shared } = attach_workspace(&root, enter)?;
+        hide_at_home(&root, enter)?;
         for (target, place) in &enter.programs {
             show_program(&mut root, root::path(target), place)?;
         }
@@ -67,6 +69,22 @@ impl Ground {
             View { standby, root, workspace, staged, abi, filter, pid_max, cgroups, nothing };
         Ok((view, shared))
     }
+}
+
+/// The workspace is seen in one place alone: where it lies beneath a folder of the system, nothing
+/// would be hidden in it. So do its changes.
+fn hide_at_home(root: &Root, enter: &Enter) -> Result<(), Failed> {
+    let staged = enter.staging.iter().flat_map(|staged| match staged {
+        Staged::Overlay([changes, _]) => [changes].into_iter(),
+        Staged::Copied(copy) => [copy].into_iter(),
+    });
+    for place in staged.chain([&enter.workspace]) {
+        let path = root::path(&place.path);
+        if FOLDERS.iter().any(|folder| path.starts_with(folder.path)) {
+            root.cover_folder(path).at(Step::Workspace)?;
+        }
+    }
+    Ok(())
 }
 
 /// The workspace, as it was put into the root.

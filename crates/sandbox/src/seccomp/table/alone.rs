@@ -3,6 +3,7 @@
 
 use crate::seccomp::rule::Rule::{self, Refuse, When};
 use crate::seccomp::rule::{Clause, high_is_zero, one_of};
+use crate::seccomp::table::files::PLAIN_REQUESTS;
 use crate::seccomp::table::network::PAIRS;
 use crate::seccomp::table::process::LIMITS;
 
@@ -18,6 +19,9 @@ const OWN_DISK_PRIORITY: &[Clause] = &[&[one_of(0, &[1]), one_of(1, &[0])]];
 /// Setting one's own limits, or asking for any of them.
 const OWN_LIMITS: &[Clause] =
     &[&[one_of(0, &[0]), one_of(1, LIMITS)], &[one_of(0, &[0]), one_of(2, &[0]), high_is_zero(2)]];
+
+/// As on a file system without attributes, so that nobody complains.
+const NO_ATTRIBUTES: Rule = When(&[], libc::EOPNOTSUPP);
 
 /// A row: the number of a call, its rule, why.
 pub(crate) type Row = (i64, Rule, &'static str);
@@ -52,6 +56,20 @@ pub(crate) const ROWS: &[Row] = &[
     (libc::SYS_fremovexattr, Refuse, "Landlock does not judge attributes"),
     (463, Refuse, "setxattrat; Landlock does not judge attributes"),
     (466, Refuse, "removexattrat; Landlock does not judge attributes"),
+    (libc::SYS_getxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
+    (libc::SYS_lgetxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
+    (libc::SYS_fgetxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
+    (libc::SYS_listxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
+    (libc::SYS_llistxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
+    (libc::SYS_flistxattr, NO_ATTRIBUTES, "Landlock does not judge who reads attributes"),
+    (464, NO_ATTRIBUTES, "getxattrat; Landlock does not judge who reads attributes"),
+    (465, NO_ATTRIBUTES, "listxattrat; Landlock does not judge who reads attributes"),
+    (libc::SYS_bind, Refuse, "one end of a pair takes a name of the whole machine"),
+    (libc::SYS_listen, Refuse, "there is nobody to listen to"),
+    (libc::SYS_connect, Refuse, "there is nobody to connect to"),
+    (libc::SYS_accept, Refuse, "there is nobody to accept"),
+    (libc::SYS_accept4, Refuse, "there is nobody to accept"),
+    (libc::SYS_ioctl, When(PLAIN_REQUESTS, libc::ENOTTY), "a pair tells the host's addresses"),
     (libc::SYS_inotify_init1, Refuse, "Landlock does not judge who watches a folder"),
     (libc::SYS_inotify_add_watch, Refuse, "Landlock does not judge who watches a folder"),
     (libc::SYS_prlimit64, When(OWN_LIMITS, libc::EINVAL), "other processes of the user"),

@@ -14,39 +14,45 @@ const NODES: &[Clause] = &[&[makeable(2)]];
 
 /// What may be asked of a descriptor by `ioctl`. Above all not `TIOCSTI` and `TIOCLINUX`, which
 /// type into a terminal. Others get `ENOTTY`, the answer of a device that does not know them.
-const REQUESTS: &[Clause] = &[&[one_of(
-    1,
-    &[
-        libc::FIONREAD as u32,
-        libc::FIONBIO as u32,
-        libc::FIOCLEX as u32,
-        libc::FIONCLEX as u32,
-        libc::FIOASYNC as u32,
-        libc::FIOQSIZE as u32,
-        2, // FIGETBSZ: the size of a block
-        libc::FICLONE as u32,
-        libc::FICLONERANGE as u32,
-        libc::FS_IOC_GETFLAGS as u32,
-        libc::FS_IOC_GETVERSION as u32,
-        0xC020_660B, // FS_IOC_FIEMAP: where the holes of a file are
-        libc::TCGETS as u32,
-        libc::TCSETS as u32,
-        libc::TCSETSW as u32,
-        libc::TCSETSF as u32,
-        libc::TCGETS2 as u32,
-        libc::TIOCGWINSZ as u32,
-        libc::TIOCGPGRP as u32,
-        libc::TIOCSPGRP as u32,
-        libc::TIOCGSID as u32,
-        libc::TIOCOUTQ as u32,
-        0x8905, // SIOCATMARK: whether urgent data comes next
-        libc::SIOCGIFCONF as u32,
-        libc::SIOCGIFFLAGS as u32,
-        libc::SIOCGIFADDR as u32,
-        libc::SIOCGIFINDEX as u32,
-        libc::SIOCGIFMTU as u32,
-    ],
-)]];
+const PLAIN: &[u32] = &[
+    libc::FIONREAD as u32,
+    libc::FIONBIO as u32,
+    libc::FIOCLEX as u32,
+    libc::FIONCLEX as u32,
+    libc::FIOASYNC as u32,
+    libc::FIOQSIZE as u32,
+    2, // FIGETBSZ: the size of a block
+    libc::FICLONE as u32,
+    libc::FICLONERANGE as u32,
+    libc::FS_IOC_GETFLAGS as u32,
+    libc::FS_IOC_GETVERSION as u32,
+    0xC020_660B, // FS_IOC_FIEMAP: where the holes of a file are
+    libc::TCGETS as u32,
+    libc::TCSETS as u32,
+    libc::TCSETSW as u32,
+    libc::TCSETSF as u32,
+    libc::TCGETS2 as u32,
+    libc::TIOCGWINSZ as u32,
+    libc::TIOCGPGRP as u32,
+    libc::TIOCSPGRP as u32,
+    libc::TIOCGSID as u32,
+    libc::TIOCOUTQ as u32,
+    0x8905, // SIOCATMARK: whether urgent data comes next
+];
+
+/// The addresses of the network that one is in, which for a command is its own.
+const ADDRESSES: &[u32] = &[
+    libc::SIOCGIFCONF as u32,
+    libc::SIOCGIFFLAGS as u32,
+    libc::SIOCGIFADDR as u32,
+    libc::SIOCGIFINDEX as u32,
+    libc::SIOCGIFMTU as u32,
+];
+
+/// What may be asked where the network is the host's.
+pub(super) const PLAIN_REQUESTS: &[Clause] = &[&[one_of(1, PLAIN)]];
+
+const REQUESTS: &[Clause] = &[&[one_of(1, PLAIN)], &[one_of(1, ADDRESSES)]];
 
 /// What may be asked of a descriptor by `fcntl`. Above all no leases: with one, a command could hold
 /// up for a minute whoever opens a file of the workspace outside.
