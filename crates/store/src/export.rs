@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::{Payload, Stored};
 use crate::target::check_target;
-use crate::write::{Kept, append};
+use crate::write::{Kept, Unwritten, append};
 
 impl Store {
     /// Writes a run into a file of its own, private payloads withheld; gives the file's digest. The
@@ -44,9 +44,10 @@ impl Store {
             .map_err(StoreError::write)?;
         self.visit(run, |stored| {
             let payloads = self.payloads(stored.leaf, &stored.entry.event)?;
-            let mut waiting = payloads.into_iter().map(carried).collect();
+            let kept = payloads.into_iter().map(carried).collect();
             let Stored { entry, bytes, .. } = stored;
-            append(&mut store.sql, &entry, &bytes, &mut waiting, Durability::Process).map(drop)
+            let own = Unwritten { entry, bytes, kept };
+            append(&mut store.sql, &[own], Durability::Process).map(drop)
         })?;
         store.sql.close().map_err(|(_, error)| StoreError::write(error))?;
         let file = fs::File::open(path).map_err(StoreError::write)?;

@@ -1,4 +1,5 @@
-//! Writing events: one short transaction each, no lock in between.
+//! Writing events: one short transaction each, no lock in between. What leads to nothing yet is written
+//! together with the event after it.
 
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
@@ -7,7 +8,7 @@ use capsule_core::journal::{
     commitment, leaf_hash,
 };
 use capsule_core::policy::Payloads;
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::error::StoreError;
 use crate::lock::RunLock;
@@ -40,8 +41,17 @@ pub struct RunWriter {
     prev: Option<Digest>,
     at: u64,
     waiting: Vec<Kept>,
+    /// Events that are written together with the next one.
+    pending: Vec<Unwritten>,
     tree: Frontier,
     lock: Option<RunLock>,
+}
+
+/// An event with its bytes and the payloads that wait for it.
+pub(crate) struct Unwritten {
+    pub(crate) entry: Entry,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kept: Vec<Kept>,
 }
 
 impl Store {
@@ -66,6 +76,7 @@ impl Store {
             prev: None,
             at: 0,
             waiting: Vec::new(),
+            pending: Vec::new(),
             tree: Frontier::default(),
             lock: Some(lock),
         })
@@ -77,8 +88,9 @@ impl Store {
     /// When it cannot be written.
     pub fn note(&mut self, event: Event, at: u64) -> Result<(), StoreError> {
         let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
-        append(&mut self.sql, &entry, &entry.to_bytes(), &mut Vec::new(), Durability::Process)
-            .map(drop)
+        let bytes = entry.to_bytes();
+        let note = Unwritten { entry, bytes, kept: Vec::new() };
+        append(&mut self.sql, &[note], Durability::Process).map(drop)
     }
 }
 
@@ -153,44 +165,71 @@ impl Journal for RunWriter {
             event,
         };
         let bytes = entry.to_bytes();
-        self.tree = append(&mut self.store.sql, &entry, &bytes, &mut self.waiting, durability)?;
-        self.seq = entry.seq;
-        self.prev = Some(Digest::of(&bytes));
-        if matches!(entry.event, Event::RunSealed(_)) {
+        let recorded = Recorded { seq: entry.seq, at: entry.at };
+        let prev = Digest::of(&bytes);
+        let is_seal = matches!(entry.event, Event::RunSealed(_));
+        let kept = std::mem::take(&mut self.waiting);
+        self.pending.push(Unwritten { entry, bytes, kept });
+        if durability != Durability::Next {
+            match append(&mut self.store.sql, &self.pending, durability) {
+                Ok(tree) => self.tree = tree,
+                Err(error) => {
+                    // Nothing of it happened. What waited before goes on waiting.
+                    let unwritten = self.pending.pop();
+                    self.waiting = unwritten.map(|own| own.kept).unwrap_or_default();
+                    return Err(error);
+                }
+            }
+            self.pending.clear();
+        }
+        self.seq = recorded.seq;
+        self.prev = Some(prev);
+        if is_seal {
             self.lock = None;
         }
-        Ok(Recorded { seq: entry.seq, at: entry.at })
+        Ok(recorded)
     }
 }
 
-/// Writes an entry and the payloads that wait for it; gives the tree whose newest leaf it is.
+/// Writes entries and the payloads that wait for them, as one; gives the tree whose newest leaf the
+/// last one is.
 pub(crate) fn append(
     sql: &mut Connection,
-    entry: &Entry,
-    bytes: &[u8],
-    waiting: &mut Vec<Kept>,
+    entries: &[Unwritten],
     durability: Durability,
 ) -> Result<Frontier, StoreError> {
-    let tree = append_to(sql, entry, bytes, waiting, durability).map_err(StoreError::write)?;
-    waiting.clear();
-    Ok(tree)
+    append_to(sql, entries, durability).map_err(StoreError::write)
 }
 
 fn append_to(
     sql: &mut Connection,
-    entry: &Entry,
-    bytes: &[u8],
-    waiting: &[Kept],
+    entries: &[Unwritten],
     durability: Durability,
 ) -> rusqlite::Result<Frontier> {
     // Between transactions; inside one it has no effect.
     sql.prepare_cached(match durability {
         Durability::Power => "PRAGMA synchronous = FULL",
-        Durability::Process => "PRAGMA synchronous = NORMAL",
+        Durability::Process | Durability::Next => "PRAGMA synchronous = NORMAL",
     })?
     .execute([])?;
     let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut tree = frontier(&transaction)?;
+    for entry in entries {
+        insert(&transaction, entry, &mut tree)?;
+    }
+    transaction
+        .prepare_cached("UPDATE tree SET size = ?1, peaks = ?2")?
+        .execute(params![number(tree.size()), tree.to_bytes()])?;
+    transaction.commit()?;
+    Ok(tree)
+}
+
+/// Makes an entry the newest leaf of the tree.
+fn insert(
+    transaction: &Transaction<'_>,
+    Unwritten { entry, bytes, kept }: &Unwritten,
+    tree: &mut Frontier,
+) -> rusqlite::Result<()> {
     let leaf = tree.size();
     let hash = leaf_hash(bytes);
     tree.push(hash);
@@ -208,7 +247,7 @@ fn append_to(
         ])?;
     for (part, (reference, _)) in entry.event.payloads().iter().enumerate() {
         // A payload that nobody kept is not written; verification finds it missing.
-        let Some(kept) = waiting.iter().find(|kept| kept.commitment == reference.commit) else {
+        let Some(kept) = kept.iter().find(|kept| kept.commitment == reference.commit) else {
             continue;
         };
         transaction
@@ -225,11 +264,7 @@ fn append_to(
                 kept.bytes,
             ])?;
     }
-    transaction
-        .prepare_cached("UPDATE tree SET size = ?1, peaks = ?2")?
-        .execute(params![number(tree.size()), tree.to_bytes()])?;
-    transaction.commit()?;
-    Ok(tree)
+    Ok(())
 }
 
 /// The right edge of the tree, from its cache.

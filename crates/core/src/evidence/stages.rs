@@ -202,7 +202,10 @@ fn write_decision<J: Journal>(
         action: considered.map(|(action, _)| action),
         fingerprint: considered.map(|(_, fingerprint)| fingerprint),
     };
-    journal.append(Event::CallDecided(event), Durability::Process)?;
+    // What is allowed leads to nothing before its intent is written.
+    let allowed = decision.verdict == Verdict::Allow;
+    let durability = if allowed { Durability::Next } else { Durability::Process };
+    journal.append(Event::CallDecided(event), durability)?;
     Ok(())
 }
 

@@ -11,6 +11,8 @@ use crate::journal::Event;
 /// How sure a write must be before it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
+    /// It is written with the next event, as one. For what leads to nothing before that.
+    Next,
     /// It survives the death of the process.
     Process,
     /// It survives a power cut. For the record of an intent to change or send something.
