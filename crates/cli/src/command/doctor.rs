@@ -160,8 +160,9 @@ fn staging(around: &Surroundings, tier: Tier) -> Check {
 fn waiting(around: &Surroundings) -> Check {
     let folder = capsule_store::beside(&around.store, STAGED);
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut runs: Vec<String> =
-        names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    // One that begins otherwise is being removed.
+    let mut runs: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
     runs.sort();
     let detail = match runs.as_slice() {
         [] => String::from("no changes wait"),

@@ -16,7 +16,7 @@ mod scan;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -48,6 +48,8 @@ use scan::Scan;
 const CHANGES: &str = "changes";
 /// What the kernel needs for itself.
 const WORK: &str = "work";
+/// What the names of folders begin with that are being removed.
+const GONE: &str = ".gone-";
 /// How a folder is opened to be read.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// What helps where the workspace can neither be laid under changes nor be copied.
@@ -218,7 +220,27 @@ impl Staging {
     /// # Errors
     /// When something cannot be removed; what is left can be removed later.
     pub fn remove(folder: &Path) -> io::Result<()> {
-        sandbox::clear::remove(folder)
+        let Some((all, name)) = folder.parent().zip(folder.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        // First it is nobody's any more, all of it at once: half of the changes would be something else.
+        let mut gone = OsString::from(GONE);
+        gone.push(name);
+        let gone = all.join(gone);
+        match std::fs::rename(folder, &gone) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            moved => moved?,
+        }
+        // What somebody was killed over goes, too, unless somebody else is at it.
+        for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(GONE.as_bytes()) {
+                let _ = sandbox::clear::remove(&entry.path());
+            }
+        }
+        match sandbox::clear::remove(&gone) {
+            Err(_) if !gone.exists() => Ok(()),
+            removed => removed,
+        }
     }
 
     /// How many paths the run changed, as it is recorded.
