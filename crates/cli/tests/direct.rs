@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
@@ -406,4 +408,19 @@ fn own_invariants_hold_whole_folders() {
     let refused = bed.run(&line);
     assert_ne!(refused.status, 0, "{}", refused.stdout);
     assert!(!bed.capsule.workspace().join("n").exists());
+}
+
+/// A name that is not text holds nobody up, and what is hidden in it stays hidden.
+#[test]
+fn a_folder_with_an_odd_name_holds_nobody_up() {
+    let bed = Bed::new();
+    let odd = bed.capsule.workspace().join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&odd).unwrap();
+    fs::write(odd.join(".env"), "as it was\n").unwrap();
+    let _ = bed.perl("put('new', 1)").exits(0);
+    assert_eq!(bed.read("new").as_deref(), Some("1"));
+    let script = "my ($odd) = glob('caf*'); open(my $f, '<', \"$odd/.env\") or die; print <$f>";
+    let ended = bed.perl_fails(script);
+    assert!(!ended.stdout.contains("as it was"), "{}", ended.stdout);
+    let _ = bed.perl_fails("my ($odd) = glob('caf*'); rename $odd, 'other' or die");
 }

@@ -18,32 +18,30 @@ pub(crate) struct Mount {
 
 /// The mounts that this process sees; none if they cannot be listed.
 pub(crate) fn own() -> Vec<Mount> {
-    parse(&std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
 }
 
-/// Reads the text of `/proc/self/mountinfo`. A line that does not have the documented form is left out.
-pub(crate) fn parse(text: &str) -> Vec<Mount> {
-    text.lines().filter_map(line).collect()
+/// Reads the content of `/proc/self/mountinfo`. A line that does not have the documented form is left
+/// out. Names in it are bytes, as the file systems have them: whoever makes a folder chooses them.
+pub(crate) fn parse(content: &[u8]) -> Vec<Mount> {
+    content.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
 
-fn line(line: &str) -> Option<Mount> {
-    let (mount, source) = line.split_once(" - ")?;
-    let mut mount = mount.split(' ').skip(3);
-    let (root, point) = (mount.next()?, mount.next()?);
-    let mut source = source.split(' ');
+fn line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(3);
+    let (root, point) = (fields.next()?, fields.next()?);
+    // How it is mounted, and fields of which there are more or fewer, up to a dash.
+    let mut source = fields.skip(1).skip_while(|field| *field != b"-").skip(1);
     let (kind, _device, settings) = (source.next()?, source.next()?, source.next()?);
-    Some(Mount {
-        root: unescape(root),
-        point: unescape(point),
-        kind: kind.to_owned(),
-        settings: settings.to_owned(),
-    })
+    let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
+    let (root, point) = (unescape(root), unescape(point));
+    Some(Mount { root, point, kind: text(kind), settings: text(settings) })
 }
 
 /// The kernel writes space, tab, newline and backslash as three octal digits.
-fn unescape(text: &str) -> PathBuf {
+fn unescape(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+    let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
         let digits = after.first_chunk::<3>().filter(|_| *first == b'\\');
         let value = digits.and_then(|digits| {
@@ -66,18 +64,24 @@ fn unescape(text: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
 
     #[test]
     fn lines_are_read() {
-        let text = "35 31 0:31 / /sys/fs/cgroup/memory rw,relatime shared:1 - cgroup cgroup rw,memory\n\
+        let text =
+            b"35 31 0:31 / /sys/fs/cgroup/memory rw,relatime shared:1 - cgroup cgroup rw,memory\n\
                     40 27 8:1 /a\\040b /mnt/new\\012line\\134x ro - ext4 /dev/sda1 rw\n\
-                    nonsense\n";
+                    41 27 8:1 / /caf\xe9 ro master:1 propagate_from:2 - ext4 /dev/sda1 rw\n\
+                    nonsense\n42 27 8:1 / /cut ro - ext4\n";
         let mounts = parse(text);
-        assert_eq!(mounts.len(), 2);
+        assert_eq!(mounts.len(), 3);
         assert_eq!(mounts[0].point, PathBuf::from("/sys/fs/cgroup/memory"));
         assert_eq!((mounts[0].kind.as_str(), mounts[0].settings.as_str()), ("cgroup", "rw,memory"));
         assert_eq!(mounts[1].root, PathBuf::from("/a b"));
         assert_eq!(mounts[1].point, PathBuf::from("/mnt/new\nline\\x"));
+        assert_eq!(mounts[2].point.as_os_str().as_bytes(), b"/caf\xe9");
+        assert_eq!(mounts[2].kind, "ext4");
     }
 }

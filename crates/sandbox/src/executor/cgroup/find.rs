@@ -92,7 +92,7 @@ mod tests {
     fn the_older_version_has_a_tree_per_resource() {
         let own = "8:pids:/\n4:memory:/a/b\n1:cpu:/\n0::/\n";
         let mounts = mountinfo::parse(
-            "35 31 0:31 / /cg/memory rw - cgroup cgroup rw,memory\n\
+            b"35 31 0:31 / /cg/memory rw - cgroup cgroup rw,memory\n\
              39 31 0:36 / /cg/pids rw - cgroup cgroup rw,pids\n\
              41 31 0:38 / /cg/unified rw - cgroup2 cgroup2 rw\n",
         );
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_newer_version_climbs_to_a_group_that_hands_on() {
         let own = "0::/user.slice/user@7.service/app.slice/term.scope\n";
-        let mounts = mountinfo::parse("30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let mounts = mountinfo::parse(b"30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         let handed_on = |folder: &Path| {
             if folder.ends_with("term.scope") {
                 String::new()
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_group_that_is_not_shown_is_none() {
-        let mounts = mountinfo::parse("30 1 0:26 /other /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+        let mounts = mountinfo::parse(b"30 1 0:26 /other /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         assert_eq!(in_one_tree("0::/mine\n", &mounts, |_| "memory pids".to_owned()), []);
     }
 }
