@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -290,6 +290,30 @@ fn a_protected_name_that_is_made_is_told() {
         // What was there before holds nobody up; it is held from now on.
         let _ = bed.perl("put('new', 1)").exits(0);
         let _ = bed.perl_fails(&format!("rename '{path}', 'other' or die"));
+    }
+}
+
+/// C22: what is closed behind what was made does not keep it from being told. Whoever may look into
+/// every folder finds the name itself.
+#[test]
+fn a_folder_that_is_closed_behind_it_hides_nothing() {
+    for (script, path, inner) in [
+        ("put('.git/commondir', 1); chmod 0311, '.git' or die", ".git", ".git/commondir"),
+        ("put('src/.envrc', 1); chmod 0311, 'src' or die", "src", "src/.envrc"),
+        ("put('.git/commondir', 1); chmod 0, '.git' or die", ".git", ".git/commondir"),
+    ] {
+        let bed = Bed::new();
+        let root = bed.capsule.workspace();
+        let ended = bed.perl(script).exits(3).json();
+        assert_eq!(ended["code"], "change.protected", "{script}: {ended}");
+        let sees_all = fs::read_dir(root.join(path)).is_ok();
+        let expected = if sees_all { inner } else { path };
+        let told = ended.to_string();
+        assert!(told.contains(&format!("`{expected}`")), "{script}: {told}");
+        // Nobody could look into it before the next call: nothing in it can be changed then.
+        let _ = bed.perl(&format!("chmod 0755, '{path}'; put('{path}/new', 1)"));
+        assert_eq!(root.join(path).join("new").exists(), sees_all, "{script}");
+        fs::set_permissions(root.join(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 }
 

@@ -33,8 +33,18 @@ pub(crate) struct Ground<'w> {
     veil: Veil,
     /// The folders that can be written to and have to stay, as the veil finds them.
     pinned: Arc<Mutex<BTreeSet<OsString>>>,
-    /// All that was held or had to stay when the command began.
-    before: BTreeSet<OsString>,
+    /// What was held or had to stay when the command began.
+    before: Kept,
+}
+
+/// What has to be as it is.
+#[derive(Default)]
+struct Kept {
+    /// What nobody may change, and what nobody can look into.
+    held: BTreeSet<OsString>,
+    /// The folders that can be written to and have to stay. None of them is held: a folder that is
+    /// held by now is not the one that only had to stay.
+    pinned: BTreeSet<OsString>,
 }
 
 impl<'w> Ground<'w> {
@@ -58,8 +68,8 @@ impl<'w> Ground<'w> {
             }
             false => false,
         }));
-        let mut ground = Self { workspace, open, veil, pinned, before: BTreeSet::new() };
-        ground.before = ground.protected().map_err(VeilError::problem)?;
+        let mut ground = Self { workspace, open, veil, pinned, before: Kept::default() };
+        ground.before = ground.kept().map_err(VeilError::problem)?;
         Ok(ground)
     }
 
@@ -79,9 +89,10 @@ impl<'w> Ground<'w> {
                 masks.push(mask);
             }
         }
-        let pinned: Vec<_> = self.pinned().into_iter().filter(|own| self.touches(own)).collect();
-        let is_held = |own: &&OsString| self.touches(own) && !pinned.contains(own);
-        let held: Vec<_> = self.before.iter().filter(is_held).cloned().collect();
+        let touched = |all: &BTreeSet<OsString>| -> Vec<OsString> {
+            all.iter().filter(|own| self.touches(own)).cloned().collect()
+        };
+        let (held, pinned) = (touched(&self.before.held), touched(&self.before.pinned));
         if masks.len() > limits::MASKS
             || held.len() + pinned.len() + self.open.len() > limits::MASKS
         {
@@ -93,19 +104,12 @@ impl<'w> Ground<'w> {
     /// The end of the command, with what it made although an invariant protects it: no mount keeps a
     /// name from being made.
     pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
-        let message = match self.protected() {
+        let message = match self.kept() {
             Ok(now) => {
-                let made: Vec<_> = now.difference(&self.before).collect();
-                let made: Vec<_> = made.into_iter().filter(|own| self.touches(own)).collect();
-                let Some(first) = made.first() else { return outcome };
-                let shown = excerpt(&first.to_string_lossy(), limits::QUOTED_CHARS).into_owned();
-                let more = match made.len() - 1 {
-                    0 => String::new(),
-                    more => format!(" (and {more} more)"),
-                };
+                let Some(made) = named(&self.made(&now)) else { return outcome };
                 format!(
-                    "`{shown}`{more} was made or closed meanwhile: an invariant protects it, or \
-                     nobody can look into it"
+                    "{made} was made or closed meanwhile: an invariant protects it, or nobody can \
+                     look into it"
                 )
             }
             Err(error) => error.problem().message,
@@ -119,14 +123,19 @@ impl<'w> Ground<'w> {
         Outcome { output, enforcement, ..Outcome::failed(problem) }
     }
 
-    /// What is held now, and the folders that have to stay.
-    fn protected(&self) -> Result<BTreeSet<OsString>, VeilError> {
-        let held = self.veil.hidden(self.workspace)?;
-        Ok(held.into_iter().chain(self.pinned()).collect())
+    /// What has to be as it is by now, and had not when the command began.
+    fn made(&self, now: &Kept) -> BTreeSet<OsString> {
+        let held = now.held.difference(&self.before.held);
+        let made = held.chain(now.pinned.difference(&self.before.pinned));
+        made.filter(|own| self.touches(own)).cloned().collect()
     }
 
-    fn pinned(&self) -> BTreeSet<OsString> {
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What is held now, and the folders that have to stay.
+    fn kept(&self) -> Result<Kept, VeilError> {
+        let held: BTreeSet<_> = self.veil.hidden(self.workspace)?.into_iter().collect();
+        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        let pinned = pinned.difference(&held).cloned().collect();
+        Ok(Kept { held, pinned })
     }
 
     /// Whether a path lies in an open place, or an open place in it.
@@ -134,6 +143,16 @@ impl<'w> Ground<'w> {
         let path = Path::new(path);
         self.open.iter().any(|open| path.starts_with(open) || Path::new(open).starts_with(path))
     }
+}
+
+/// The first of some paths as a message names it, and how many more there are. None if there is none.
+fn named(paths: &BTreeSet<OsString>) -> Option<String> {
+    let shown = paths.first()?.to_string_lossy();
+    let shown = excerpt(&shown, limits::QUOTED_CHARS);
+    Some(match paths.len() - 1 {
+        0 => format!("`{shown}`"),
+        more => format!("`{shown}` (and {more} more)"),
+    })
 }
 
 /// The places that the rule names, as they are there.
