@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use capsule_testkit::{Capsule, Ran};
 
@@ -315,6 +316,64 @@ fn a_folder_that_is_closed_behind_it_hides_nothing() {
         assert_eq!(root.join(path).join("new").exists(), sees_all, "{script}");
         fs::set_permissions(root.join(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
+}
+
+/// What somebody else does while a command runs: it says that it runs, and waits for them.
+#[track_caller]
+fn meanwhile(bed: &Bed, act: impl FnOnce(&Path)) -> (serde_json::Value, Duration) {
+    let root = bed.capsule.workspace();
+    let script = "put('open/runs', 1); for (1..400) { last if -e 'open/go'; select(undef, undef, undef, 0.05) }";
+    let script = format!("{PUT}{script}");
+    let line = ["exec", "--policy", &bed.policy, "--json", "--", "perl", "-e", &script];
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let ran = scope.spawn(|| bed.capsule.run(&line));
+        while !root.join("open/runs").exists() {
+            assert!(began.elapsed() < Duration::from_secs(20), "the command does not run");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        act(&root);
+        let ended = ran.join().unwrap();
+        (ended.exits(3).json(), began.elapsed())
+    })
+}
+
+/// A rename from outside takes a mount away. The command does not go on without it, and it is told.
+#[test]
+fn what_somebody_replaces_ends_the_command() {
+    for path in [".git/config", ".env", ".git", "keys/server.pem", ".github/workflows"] {
+        let bed = Bed::new();
+        let (ended, took) = meanwhile(&bed, |root| {
+            let (new, old) = (bed.capsule.around().join("new"), bed.capsule.around().join("old"));
+            if root.join(path).is_dir() {
+                fs::create_dir(&new).unwrap();
+                fs::rename(root.join(path), &old).unwrap();
+            } else {
+                fs::write(&new, "another\n").unwrap();
+            }
+            fs::rename(&new, root.join(path)).unwrap();
+        });
+        assert!(took < Duration::from_secs(15), "{path}: it was not ended: {took:?}");
+        assert_eq!(ended["code"], "change.protected", "{path}: {ended}");
+        let told = ended.to_string();
+        assert!(told.contains(&format!("`{path}`")), "{path}: {told}");
+        assert!(told.contains("while the command ran, by it or by somebody else"), "{told}");
+    }
+}
+
+/// What somebody writes into a protected file, the command did not; nobody else can tell, so it is told.
+#[test]
+fn what_somebody_writes_is_told() {
+    let bed = Bed::new();
+    let (ended, _) = meanwhile(&bed, |root| {
+        fs::write(root.join(".git/config"), "written in place\n").unwrap();
+        fs::write(root.join("open/go"), "").unwrap();
+    });
+    assert_eq!(ended["code"], "change.protected", "{ended}");
+    assert_eq!(ended["result"]["exit_code"], 0, "it was not ended: {ended}");
+    let told = ended.to_string();
+    assert!(told.contains("`.git/config` was changed while the command ran"), "{told}");
+    let _ = bed.perl("put('new', 1)").exits(0);
 }
 
 /// A rule's `writes` bound its program to what is there.

@@ -288,9 +288,9 @@ codes! {
         "A path that `writes` does not name, or that an invariant protects.",
         "Look at `capsule changes`. A path that is meant belongs under `writes`; what an invariant protects a person changes.";
     ChangeProtected = "change.protected", Policy, Denied,
-        "Something was made in the workspace that an invariant protects; it is there.",
-        "A command that changes the workspace itself, where nothing keeps a new name from being made.",
-        "Look at what stands there, and remove it if it is not meant. `sandbox.workspace: staged` keeps it out.";
+        "Something that an invariant protects was made or changed in the workspace while a command ran; it is there.",
+        "A command that changes the workspace itself, where nothing keeps a new name from being made; or somebody else who changed it meanwhile.",
+        "Look at what stands there, and remove it if it is not meant. `sandbox.workspace: staged` keeps new names out.";
     ChangeTooMany = "change.too-many", World, ToolFailed,
         "The command changed more paths, or wrote more, than a run may stage.",
         "A build in the workspace, or a program that fills the disk.",

@@ -2,7 +2,8 @@
 //! an invariant protects in them.
 //!
 //! Mounts bound it while it runs, and mounts know only what is there. So the workspace is walked
-//! before, for what has to be held, and looked at again afterwards, for what was made meanwhile.
+//! before, for what has to be held, and looked at again afterwards, for what was made meanwhile. A
+//! mount is lost where somebody else replaces what it lies on, so that is looked at as well.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -20,6 +21,7 @@ use capsule_core::redact::excerpt;
 use capsule_sandbox::{Direct, Mask};
 use rustix::fs::{FileType, OFlags, fstat};
 
+use crate::still::{Stays, Still, is_beside};
 use crate::veil::{Veil, VeilError};
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::Workspace;
@@ -35,6 +37,8 @@ pub(crate) struct Ground<'w> {
     pinned: Arc<Mutex<BTreeSet<OsString>>>,
     /// What was held or had to stay when the command began.
     before: Kept,
+    /// What stood there then.
+    still: Still<'w>,
 }
 
 /// What has to be as it is.
@@ -68,7 +72,8 @@ impl<'w> Ground<'w> {
             }
             false => false,
         }));
-        let mut ground = Self { workspace, open, veil, pinned, before: Kept::default() };
+        let still = Still::new(workspace);
+        let mut ground = Self { workspace, open, veil, pinned, before: Kept::default(), still };
         ground.before = ground.kept().map_err(VeilError::problem)?;
         Ok(ground)
     }
@@ -78,7 +83,7 @@ impl<'w> Ground<'w> {
     ///
     /// # Errors
     /// When it is more than can be held or hidden.
-    pub(crate) fn bounds(&self, masks: &mut Vec<Mask>) -> Result<Direct, Problem> {
+    pub(crate) fn bounds(&mut self, masks: &mut Vec<Mask>) -> Result<Direct, Problem> {
         let too_many = || VeilError::TooMany.problem();
         let special = Special::default();
         let from = self.open.iter().map(|path| (path.clone(), false)).collect();
@@ -98,22 +103,48 @@ impl<'w> Ground<'w> {
         {
             return Err(too_many());
         }
+        self.note(&held, &pinned, masks);
         Ok(Direct { open: self.open.clone(), held, pinned })
+    }
+
+    /// Notes what stands where a mount is going to lie.
+    fn note(&mut self, held: &[OsString], pinned: &[OsString], masks: &[Mask]) {
+        held.iter().for_each(|path| self.still.note(path, Stays::Unwritten));
+        pinned.iter().for_each(|path| self.still.note(path, Stays::Itself));
+        let hidden: BTreeSet<&OsStr> = masks.iter().map(|own| own.path.as_os_str()).collect();
+        for path in hidden.iter().filter(|path| !is_beside(path, |own| hidden.contains(own))) {
+            self.still.note(path, Stays::Itself);
+        }
+    }
+
+    /// Whether the command must not go on: a mount that held or hid something is lost.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.still.is_replaced()
     }
 
     /// The end of the command, with what it made although an invariant protects it: no mount keeps a
     /// name from being made.
     pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
-        let message = match self.kept() {
-            Ok(now) => {
-                let Some(made) = named(&self.made(&now)) else { return outcome };
+        let changed = named(&self.still.changed()).map(|changed| {
+            format!(
+                "{changed} was changed while the command ran, by it or by somebody else: an \
+                 invariant protects it, and nothing may have held or hidden it since"
+            )
+        });
+        let made = match self.kept() {
+            Ok(now) => named(&self.made(&now)).map(|made| {
                 format!(
                     "{made} was made or closed meanwhile: an invariant protects it, or nobody can \
                      look into it"
                 )
-            }
-            Err(error) => error.problem().message,
+            }),
+            Err(error) => Some(error.problem().message),
         };
+        let told: Vec<String> = changed.into_iter().chain(made).collect();
+        if told.is_empty() {
+            return outcome;
+        }
+        let message = told.join("; ");
         let Outcome { output, enforcement, problem: first, .. } = outcome;
         let message = match first {
             Some(first) => format!("{message}; {}", first.message),

@@ -8,6 +8,7 @@ pub mod builtin;
 mod commands;
 mod direct;
 mod staging;
+mod still;
 mod tool;
 mod veil;
 mod walk;

@@ -249,11 +249,11 @@ impl Hands for Runner {
         };
         let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
         let workspace = Rc::clone(&self.workspace);
-        let ground = match direct.map(|writes| Ground::survey(&workspace, writes)).transpose() {
+        let mut ground = match direct.map(|writes| Ground::survey(&workspace, writes)).transpose() {
             Ok(ground) => ground,
             Err(problem) => return Outcome::failed(problem),
         };
-        let ended = match self.launch(confinement, environment, reads.as_ref(), ground.as_ref()) {
+        let ended = match self.launch(confinement, environment, reads.as_ref(), ground.as_mut()) {
             Ok(exit) => outcome(exit, confinement, *clamped),
             Err(problem) => Outcome::failed(problem),
         };
@@ -270,7 +270,7 @@ impl Runner {
         confinement: &Confinement,
         environment: &Environment,
         reads: Option<&Scope>,
-        ground: Option<&Ground<'_>>,
+        mut ground: Option<&mut Ground<'_>>,
     ) -> Result<Exit, Problem> {
         let hidden = match reads.cloned() {
             None => self.veil.borrow().hidden(&self.workspace),
@@ -280,7 +280,7 @@ impl Runner {
         };
         let hidden = hidden.map_err(VeilError::problem)?;
         let mut masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
-        let direct = ground.map(|ground| ground.bounds(&mut masks)).transpose()?;
+        let direct = ground.as_mut().map(|ground| ground.bounds(&mut masks)).transpose()?;
         let environment = variables(environment, self.host.as_ref());
         let set = |name: &str| environment.iter().any(|(own, _)| own == name);
         let private = PRIVATE.into_iter().filter(|name| !set(name)).map(OsString::from).collect();
@@ -300,8 +300,13 @@ impl Runner {
         };
         let staging = self.staging.as_deref().filter(|_| launch.writes);
         let full = Cell::new(false);
-        let mut watch =
-            Watch { sink: self.sink.as_ref(), cancel: &self.cancel, staging, full: &full };
+        let mut watch = Watch {
+            sink: self.sink.as_ref(),
+            cancel: &self.cancel,
+            staging,
+            full: &full,
+            ground: ground.as_deref(),
+        };
         let view = |launch: &Launch| {
             view(&self.workspace, self.host.as_ref(), floor, None, launch.masks.clone())
         };
@@ -343,6 +348,8 @@ struct Watch<'w> {
     staging: Option<&'w Staging>,
     /// Whether it was ended because it changed too much.
     full: &'w Cell<bool>,
+    /// What bounds it, if it changes the workspace itself.
+    ground: Option<&'w Ground<'w>>,
 }
 
 impl sandbox::Watch for Watch<'_> {
@@ -354,7 +361,7 @@ impl sandbox::Watch for Watch<'_> {
         if self.staging.is_some_and(Staging::is_full) {
             self.full.set(true);
         }
-        self.full.get() || self.cancel.is_set()
+        self.full.get() || self.cancel.is_set() || self.ground.is_some_and(Ground::is_lost)
     }
 }
 
