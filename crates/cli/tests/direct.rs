@@ -376,6 +376,41 @@ fn what_somebody_writes_is_told() {
     let _ = bed.perl("put('new', 1)").exits(0);
 }
 
+/// G7: nobody writes where the record of the run lies, whatever it is called there. Beside it, a command
+/// could make a journal that the database then takes for its own.
+#[test]
+fn the_record_lies_where_no_command_writes() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    let elsewhere = bed.capsule.around().join("elsewhere");
+    symlink(root.join("open"), &elsewhere).unwrap();
+    let touch = |store: &str, argv: &[&str]| {
+        let line = ["exec", "--policy", &bed.policy, "--json", "--store", store, "--"];
+        bed.run(&[&line, argv].concat())
+    };
+    let led = elsewhere.join("led.db");
+    for (number, store) in
+        ["open/run.db", "open/deep/run.db", &led.to_string_lossy()].into_iter().enumerate()
+    {
+        fs::create_dir_all(root.join("open/deep")).unwrap();
+        let name = format!("open/new{number}");
+        let refused = touch(store, &["touch", &name]);
+        assert_eq!(refused.json()["code"], "sandbox.failed", "{store}: {}", refused.stdout);
+        let told = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(told.contains("the record of this run is kept in `open"), "{store}: {told}");
+        assert!(told.contains("--store"), "{store}: {told}");
+        assert!(!root.join(name).exists(), "{store}");
+    }
+    // Where nothing is open, or an invariant holds the folder, it lies well.
+    let _ = touch("src/run.db", &["touch", "open/new"]).exits(0);
+    fs::create_dir_all(root.join(".capsule")).unwrap();
+    let _ = touch(".capsule/run.db", &["perl", "-e", "mkdir 'made' or die"]).exits(0);
+    let plant = "open(my $f, '>', '.capsule/run.db-journal') or die";
+    let _ = failed(plant, touch(".capsule/run.db", &["perl", "-e", plant]));
+    let refused = touch("run.db", &["perl", "-e", "mkdir 'more' or die"]);
+    assert_eq!(refused.json()["code"], "sandbox.failed", "{}", refused.stdout);
+}
+
 /// A rule's `writes` bound its program to what is there.
 #[test]
 fn writes_bound_a_program() {

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use capsule_core::code::Code;
@@ -55,8 +56,13 @@ impl<'w> Ground<'w> {
     /// Finds out what is open and what is held.
     ///
     /// # Errors
-    /// When a place that the rule names is not there, or what must be held cannot be known.
-    pub(crate) fn survey(workspace: &'w Workspace, writes: &Scope) -> Result<Self, Problem> {
+    /// When a place that the rule names is not there, what must be held cannot be known, or names
+    /// can be made beside the store of this run.
+    pub(crate) fn survey(
+        workspace: &'w Workspace,
+        writes: &Scope,
+        store: &Path,
+    ) -> Result<Self, Problem> {
         let open = open(workspace, writes)?;
         let pinned: Arc<Mutex<BTreeSet<OsString>>> = Arc::default();
         let (scope, stays) = (writes.clone(), Arc::clone(&pinned));
@@ -75,7 +81,16 @@ impl<'w> Ground<'w> {
         let still = Still::new(workspace);
         let mut ground = Self { workspace, open, veil, pinned, before: Kept::default(), still };
         ground.before = ground.kept().map_err(VeilError::problem)?;
-        Ok(ground)
+        match folders_of(workspace, store).into_iter().find(|folder| ground.lets_make(folder)) {
+            Some(folder) => Err(beside_store(&folder)),
+            None => Ok(ground),
+        }
+    }
+
+    /// Whether the command can make names in a folder.
+    fn lets_make(&self, folder: &Path) -> bool {
+        let is_held = |above: &Path| self.before.held.contains(above.as_os_str());
+        self.open.iter().any(|open| folder.starts_with(open)) && !folder.ancestors().any(is_held)
     }
 
     /// What the sandbox is told. Pipes and sockets that stand in an open place lead to processes of
@@ -174,6 +189,35 @@ impl<'w> Ground<'w> {
         let path = Path::new(path);
         self.open.iter().any(|open| path.starts_with(open) || Path::new(open).starts_with(path))
     }
+}
+
+/// The folders of the workspace that a store lies in: by its name, and by the name that it leads to.
+fn folders_of(workspace: &Workspace, store: &Path) -> Vec<PathBuf> {
+    // By its identity: it may be reached by other names than its own.
+    let is_workspace = |folder: &Path| {
+        let own = (workspace.device(), workspace.inode());
+        folder.metadata().is_ok_and(|facts| (facts.dev(), facts.ino()) == own)
+    };
+    let folder = store.parent().map(|own| if own == Path::new("") { Path::new(".") } else { own });
+    let real = store.canonicalize().ok();
+    let folders = [folder, real.as_deref().and_then(Path::parent)].into_iter().flatten();
+    let folders = folders.filter_map(|folder| folder.canonicalize().ok());
+    let within = |folder: PathBuf| {
+        let root = folder.ancestors().find(|above| is_workspace(above))?;
+        folder.strip_prefix(root).ok().map(Path::to_owned)
+    };
+    folders.filter_map(within).collect()
+}
+
+fn beside_store(folder: &Path) -> Problem {
+    let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+    let folder = excerpt(&folder.to_string_lossy(), limits::QUOTED_CHARS).into_owned();
+    let message = format!(
+        "the record of this run is kept in `{folder}`, which the rule's `writes` opens: whoever makes \
+         files beside a record can forge it"
+    );
+    let hint = "keep the record elsewhere (`--store`), or name less under `writes`";
+    Problem::new(Code::SandboxFailed, message).suggest(hint)
 }
 
 /// The first of some paths as a message names it, and how many more there are. None if there is none.

@@ -78,6 +78,8 @@ pub trait Host {
     fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest>;
     /// Remembers a digest.
     fn remember_digest(&self, path: &Path, identity: &FileIdentity, digest: Digest);
+    /// Where the record of this run is kept.
+    fn store(&self) -> &Path;
     /// A variable of the user's environment.
     fn variable(&self, name: &str) -> Option<OsString>;
 }

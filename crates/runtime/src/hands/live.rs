@@ -158,14 +158,14 @@ pub struct Machine {
     places: Vec<(String, String)>,
     /// The digests that this run has taken, by path.
     digests: RefCell<BTreeMap<String, (FileIdentity, Digest)>>,
-    /// A second connection for the cache of digests, opened when it is first needed.
     store: PathBuf,
+    /// A second connection for the cache of digests, opened when it is first needed.
     cache: OnceCell<Option<Store>>,
     variable: Variables,
 }
 
 impl Machine {
-    /// What the machine tells, with the store that digests are remembered in.
+    /// What the machine tells, with the store that the run is recorded in.
     #[must_use]
     pub fn new(policy: &Policy, store: &Path, variable: Variables) -> Self {
         let places = policy
@@ -228,6 +228,10 @@ impl Host for Machine {
             store.remember_program(path, &identity.to_string(), &digest.to_string());
             Some(())
         });
+    }
+
+    fn store(&self) -> &Path {
+        &self.store
     }
 
     fn variable(&self, name: &str) -> Option<OsString> {

@@ -249,7 +249,8 @@ impl Hands for Runner {
         };
         let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
         let workspace = Rc::clone(&self.workspace);
-        let mut ground = match direct.map(|writes| Ground::survey(&workspace, writes)).transpose() {
+        let survey = |writes| Ground::survey(&workspace, writes, self.host.store());
+        let mut ground = match direct.map(survey).transpose() {
             Ok(ground) => ground,
             Err(problem) => return Outcome::failed(problem),
         };
