@@ -411,6 +411,115 @@ fn the_record_lies_where_no_command_writes() {
     assert_eq!(refused.json()["code"], "sandbox.failed", "{}", refused.stdout);
 }
 
+/// C8, C22: a protected link leads where it led, through whatever it leads.
+#[test]
+fn the_way_of_a_protected_link_stays() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    for folder in ["v1", "v2", "real/hooks", "cur", "sub", "aside"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    for file in ["v1/env", "v1/key", "real/config"] {
+        fs::write(root.join(file), "as it was\n").unwrap();
+    }
+    for (target, link) in [
+        ("../current/env", "src/.env"),
+        ("v1", "current"),
+        ("../cur/git", "sub/.git"),
+        ("../real", "cur/git"),
+        ("aside/../v1/key", "own.pem"),
+        ("later/env", ".env.later"),
+    ] {
+        symlink(target, root.join(link)).unwrap();
+    }
+    for script in [
+        "unlink 'current' or die; symlink 'v2', 'current' or die",
+        "rename 'current', 'other' or die",
+        "unlink 'cur/git' or die",
+        "rename 'cur', 'other' or die",
+        "put('real/config', 1)",
+        "rmdir 'aside' or die",
+        "rename 'aside', 'other' or die",
+        "open(my $f, '<', 'v1/env') or die; print <$f>",
+        "open(my $f, '<', 'v1/key') or die; print <$f>",
+    ] {
+        let ended = bed.perl_fails(script);
+        assert!(!ended.stdout.contains("as it was"), "{script}: {}", ended.stdout);
+    }
+    // What makes one lead somewhere is told, and held from then on.
+    let ended = bed.perl("symlink 'v1', 'later' or die").exits(3).json();
+    assert!(ended.to_string().contains("`later`"), "{ended}");
+    let _ = bed.perl_fails("unlink 'later' or die");
+}
+
+/// C7: a link that may not be read keeps its name, or what it led to would be read.
+#[test]
+fn a_hidden_link_stays() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    fs::create_dir_all(root.join("v1")).unwrap();
+    fs::write(root.join("v1/token"), "as it was\n").unwrap();
+    symlink("v1", root.join("current")).unwrap();
+    symlink("current/token", root.join("token")).unwrap();
+    let never = "never:\n  - { id: own, capabilities: [fs.read], paths: [token] }\n";
+    let policy = bed.capsule.policy(&format!("{POLICY}{never}"));
+    for script in [
+        "unlink 'token' or die",
+        "rename 'token', 'other' or die",
+        "put('x', 1); rename 'x', 'token' or die",
+        "unlink 'current' or die",
+        "rename 'v1', 'other' or die",
+        "open(my $f, '<', 'v1/token') or die; print <$f>",
+    ] {
+        let script = format!("{PUT}{script}");
+        let line = ["exec", "--policy", &policy, "--json", "--", "perl", "-e", &script];
+        let ended = failed(&script, bed.run(&line));
+        assert!(!ended.stdout.contains("as it was"), "{script}: {}", ended.stdout);
+    }
+    assert!(root.join("token").is_symlink() && root.join("current").is_symlink());
+}
+
+/// C22: a `.git` file names the folder from which git takes its orders: that one is held too.
+#[test]
+fn what_a_git_file_names_is_held() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    let git = |words: &[&str], at: &str| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=n", "-c", "user.email=n@localhost"]);
+        command.args(words).current_dir(root.join(at));
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", bed.capsule.home());
+        let ran = command.output().unwrap();
+        assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    };
+    fs::create_dir_all(root.join("apart")).unwrap();
+    git(&["init", "-q", "--separate-git-dir=../realgit", "."], "apart");
+    git(&["init", "-q", "--bare", "shared"], "");
+    git(&["clone", "-q", "shared", "clone"], "");
+    git(&["commit", "-q", "--allow-empty", "-m", "first"], "clone");
+    git(&["push", "-q", "origin", "HEAD:refs/heads/tree"], "clone");
+    git(&["worktree", "add", "-q", "../tree", "tree"], "shared");
+    symlink("realgit", root.join("way")).unwrap();
+    fs::create_dir_all(root.join("by-way")).unwrap();
+    fs::write(root.join("by-way/.git"), "gitdir: ../way\n").unwrap();
+    for script in [
+        "put('realgit/config', 1)",
+        "put('realgit/hooks/pre-commit', 1)",
+        "put('realgit/commondir', 1)",
+        "rename 'realgit', 'other' or die",
+        "put('shared/config', 1)",
+        "put('shared/hooks/pre-commit', 1)",
+        "put('shared/worktrees/tree/commondir', 1)",
+        "rename 'shared', 'other' or die",
+        "unlink 'way' or die",
+    ] {
+        let _ = bed.perl_fails(script);
+    }
+    // A repository in its own folder takes commits, whoever else names it.
+    fs::write(root.join("by-way/.git"), "gitdir: ../clone/.git\n").unwrap();
+    let _ = bed.perl("put('clone/.git/index.new', 1)").exits(0);
+}
+
 /// A rule's `writes` bound its program to what is there.
 #[test]
 fn writes_bound_a_program() {

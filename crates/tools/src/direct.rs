@@ -25,7 +25,7 @@ use rustix::fs::{FileType, OFlags, fstat};
 use crate::still::{Stays, Still, is_beside};
 use crate::veil::{Veil, VeilError};
 use crate::walk::{Entry, Next, Visitor, walk};
-use crate::workspace::Workspace;
+use crate::workspace::{Way, Workspace};
 
 /// The workspace as one command may change it.
 pub(crate) struct Ground<'w> {
@@ -94,11 +94,12 @@ impl<'w> Ground<'w> {
     }
 
     /// What the sandbox is told. Pipes and sockets that stand in an open place lead to processes of
-    /// the host: they are hidden.
+    /// the host: they are hidden. No mask hides a link: those among them, and what they lead through,
+    /// are held, or they would lead elsewhere by the next call, and what they lead to now be seen.
     ///
     /// # Errors
     /// When it is more than can be held or hidden.
-    pub(crate) fn bounds(&mut self, masks: &mut Vec<Mask>) -> Result<Direct, Problem> {
+    pub(crate) fn bounds(&mut self, masks: &mut Vec<Mask>, way: Way) -> Result<Direct, Problem> {
         let too_many = || VeilError::TooMany.problem();
         let special = Special::default();
         let from = self.open.iter().map(|path| (path.clone(), false)).collect();
@@ -109,21 +110,23 @@ impl<'w> Ground<'w> {
                 masks.push(mask);
             }
         }
-        let touched = |all: &BTreeSet<OsString>| -> Vec<OsString> {
-            all.iter().filter(|own| self.touches(own)).cloned().collect()
-        };
-        let (held, pinned) = (touched(&self.before.held), touched(&self.before.pinned));
+        let held = self.before.held.iter().chain(&way.links).filter(|own| self.touches(own));
+        let held: BTreeSet<OsString> = held.cloned().collect();
+        let stays = |own: &&OsString| self.touches(own) && !held.contains(*own);
+        let pinned = self.before.pinned.iter().chain(&way.left).filter(stays);
+        let pinned: BTreeSet<OsString> = pinned.cloned().collect();
         if masks.len() > limits::MASKS
             || held.len() + pinned.len() + self.open.len() > limits::MASKS
         {
             return Err(too_many());
         }
         self.note(&held, &pinned, masks);
+        let (held, pinned) = (held.into_iter().collect(), pinned.into_iter().collect());
         Ok(Direct { open: self.open.clone(), held, pinned })
     }
 
     /// Notes what stands where a mount is going to lie.
-    fn note(&mut self, held: &[OsString], pinned: &[OsString], masks: &[Mask]) {
+    fn note(&mut self, held: &BTreeSet<OsString>, pinned: &BTreeSet<OsString>, masks: &[Mask]) {
         held.iter().for_each(|path| self.still.note(path, Stays::Unwritten));
         pinned.iter().for_each(|path| self.still.note(path, Stays::Itself));
         let hidden: BTreeSet<&OsStr> = masks.iter().map(|own| own.path.as_os_str()).collect();
@@ -142,8 +145,8 @@ impl<'w> Ground<'w> {
     pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
         let changed = named(&self.still.changed()).map(|changed| {
             format!(
-                "{changed} was changed while the command ran, by it or by somebody else: an \
-                 invariant protects it, and nothing may have held or hidden it since"
+                "{changed} was changed while the command ran, by it or by somebody else: it has to \
+                 stay what it is, and nothing may have held or hidden what stood there since"
             )
         });
         let made = match self.kept() {
@@ -178,9 +181,11 @@ impl<'w> Ground<'w> {
 
     /// What is held now, and the folders that have to stay.
     fn kept(&self) -> Result<Kept, VeilError> {
-        let held: BTreeSet<_> = self.veil.hidden(self.workspace)?.into_iter().collect();
+        let hidden = self.veil.hidden(self.workspace)?;
+        let Way { links, left } = self.veil.way();
+        let held: BTreeSet<_> = hidden.into_iter().chain(links).collect();
         let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let pinned = pinned.difference(&held).cloned().collect();
+        let pinned = pinned.union(&left).filter(|own| !held.contains(*own)).cloned().collect();
         Ok(Kept { held, pinned })
     }
 

@@ -273,15 +273,17 @@ impl Runner {
         reads: Option<&Scope>,
         mut ground: Option<&mut Ground<'_>>,
     ) -> Result<Exit, Problem> {
-        let hidden = match reads.cloned() {
-            None => self.veil.borrow().hidden(&self.workspace),
+        let drawn = |veil: &Veil| Ok((veil.hidden(&self.workspace)?, veil.way()));
+        let drawn = match reads.cloned() {
+            None => drawn(&self.veil.borrow()),
             // A walk of its own for each call: few programs have a view of their own.
-            Some(reads) => Veil::new(Box::new(move |path, folder| reads.conceals(path, folder)))
-                .hidden(&self.workspace),
+            Some(reads) => {
+                drawn(&Veil::new(Box::new(move |path, folder| reads.conceals(path, folder))))
+            }
         };
-        let hidden = hidden.map_err(VeilError::problem)?;
+        let (hidden, way) = drawn.map_err(VeilError::problem)?;
         let mut masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
-        let direct = ground.as_mut().map(|ground| ground.bounds(&mut masks)).transpose()?;
+        let direct = ground.as_mut().map(|ground| ground.bounds(&mut masks, way)).transpose()?;
         let environment = variables(environment, self.host.as_ref());
         let set = |name: &str| environment.iter().any(|(own, _)| own == name);
         let private = PRIVATE.into_iter().filter(|name| !set(name)).map(OsString::from).collect();

@@ -7,6 +7,7 @@
 mod exchange;
 mod look;
 pub(crate) mod own;
+mod pointer;
 mod steps;
 
 use std::ffi::OsStr;
@@ -23,6 +24,7 @@ use rustix::io::Errno;
 
 pub(crate) use exchange::{Exchanged, exchange};
 pub(crate) use look::{Stands, Vacant};
+pub(crate) use steps::Way;
 
 /// How often a path is looked at anew while it changes under the eyes.
 const LOOKS: usize = 64;
@@ -169,6 +171,11 @@ impl Workspace {
         let path = if path.is_empty() { OsStr::new(".") } else { path };
         kernel_open(self.root(), path, OFlags::PATH | OFlags::CLOEXEC, Links::Inside)
             .unwrap_or_else(|| steps::hold(self.root(), path))
+    }
+
+    /// What a path beneath the root leads through.
+    pub(crate) fn way(&self, path: &OsStr) -> Way {
+        steps::way(self.root(), path)
     }
 
     /// Opens a path beneath a folder of the workspace; none of its components may be a link.

@@ -2,9 +2,11 @@
 //! descriptor stands where `/proc` is missing. As strict as the kernel: every folder on the way is
 //! held by a descriptor, links are read and followed by hand, and nothing climbs above the root.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 use capsule_core::limits;
 use capsule_core::path::{PathProblem, WorkspacePath};
@@ -30,9 +32,26 @@ impl Reached {
 /// Holds something without following a link.
 const HOLD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// What a path leads through, beneath the root. Who changes one of these changes where it leads.
+#[derive(Clone, Default)]
+pub(crate) struct Way {
+    /// The links.
+    pub links: BTreeSet<OsString>,
+    /// The folders that it only goes into to leave them again.
+    pub left: BTreeSet<OsString>,
+}
+
+/// What a path leads through, as far as it leads.
+pub(super) fn way(root: BorrowedFd<'_>, path: &OsStr) -> Way {
+    let mut way = Way::default();
+    // Where it ends, and whether it does, is not asked.
+    let _ = walk(root, path, &mut way);
+    way
+}
+
 /// Holds what a path leads to.
 pub(super) fn hold(root: BorrowedFd<'_>, path: &OsStr) -> Result<OwnedFd, NotFound> {
-    let handle = walk(root, path)?.hold(root)?;
+    let handle = walk(root, path, &mut Way::default())?.hold(root)?;
     same_file_system(root, handle.as_fd())?;
     Ok(handle)
 }
@@ -65,7 +84,7 @@ pub(super) fn open_plain(
 
 /// Where a path really leads.
 pub(super) fn real_path(root: BorrowedFd<'_>, path: &OsStr) -> Result<WorkspacePath, NotFound> {
-    let reached = walk(root, path)?;
+    let reached = walk(root, path, &mut Way::default())?;
     let _there = reached.hold(root)?;
     let names = reached.folders.iter().map(|(_, name)| name).chain(&reached.name);
     let mut real = WorkspacePath::root();
@@ -76,7 +95,7 @@ pub(super) fn real_path(root: BorrowedFd<'_>, path: &OsStr) -> Result<WorkspaceP
     Ok(real)
 }
 
-fn walk(root: BorrowedFd<'_>, path: &OsStr) -> Result<Reached, NotFound> {
+fn walk(root: BorrowedFd<'_>, path: &OsStr, way: &mut Way) -> Result<Reached, NotFound> {
     let escapes = NotFound::Outside(PathProblem::Escapes);
     let mut folders: Vec<(OwnedFd, OsString)> = Vec::new();
     let mut left = components(path);
@@ -85,7 +104,9 @@ fn walk(root: BorrowedFd<'_>, path: &OsStr) -> Result<Reached, NotFound> {
         match name.as_bytes() {
             b"." => continue,
             b".." => {
+                let at = place(&folders, None);
                 folders.pop().ok_or(escapes)?;
+                way.left.insert(at);
                 continue;
             }
             _ => {}
@@ -96,6 +117,7 @@ fn walk(root: BorrowedFd<'_>, path: &OsStr) -> Result<Reached, NotFound> {
         let kind = FileType::from_raw_mode(fstat(&handle).map_err(not_found)?.st_mode);
         match kind {
             FileType::Symlink => {
+                way.links.insert(place(&folders, Some(&name)));
                 links += 1;
                 if links > limits::LINKS {
                     return Err(escapes);
@@ -116,6 +138,12 @@ fn walk(root: BorrowedFd<'_>, path: &OsStr) -> Result<Reached, NotFound> {
         }
     }
     Ok(Reached { folders, name: None })
+}
+
+/// Where a name in the innermost of these folders stands, or that folder itself.
+fn place(folders: &[(OwnedFd, OsString)], name: Option<&OsStr>) -> OsString {
+    let names = folders.iter().map(|(_, name)| name.as_os_str()).chain(name);
+    names.collect::<PathBuf>().into_os_string()
 }
 
 /// The components, last first, so that the next one is at the end.

@@ -3,12 +3,15 @@
 //!
 //! The workspace is walked once, when the first command or the first file with several names needs
 //! it. Folders that changed since are walked again each time that somebody asks. What cannot be
-//! looked into is hidden whole: nobody knows what lies there.
+//! looked into is hidden whole: nobody knows what lies there. What is protected and leads elsewhere is
+//! followed ([`follow`]).
+
+mod follow;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,8 +25,8 @@ use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use crate::walk::{Entry, Next, Visitor, Waiting, walk};
-use crate::workspace::Workspace;
 use crate::workspace::own::is_listed_store;
+use crate::workspace::{Way, Workspace};
 
 /// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
 /// down.
@@ -84,8 +87,10 @@ struct Drawn {
     inodes_differ: bool,
     /// Every folder that was walked.
     folders: BTreeMap<OsString, Folder>,
-    /// The protected links.
+    /// The protected links, and the protected files that name a repository.
     links: BTreeSet<OsString>,
+    /// What they lead through.
+    way: Way,
 }
 
 /// A folder that was walked.
@@ -105,6 +110,9 @@ struct Folder {
 /// By what a folder is known to be the same as before: device, inode, and the times of the last
 /// changes of its entries and of itself, in seconds and nanoseconds.
 type Looks = (u64, u64, (i64, i64), (i64, i64));
+
+/// The name of a repository's folder, or of a file that says where that folder is.
+const GIT: &str = ".git";
 
 /// The slowest tick of a file system's clock, with room to spare.
 const TICK: Duration = Duration::from_millis(50);
@@ -161,6 +169,20 @@ impl Veil {
         }
     }
 
+    /// The protected links and what they lead through, as it was when what is hidden was last asked
+    /// for. Nobody reaches what stands in a folder that is hidden.
+    pub(crate) fn way(&self) -> Way {
+        let Some(drawn) = self.drawn.get() else { return Way::default() };
+        let drawn = drawn.borrow();
+        let is_reached = |path: &&OsString| {
+            let above = Path::new(path).ancestors().skip(1);
+            !above.map(Path::as_os_str).any(|above| drawn.hidden.contains(above))
+        };
+        let all = drawn.links.iter().chain(&drawn.way.links);
+        let left = drawn.way.left.iter().filter(is_reached).cloned().collect();
+        Way { links: all.filter(is_reached).cloned().collect(), left }
+    }
+
     fn up_to_date(&self, workspace: &Workspace) -> &RefCell<Drawn> {
         match self.drawn.get() {
             Some(drawn) => {
@@ -192,51 +214,6 @@ impl Veil {
         };
         walk(workspace, from, &looker);
         *drawn = looker.drawn.into_inner().unwrap_or_else(PoisonError::into_inner);
-    }
-
-    /// Hides what protected links lead to, and then every other name of what is protected.
-    fn follow_up(&self, workspace: &Workspace, drawn: &mut Drawn) {
-        let mut waiting = std::mem::take(&mut drawn.links);
-        let mut followed = BTreeSet::new();
-        while let Some(link) = waiting.pop_first() {
-            // Each time: a link stays what it is while what it leads to changes.
-            if self.follow(workspace, &link, drawn) {
-                followed.insert(link);
-            }
-            let new = std::mem::take(&mut drawn.links);
-            waiting.extend(new.into_iter().filter(|link| !followed.contains(link)));
-        }
-        drawn.links = followed;
-        if std::mem::take(&mut drawn.linked) {
-            self.look(workspace, vec![everything()], Pass::Links, drawn);
-        }
-    }
-
-    /// Hides what a protected link leads to now, if that is inside. Says whether it is still there.
-    fn follow(&self, workspace: &Workspace, link: &OsStr, drawn: &mut Drawn) -> bool {
-        let kind = |stat: &Stat| FileType::from_raw_mode(stat.st_mode);
-        let own = statat(workspace.root(), here(link), AtFlags::SYMLINK_NOFOLLOW);
-        if !own.is_ok_and(|stat| kind(&stat) == FileType::Symlink) {
-            return false;
-        }
-        let Ok(end) = workspace.hold(link) else { return true };
-        let (Some(target), Ok(stat)) = (workspace.place_of(end.as_fd()), fstat(&end)) else {
-            return true;
-        };
-        let target = target.into_os_string();
-        if target.is_empty() {
-            drawn.error = Some(VeilError::Unlisted);
-        }
-        let is_new = !drawn.hidden.contains(&target);
-        drawn.hide(&target);
-        match kind(&stat) {
-            FileType::Directory if is_new => {
-                self.look(workspace, vec![(target, true)], Pass::Names, drawn);
-            }
-            FileType::RegularFile => drawn.protect(&target, &stat),
-            _ => {}
-        }
-        true
     }
 
     /// Looks again at the folders that changed since they were walked, and at new ones in them.
@@ -284,6 +261,10 @@ fn everything() -> Waiting {
 /// A path as a call of the system takes it.
 fn here(path: &OsStr) -> &[u8] {
     if path.is_empty() { b"." } else { path.as_bytes() }
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
 }
 
 fn looks(stat: &Stat) -> Looks {
@@ -398,6 +379,9 @@ impl Looker<'_> {
         }
         match (entry.kind, stat) {
             (FileType::RegularFile, Ok(stat)) => {
+                if entry.name == GIT {
+                    drawn.links.insert(entry.path.to_owned());
+                }
                 drawn.inodes_differ |= stat.st_ino != entry.inode;
                 drawn.protect(entry.path, &stat);
             }
