@@ -320,7 +320,7 @@ fn a_folder_that_is_closed_behind_it_hides_nothing() {
 
 /// What somebody else does while a command runs: it says that it runs, and waits for them.
 #[track_caller]
-fn meanwhile(bed: &Bed, act: impl FnOnce(&Path)) -> (serde_json::Value, Duration) {
+fn meanwhile(bed: &Bed, act: impl FnOnce(&Path)) -> (Ran, Duration) {
     let root = bed.capsule.workspace();
     let script = "put('open/runs', 1); for (1..400) { last if -e 'open/go'; select(undef, undef, undef, 0.05) }";
     let script = format!("{PUT}{script}");
@@ -334,7 +334,7 @@ fn meanwhile(bed: &Bed, act: impl FnOnce(&Path)) -> (serde_json::Value, Duration
         }
         act(&root);
         let ended = ran.join().unwrap();
-        (ended.exits(3).json(), began.elapsed())
+        (ended, began.elapsed())
     })
 }
 
@@ -353,6 +353,7 @@ fn what_somebody_replaces_ends_the_command() {
             }
             fs::rename(&new, root.join(path)).unwrap();
         });
+        let ended = ended.exits(3).json();
         assert!(took < Duration::from_secs(15), "{path}: it was not ended: {took:?}");
         assert_eq!(ended["code"], "change.protected", "{path}: {ended}");
         let told = ended.to_string();
@@ -369,11 +370,29 @@ fn what_somebody_writes_is_told() {
         fs::write(root.join(".git/config"), "written in place\n").unwrap();
         fs::write(root.join("open/go"), "").unwrap();
     });
+    let ended = ended.exits(3).json();
     assert_eq!(ended["code"], "change.protected", "{ended}");
     assert_eq!(ended["result"]["exit_code"], 0, "it was not ended: {ended}");
     let told = ended.to_string();
     assert!(told.contains("`.git/config` was changed while the command ran"), "{told}");
     let _ = bed.perl("put('new', 1)").exits(0);
+}
+
+/// An editor that saves beneath a folder that is held takes no mount away, and holds nobody up.
+#[test]
+fn what_somebody_saves_in_a_held_folder_holds_nobody_up() {
+    let bed = Bed::new();
+    // Kept open, so that no new file is given its inode: that one would count as another name of it.
+    let _old = fs::File::open(bed.capsule.workspace().join(".github/workflows/ci.yml")).unwrap();
+    let (ended, _) = meanwhile(&bed, |root| {
+        let folder = root.join(".github/workflows");
+        fs::write(folder.join("new"), "saved\n").unwrap();
+        fs::rename(folder.join("new"), folder.join("ci.yml")).unwrap();
+        fs::write(root.join("src/file"), "saved\n").unwrap();
+        fs::write(root.join("open/go"), "").unwrap();
+    });
+    let _ = ended.exits(0);
+    assert_eq!(bed.read(".github/workflows/ci.yml").as_deref(), Some("saved\n"));
 }
 
 /// G7: nobody writes where the record of the run lies, whatever it is called there. Beside it, a command
@@ -403,6 +422,14 @@ fn the_record_lies_where_no_command_writes() {
     }
     // Where nothing is open, or an invariant holds the folder, it lies well.
     let _ = touch("src/run.db", &["touch", "open/new"]).exits(0);
+    // Beside one that is not in use, a name is told.
+    fs::copy(root.join("src/run.db"), root.join("src/other.db")).unwrap();
+    for end in ["-journal", "-wal", "-shm"] {
+        let plant = format!("src/other.db{end}");
+        let ended = bed.perl(&format!("put('{plant}', 1)")).exits(3).json();
+        assert!(ended.to_string().contains(&format!("`{plant}` was made")), "{ended}");
+        fs::remove_file(root.join(plant)).unwrap();
+    }
     fs::create_dir_all(root.join(".capsule")).unwrap();
     let _ = touch(".capsule/run.db", &["perl", "-e", "mkdir 'made' or die"]).exits(0);
     let plant = "open(my $f, '>', '.capsule/run.db-journal') or die";

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use capsule_core::journal::BESIDE;
-use rustix::fs::{AtFlags, Stat, statat};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 
 use crate::workspace::{Workspace, same};
 
@@ -45,12 +45,15 @@ impl<'w> Still<'w> {
         Self { workspace, noted: BTreeMap::new(), replaced, next }
     }
 
-    /// Notes what stands at a path, if something does. Of two demands, the stronger one counts.
+    /// Notes what stands at a path, if something does. Of two demands, the stronger one counts. A
+    /// folder only stays itself: its mount covers what others rename in it, as editors do all the time.
     pub(crate) fn note(&mut self, path: &OsStr, stays: Stays) {
         if self.noted.get(path).is_some_and(|(own, _)| *own == Stays::Unwritten) {
             return;
         }
         if let Some(stat) = look(self.workspace, path) {
+            let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            let stays = if folder { Stays::Itself } else { stays };
             self.noted.insert(path.to_owned(), (stays, stat));
         }
     }
