@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use capsule_store::Store;
 use capsule_testkit::recorded::{PLAN, POLICY, Recorded};
 use capsule_testkit::{Capsule, Server};
 use rusqlite::Connection;
@@ -462,6 +463,61 @@ fn writing_out_never_replaces_a_store() {
     }
     let _ = capsule.run(&["replay", "latest", "--store", &out, "--out", &out]).exits(2);
     let _ = capsule.run(&["verify", "--store", &out]).exits(0);
+}
+
+/// C25, G1: what somebody puts beside a store, for SQLite to roll back or to read in its place, is
+/// refused, however the store is opened.
+#[test]
+fn what_is_put_beside_a_store_is_not_read() {
+    let Recorded { capsule, policy, plan, .. } = recorded();
+    let out = capsule.workspace().join("run.db");
+    let path = out.to_string_lossy().into_owned();
+    let _ = capsule.run(&["replay", "latest", "--out", &path]).exits(1);
+    let link = capsule.around().join("link.db");
+    std::os::unix::fs::symlink(&out, &link).unwrap();
+    let link = link.to_string_lossy().into_owned();
+    let own = capsule.store().to_string_lossy().into_owned();
+    let absent = capsule.around().join("absent.db").to_string_lossy().into_owned();
+    let good = fs::read(&out).unwrap();
+    for (store, beside) in [
+        (&path, format!("{path}-journal")),
+        (&path, format!("{path}-wal")),
+        (&link, format!("{path}-journal")),
+        (&link, format!("{path}-wal")),
+        (&own, format!("{own}-journal")),
+        (&absent, format!("{absent}-journal")),
+        (&absent, format!("{absent}-wal")),
+    ] {
+        fs::write(&beside, "planted").unwrap();
+        let reading: &[&[&str]] = &[&["verify"], &["list-runs"], &["show-run", "latest"]];
+        let writing: &[&[&str]] = &[&["run", &plan, "--policy", &policy]];
+        let reading = if *store == absent { &[] } else { reading };
+        for line in reading.iter().chain(writing) {
+            let ran = capsule.run(&[line, &["--store", store][..]].concat()).exits(10);
+            assert!(ran.stderr.contains("lies beside it"), "{beside} {line:?}: {}", ran.stderr);
+        }
+        assert_eq!(fs::read(&beside).unwrap(), b"planted", "nobody took it for their own");
+        fs::remove_file(&beside).unwrap();
+    }
+    assert!(fs::read(&out).unwrap() == good);
+    let _ = capsule.run(&["verify", "--store", &path]).exits(0);
+    let _ = capsule.run(&["verify"]).exits(0);
+}
+
+/// A store is made without a journal beside it at any time: whoever opens it just then would be
+/// refused, and whoever was killed then would leave one that is refused for good.
+#[test]
+fn no_journal_lies_beside_a_store_that_is_made() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    for round in 0..40 {
+        let path = capsule.around().join(format!("store-{round}.db"));
+        let opened: Vec<Result<(), String>> = std::thread::scope(|scope| {
+            let open = || Store::open(&path).map(drop).map_err(|error| error.to_string());
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(opened.iter().all(Result::is_ok), "{round}: {opened:?}");
+    }
 }
 
 /// G1: a byte flipped anywhere in the file is found, or changes nothing that is printed.

@@ -3,19 +3,21 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use capsule_core::journal::{APPLICATION_ID, is_store};
+use capsule_core::journal::{APPLICATION_ID, has_log, is_store};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::OFlags;
 
 use crate::error::StoreError;
 use crate::schema;
-use crate::target::header;
+use crate::target::{beside, header};
 
 /// How long a writer waits for another one.
 const BUSY: Duration = Duration::from_secs(10);
+/// How long it lets the other one go first.
+const AGAIN: Duration = Duration::from_millis(2);
 
 /// A store that is open.
 #[derive(Debug)]
@@ -36,6 +38,7 @@ impl Store {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| failed(error.to_string()))?;
         }
+        planted(path).map_or(Ok(()), |why| Err(failed(why)))?;
         private_file(path).map_err(failed)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
@@ -45,7 +48,7 @@ impl Store {
         if let (APPLICATION_ID, 1..) = found {
             store.known(found)?;
         }
-        store.prepare().map_err(|error| failed(error.to_string()))?;
+        store.when_free(Self::prepare).map_err(|error| failed(error.to_string()))?;
         if found != (APPLICATION_ID, schema::VERSION) {
             store.migrate()?;
         }
@@ -61,6 +64,7 @@ impl Store {
         if !path.exists() {
             return Err(failed("there is no such file".into()));
         }
+        planted(path).map_or(Ok(()), |why| Err(failed(why)))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
         let store = Self { sql, path: path.to_owned() };
@@ -69,10 +73,27 @@ impl Store {
         Ok(store)
     }
 
+    /// Tries again while somebody else prepares the same file: where two want to be the only one,
+    /// SQLite waits for neither.
+    fn when_free(&self, act: fn(&Self) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+        let began = Instant::now();
+        loop {
+            let done = act(self);
+            let code = done.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
+            if code != Some(ErrorCode::DatabaseBusy) || began.elapsed() > BUSY {
+                return done;
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+
     fn prepare(&self) -> rusqlite::Result<()> {
-        self.mark()?;
         let mode: String = self.sql.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
+            // What is written before there is a log is the first page alone. No journal of it lies
+            // beside a store at any time, so one that does is somebody else's.
+            self.sql.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+            self.mark()?;
             self.sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         }
         // A short run does not pay for moving the log into the file when it ends; that happens
@@ -147,6 +168,35 @@ impl Store {
     }
 }
 
+/// Why what lies beside a store would change what is in it. SQLite rolls back what it finds in a
+/// journal, and reads a log in place of the file: either of them, put there by somebody else, makes
+/// another history of it. A store that is in use has a log and never a journal; one that was written
+/// out has neither.
+fn planted(path: &Path) -> Option<String> {
+    // SQLite looks beside the file that a link leads to.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let lies = |suffix: &str| beside(&real, suffix).symlink_metadata().is_ok();
+    let told = |suffix: &str| {
+        format!("a `{suffix}` lies beside it that is not its own and would change what it holds")
+    };
+    if lies("-journal") {
+        return Some(told("-journal"));
+    }
+    // The log first: where there is one of its own, the file says so already.
+    if !lies("-wal") {
+        return None;
+    }
+    let header = open_unwaiting(&real).and_then(header).unwrap_or_default();
+    let is_own = !header.is_empty() && has_log(&header);
+    (!is_own).then(|| told("-wal"))
+}
+
+/// Opens a file to be read. A pipe is not waited for.
+fn open_unwaiting(path: &Path) -> std::io::Result<fs::File> {
+    let wait = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    fs::OpenOptions::new().read(true).custom_flags(wait).open(path)
+}
+
 /// Makes the file if it is not there, and takes everybody else's rights to a store that is. A file
 /// that is not one is left as it is. SQLite gives the files beside a store the same mode.
 fn private_file(path: &Path) -> Result<(), String> {
@@ -157,9 +207,7 @@ fn private_file(path: &Path) -> Result<(), String> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(said(error)),
     }
-    // A pipe is not waited for.
-    let wait = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = fs::OpenOptions::new().read(true).custom_flags(wait).open(path).map_err(said)?;
+    let file = open_unwaiting(path).map_err(said)?;
     let found = file.metadata().map_err(said)?;
     if !found.is_file() {
         return Err("it is not a file".into());
