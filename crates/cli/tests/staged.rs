@@ -365,6 +365,43 @@ fn both_doors_agree() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// C25: a store that an earlier run left in the workspace is closed to commands as it is to tools,
+/// whatever its name, and so is what SQLite would read with it.
+#[test]
+fn what_lies_beside_a_store_is_refused() {
+    is_beside_a_store(&Bed::new());
+}
+
+fn is_beside_a_store(bed: &Bed) {
+    let root = bed.capsule.workspace();
+    let line = ["call", "fs.list", "--policy", &bed.policy, "--out", "run.db", "--args"];
+    let _ = bed.run(&[&line[..], &[r#"{"path":"."}"#]].concat()).exits(0);
+    fs::copy(root.join("run.db"), root.join("d/notes.txt")).unwrap();
+    let mut wrong = Vec::new();
+    for script in [
+        "put('run.db-journal', 1)",
+        "put('run.db-wal', 1)",
+        "put('d/notes.txt-journal', 1)",
+        "put('d/notes.txt', 1)",
+        "unlink 'd/notes.txt' or die",
+        "mkdir 'run.db.locks'; put('run.db.locks/one', 1)",
+        "symlink 'a', 'run.db-wal' or die",
+    ] {
+        let before = bed.tree();
+        let ran = bed.perl(&format!("{PUT}{script}"));
+        let reason = ran.json()["reason"].as_str().unwrap_or_default().to_owned();
+        let applied = bed.run(&["apply", "latest"]);
+        if (ran.status, applied.status) != (3, 3) || !reason.contains("store of Capsule") {
+            wrong.push(format!("{script}: {} {} {}", ran.status, applied.status, ran.stdout));
+        }
+        assert_eq!(bed.tree(), before, "{script}");
+        let _ = bed.run(&["discard", "latest"]);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Beside another program's database they are files like any other.
+    let _ = bed.perl(&format!("{PUT}put('other.db-journal', 1)")).exits(0);
+}
+
 /// A rule's `writes` bound its program, and a program without any changes nothing.
 #[test]
 fn rules_bound_what_programs_write() {

@@ -41,6 +41,12 @@ fn what_is_refused_in_a_copy_is_never_applied() {
     is_never_applied(copied);
 }
 
+/// C25: the same, again.
+#[test]
+fn what_lies_beside_a_store_is_refused_in_a_copy() {
+    is_beside_a_store(&copied());
+}
+
 /// `decisions.md` 3.
 #[test]
 fn tools_and_commands_see_one_copy() {

@@ -10,13 +10,15 @@ use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
 use capsule_core::outcome::{Ending, Outcome, Problem};
+use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Bounds, Scope};
 use capsule_core::redact::{Redactor, excerpt};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, OFlags, openat};
 use serde_json::json;
 
 use super::{Staging, node, split};
 use crate::veil::Veil;
+use crate::workspace::own::{is_store, stores_of};
 use crate::workspace::{NotFound, Workspace};
 
 /// How the names begin that applying gives its unfinished files.
@@ -126,6 +128,9 @@ const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
 impl Staging {
     /// What is odd about a change where it stands.
     pub(super) fn odd(&self, change: &Change) -> Option<String> {
+        if self.is_of_a_store(change) {
+            return Some("it is a store of Capsule, or lies beside one by its name".into());
+        }
         let (folder, name) = split(&change.path);
         let is_part = REPOSITORY.contains(&name) || matches!(name, "config" | "hooks");
         let is_whole = || REPOSITORY.iter().all(|part| self.kind_of(folder, part).is_some());
@@ -145,6 +150,25 @@ impl Staging {
             way = above.parent();
         }
         None
+    }
+
+    /// Whether a change is of a store, or of what would be read with one because of its name.
+    fn is_of_a_store(&self, change: &Change) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let holds = |folder: Result<OwnedFd, NotFound>, name: &str| {
+            let file = folder.ok().map(|folder| openat(folder, name, flags, Mode::empty()));
+            file.is_some_and(|file| file.is_ok_and(|file| is_store(file.as_fd())))
+        };
+        let (folder, name) = split(&change.path);
+        if matches!(change.before, Some(Node::File { .. }))
+            && holds(self.lower_folder(folder), name)
+        {
+            return true;
+        }
+        let Ok(path) = WorkspacePath::parse(&format!("./{}", change.path)) else { return false };
+        stores_of(&path).iter().map(|store| split(store.as_str())).any(|(folder, name)| {
+            holds(self.upper_folder(folder), name) || holds(self.lower_folder(folder), name)
+        })
     }
 
     /// What stands at a name, among the changes or else beneath them.

@@ -39,23 +39,26 @@ pub(crate) fn is_listed_store(folder: BorrowedFd<'_>, name: &OsStr) -> bool {
     })
 }
 
+/// The paths of the stores that a path, or a folder above it, would belong to by its name.
+pub(crate) fn stores_of(path: &WorkspacePath) -> Vec<WorkspacePath> {
+    let (mut stores, mut folder) = (Vec::new(), WorkspacePath::root());
+    for name in path.components() {
+        let names = BESIDE.iter().filter_map(|end| name.strip_suffix(end));
+        stores.extend(names.filter(|store| !store.is_empty()).map(|store| folder.join(store)));
+        folder = folder.join(name);
+    }
+    stores
+}
+
 impl Workspace {
     /// Whether a path leads to a store of ours, or lies beside one by its name.
     pub(super) fn is_ours(&self, real: &WorkspacePath, found: Option<&Found>) -> bool {
         if found.is_some_and(|found| self.holds_store(found)) {
             return true;
         }
-        let mut folder = WorkspacePath::root();
-        for name in real.components() {
-            let stores = BESIDE.iter().filter_map(|end| name.strip_suffix(end));
-            for store in stores.filter(|store| !store.is_empty()) {
-                if self.find(&folder.join(store)).is_ok_and(|found| self.holds_store(&found)) {
-                    return true;
-                }
-            }
-            folder = folder.join(name);
-        }
-        false
+        let holds =
+            |store: &WorkspacePath| self.find(store).is_ok_and(|found| self.holds_store(&found));
+        stores_of(real).iter().any(holds)
     }
 
     fn holds_store(&self, found: &Found) -> bool {
