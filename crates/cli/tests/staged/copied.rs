@@ -1,6 +1,8 @@
 //! Where the kernel lays no changes over the workspace, the run works in a copy of it, and everything
 //! else holds as it does elsewhere.
 
+use std::os::unix::fs::chown;
+
 use super::*;
 
 /// A command in mounts of its own, in which something is mounted in the workspace: over that the
@@ -16,6 +18,15 @@ fn elsewhere(inner: &Command, script: &str, folder: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(folder);
     command.arg(inner.get_program()).args(inner.get_args());
+    command.current_dir(inner.get_current_dir().unwrap()).env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+/// The same command, in mounts of its own alone.
+fn without_users(inner: &Command) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(inner.get_args().skip_while(|own| own.to_string_lossy() != "--mount"));
     command.current_dir(inner.get_current_dir().unwrap()).env_clear();
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command
@@ -134,6 +145,93 @@ fn protected_files_are_not_in_the_copy() {
     let found = Command::new("grep").args(["-r", "SECRET"]).arg(folder).output().unwrap();
     assert!(found.stdout.is_empty(), "no second copy of it lies anywhere");
     let _ = bed.run(&["apply", "latest"]).exits(3);
+}
+
+/// C7, C19: what stands in the copy for a protected file is refused under each of its names, wherever
+/// they go: applied, it would empty one.
+#[test]
+fn other_names_of_protected_files_go_nowhere() {
+    let bed = copied();
+    let root = bed.capsule.workspace();
+    fs::hard_link(root.join(".env"), root.join("d/alias")).unwrap();
+    let before = bed.tree();
+    let ended = bed.perl("rename 'd', 'moved' or die").exits(3).json();
+    assert_eq!(ended["code"], "change.refused", "{ended}");
+    let told = bed.run(&["changes", "latest", "--json"]).exits(0).json();
+    let changes = told["changes"].as_array().unwrap().clone();
+    let gone = changes.iter().find(|own| own["path"] == "d/alias").unwrap();
+    assert!(gone["refused"].is_string(), "{gone}");
+    let _ = bed.run(&["apply", "latest"]).exits(3);
+    assert_eq!(bed.tree(), before);
+}
+
+/// C19: what lies in a folder that nobody may look into reaches neither the agent nor the record, not
+/// even its name or its digest; nor does the digest of a protected file.
+#[test]
+fn what_is_hidden_leaves_no_trace_in_changes() {
+    let bed = copied();
+    bed.capsule.file("sub/.ssh/id_for_bank", "SECRET");
+    bed.capsule.file("sub/.env", "SECRET");
+    let digest = capsule_core::digest::Digest::of(b"SECRET").to_string();
+    for script in [
+        "rename 'sub', 'sub2' or die",
+        "rename 'sub', 'sub2' or die; mkdir 'sub'; mkdir 'sub/.ssh'; put('sub/.ssh/id_for_bank', 1)",
+        "rename 'sub', 'sub2' or die; mkdir 'sub'; put('sub/.ssh', 1)",
+        "rename 'sub', 'sub2' or die; mkdir 'sub'; put('sub/.env', 1)",
+    ] {
+        let ran = bed.perl(&format!("{PUT}{script}")).exits(3);
+        let told = bed.run(&["changes", "latest", "--json"]).exits(0);
+        let made = script.contains("put('sub/.ssh/id_for_bank'");
+        for text in [&ran.stdout, &told.stdout] {
+            assert!(made || !text.contains("id_for_bank"), "{script}: {text}");
+            assert!(text.contains("sub/.ssh"), "{script}: {text}");
+        }
+        for change in told.json()["changes"].as_array().unwrap() {
+            assert!(!change["before"].to_string().contains(&digest), "{script}: {change}");
+            let is_inside = change["path"] == "sub/.ssh/id_for_bank";
+            assert!(!is_inside || change["before"].is_null(), "{script}: {change}");
+        }
+        let _ = bed.run(&["apply", "latest"]).exits(3);
+        let _ = bed.run(&["discard", "latest"]).exits(0);
+    }
+}
+
+/// A copy gives nobody more rights than the workspace does: what root could read and a command could
+/// not, it cannot read or write there either.
+#[test]
+fn files_of_others_stay_theirs_in_a_copy() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    for path in ["theirs", "d/theirs", "readable"] {
+        let path = bed.capsule.file(path, "SECRET");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        // An ordinary user has no others whose files to copy: what nobody may read stands for them.
+        if chown(&path, Some(12_345), Some(12_345)).is_err() {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+        }
+    }
+    let own = root.join("readable");
+    let is_theirs = own.metadata().unwrap().uid() == 12_345;
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o444)).unwrap();
+    let script = format!(
+        "{PUT}for ('theirs', 'd/theirs', 'readable') {{ print \"$_:\"; if (open(F, '<', $_)) {{ print <F> }} \
+         open(F, '>', $_) and print 'written'; print \"\\n\" }} print((stat 'readable')[4]); put('mine', 1)"
+    );
+    let line = ["exec", "--policy", &bed.policy, "--json", "--", "perl", "-e", &script];
+    let mut command = under_a_mount(&bed.capsule.command(&line), &root);
+    if is_theirs {
+        // Root's own rights, with which it reads everything: another namespace of users has none.
+        command = without_users(&command);
+    }
+    let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
+    let ran = ran.exits(0);
+    assert!(ran.stderr.contains(TOLD), "{}", ran.stderr);
+    let told = ran.json()["result"]["stdout"].as_str().unwrap().to_owned();
+    assert!(told.starts_with("theirs:\nd/theirs:\nreadable:SECRET\n"), "{told}");
+    assert!(!is_theirs || told.ends_with("\n12345"), "{told}");
+    let _ = bed.run(&["apply", "latest"]).exits(0);
+    assert_eq!(fs::read_to_string(root.join("mine")).unwrap(), "1");
+    assert_eq!(own.metadata().unwrap().uid() == 12_345, is_theirs, "it is still theirs");
 }
 
 /// Another file system in the workspace is neither shown nor changed.

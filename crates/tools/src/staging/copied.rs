@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::apply::opened;
-use super::copy::Shut;
+use super::copy::{Copy, Shut};
 use super::scan::{entries, told};
 use super::{Staging, apart, node, too_many};
 use crate::workspace::NotFound;
@@ -33,8 +33,7 @@ pub(super) struct Copied {
     pub why: String,
     /// What was copied, and how it looked then.
     noted: BTreeMap<OsString, Noted>,
-    /// What is not in the copy.
-    shut: BTreeMap<OsString, Shut>,
+    copy: Copy,
 }
 
 /// By what something is known to be as it was copied.
@@ -112,7 +111,7 @@ pub(super) fn walk(
 
 impl Copied {
     /// Notes how everything looks that was just copied.
-    pub(super) fn note(staging: &Staging, shut: BTreeMap<OsString, Shut>, why: String) -> Self {
+    pub(super) fn note(staging: &Staging, copy: Copy, why: String) -> Self {
         let mut noted = BTreeMap::new();
         let mut tick = WHOLE_SECONDS;
         let _ = walk(staging, &mut |path, seen| {
@@ -127,14 +126,14 @@ impl Copied {
         if !noted.is_empty() {
             std::thread::sleep(tick);
         }
-        Self { why, noted, shut }
+        Self { why, noted, copy }
     }
 
     /// Whether what is seen is as it was copied.
     pub(super) fn is_same(&self, path: &OsStr, seen: &Seen<'_>) -> bool {
         match seen {
             Seen::Stands(stat) => self.noted.get(path) == Some(&Noted::of(stat)),
-            Seen::Closed(_) => self.shut.contains_key(path),
+            Seen::Closed(_) => self.copy.shut.contains_key(path),
         }
     }
 
@@ -175,10 +174,32 @@ impl Copied {
 
     /// Why a change cannot be applied: what stands there in the workspace was not copied.
     pub(super) fn refusal(&self, path: &str, is_gone: bool) -> Option<String> {
-        let shut = Path::new(path).ancestors().find_map(|own| self.shut.get(own.as_os_str()))?;
+        let (_, shut) = self.shut_at(path)?;
         // It goes with the folder that it is in.
-        let is_fine = *shut == Shut::LeftOut && is_gone;
+        let is_fine = shut == Shut::LeftOut && is_gone;
         (!is_fine).then(|| shut.why().into())
+    }
+
+    /// What was not copied at a path, or at a folder above it, if something was not.
+    fn shut_at<'p>(&self, path: &'p str) -> Option<(&'p Path, Shut)> {
+        let mut above = Path::new(path).ancestors();
+        above.find_map(|own| Some((own, *self.copy.shut.get(own.as_os_str())?)))
+    }
+
+    /// Whether nothing may be told of what stands at a path in the workspace, or of what is in it:
+    /// no command sees more of it than its name.
+    pub(super) fn is_untold(&self, path: &str) -> bool {
+        self.shut_at(path).is_some_and(|(_, shut)| shut != Shut::LeftOut)
+    }
+
+    /// Whether no command sees even the name.
+    pub(super) fn is_unnamed(&self, path: &str) -> bool {
+        self.shut_at(path).is_some_and(|(own, _)| own != Path::new(path))
+    }
+
+    /// Whether what stands in the workspace is another than what was copied.
+    pub(super) fn is_another(&self, path: &str, stat: Option<&Stat>) -> bool {
+        self.copy.originals.get(OsStr::new(path)).copied() != stat.map(node::looks)
     }
 
     /// Removes from the copy what is as it was copied: nobody needs it any more. What cannot be

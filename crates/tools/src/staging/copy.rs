@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -20,10 +20,11 @@ use capsule_core::path::PathProblem;
 use capsule_core::redact::excerpt;
 use capsule_core::units::show_size;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, fchmod, fstat, fstatvfs, futimens, linkat, mkdirat,
-    openat, readlinkat, statat, symlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fchown, fstat, fstatvfs,
+    futimens, linkat, mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
+use rustix::process::{getegid, geteuid, getgroups};
 
 use super::scan::entries;
 use super::{FOLDER, apart, node};
@@ -79,6 +80,15 @@ impl Shut {
     }
 }
 
+/// What became of a workspace that was copied.
+#[derive(Debug, Default)]
+pub(super) struct Copy {
+    /// What is not in the copy.
+    pub shut: BTreeMap<OsString, Shut>,
+    /// How everything looked in the workspace when it was copied.
+    pub originals: BTreeMap<OsString, node::Looks>,
+}
+
 /// Copies a workspace into a folder.
 pub(super) struct Copier<'c> {
     from: &'c Workspace,
@@ -97,8 +107,7 @@ pub(super) struct Copier<'c> {
     names: BTreeMap<(u64, u64), OsString>,
     /// The folders that were made, and what they are to look like in the end.
     made: BTreeMap<OsString, Stat>,
-    /// What is not in the copy.
-    shut: BTreeMap<OsString, Shut>,
+    copy: Copy,
 }
 
 /// An entry that is to be copied.
@@ -129,17 +138,17 @@ impl<'c> Copier<'c> {
         bounds: Bounds,
         cancel: &'c Cancel,
     ) -> Self {
-        let (names, made, shut) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (names, made, copy) = (BTreeMap::new(), BTreeMap::new(), Copy::default());
         let (paths, bytes, shares) = (0, 0, true);
-        Self { from, hidden, to, own, bounds, cancel, paths, bytes, shares, names, made, shut }
+        Self { from, hidden, to, own, bounds, cancel, paths, bytes, shares, names, made, copy }
     }
 
-    /// Copies it; gives what is not in the copy.
+    /// Copies it.
     ///
     /// # Errors
     /// [`Code::SandboxFailed`] where it is too large or cannot be copied, [`Code::ExecCancelled`]
     /// where nobody wants it any more.
-    pub(super) fn run(mut self) -> Result<BTreeMap<OsString, Shut>, Problem> {
+    pub(super) fn run(mut self) -> Result<Copy, Problem> {
         let mut waiting = vec![OsString::new()];
         while let Some(path) = waiting.pop() {
             match self.open(self.from.root(), &path) {
@@ -154,12 +163,13 @@ impl<'c> Copier<'c> {
         // From the inside out: some may not be written to any more, and each keeps its date.
         for (path, stat) in self.made.iter().rev() {
             let finished = self.open(self.to, path).and_then(|folder| {
+                give(&folder, stat);
                 futimens(&folder, &node::times(stat))?;
                 fchmod(&folder, Mode::from_raw_mode(stat.st_mode & 0o7777))
             });
             finished.map_err(|errno| failed(path, errno))?;
         }
-        Ok(self.shut)
+        Ok(self.copy)
     }
 
     fn folder(
@@ -199,20 +209,29 @@ impl<'c> Copier<'c> {
     /// Copies an entry; says whether it is a folder that is to be copied too.
     fn entry(&mut self, entry: &Entry<'_>) -> Result<bool, Failed> {
         let Entry { from, to, name, path, stat } = *entry;
+        self.note(path, &stat);
         match node::kind(&stat) {
             FileType::Directory => {
                 mkdirat(to, name, Mode::RWXU)?;
                 self.made.insert(path.to_owned(), stat);
                 let is_own = (stat.st_dev, stat.st_ino) == self.own;
                 match (is_own, self.hidden.contains(path)) {
-                    (false, false) => return Ok(true),
                     (true, _) => self.shut(path, Shut::Own),
                     (false, true) => self.shut(path, Shut::Protected),
+                    (false, false) => {
+                        let folder = openat(to, name, FOLDER | OFlags::CLOEXEC, Mode::empty())?;
+                        if can_be_given(&folder, &stat) {
+                            return Ok(true);
+                        }
+                        self.shut(path, Shut::Unreadable);
+                    }
                 }
             }
             FileType::Symlink => {
                 symlinkat(readlinkat(from, name, Vec::new())?, to, name)?;
-                // A file system without dates of links is no reason to have none.
+                // A file system without dates or owners of links is no reason to have none.
+                let (uid, gid) = owner(&stat);
+                let _ = chownat(to, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
                 let _ = utimensat(to, name, &node::times(&stat), AtFlags::SYMLINK_NOFOLLOW);
             }
             FileType::RegularFile => self.file(entry)?,
@@ -226,7 +245,12 @@ impl<'c> Copier<'c> {
         if let Some(first) = self.names.get(&identity) {
             let (folder, name) = apart(first);
             let folder = self.open(self.to, folder)?;
-            return Ok(linkat(folder, name.as_bytes(), entry.to, entry.name, AtFlags::empty())?);
+            linkat(folder, name.as_bytes(), entry.to, entry.name, AtFlags::empty())?;
+            // What is not copied is not copied under any of its names.
+            if let Some(why) = self.copy.shut.get(first).copied() {
+                self.shut(entry.path, why);
+            }
+            return Ok(());
         }
         if self.hidden.contains(entry.path) {
             self.know(&entry.stat, entry.path);
@@ -247,7 +271,14 @@ impl<'c> Copier<'c> {
             self.shut(entry.path, Shut::LeftOut);
             return Ok(());
         }
+        self.note(entry.path, &stat);
         let to = entry.make(Mode::RUSR | Mode::WUSR)?;
+        if !give(&to, &stat) && !is_open_to_commands(&stat) {
+            fchmod(&to, Mode::empty())?;
+            self.shut(entry.path, Shut::Unreadable);
+            self.know(&stat, entry.path);
+            return Ok(());
+        }
         self.fill(&from, &to, &stat)?;
         // Nothing in the copy runs as its owner, who may be another one than the original's.
         fchmod(&to, Mode::from_raw_mode(stat.st_mode & 0o777))?;
@@ -302,7 +333,12 @@ impl<'c> Copier<'c> {
         if let Some(stat) = self.made.get_mut(path) {
             stat.st_mode = 0;
         }
-        self.shut.insert(path.to_owned(), why);
+        self.copy.shut.insert(path.to_owned(), why);
+    }
+
+    /// Notes how something looks that is copied.
+    fn note(&mut self, path: &OsStr, stat: &Stat) {
+        self.copy.originals.insert(path.to_owned(), node::looks(stat));
     }
 
     /// Opens a folder on either side, without following any link.
@@ -317,6 +353,43 @@ impl Entry<'_> {
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat(self.to, self.name, flags, mode).map(File::from)
     }
+}
+
+/// Whose something is.
+fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
+    (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))
+}
+
+/// Gives what was made to the owner of what it is a copy of; says whether that could be done. Root
+/// reads everything, and commands have no such right: what is its owner's stays that, so that the
+/// kernel decides as in the workspace.
+fn give(to: impl AsFd, stat: &Stat) -> bool {
+    let (uid, gid) = owner(stat);
+    let is_own = fstat(&to).is_ok_and(|own| (own.st_uid, own.st_gid) == (stat.st_uid, stat.st_gid));
+    is_own || fchown(&to, uid, gid).is_ok()
+}
+
+/// Whether a folder can be given away once everything is in it, or need not be.
+fn can_be_given(to: &OwnedFd, stat: &Stat) -> bool {
+    let Ok(own) = fstat(to) else { return false };
+    give(to, stat) && give(to, &own) || is_open_to_commands(stat)
+}
+
+/// Whether a command may read what this process could open. Nobody but root opens more.
+fn is_open_to_commands(stat: &Stat) -> bool {
+    let me = geteuid();
+    if !me.is_root() {
+        return true;
+    }
+    let (uid, gid) = owner(stat);
+    let groups = || getgroups().is_ok_and(|own| own.iter().any(|own| Some(*own) == gid));
+    let class = match (uid == Some(me), gid == Some(getegid()) || groups()) {
+        (true, _) => 6,
+        (false, true) => 3,
+        (false, false) => 0,
+    };
+    let wanted = if node::kind(stat) == FileType::Directory { 0o5 } else { 0o4 };
+    (stat.st_mode >> class) & wanted == wanted
 }
 
 /// Has a new file share the bytes of another, if the file system can.
@@ -354,7 +427,7 @@ fn too_large(why: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown, symlink};
     use std::path::PathBuf;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -377,11 +450,7 @@ mod tests {
         (folder, from, to)
     }
 
-    fn copy(
-        (from, to): (&Path, &Path),
-        bounds: Bounds,
-        cancelled: bool,
-    ) -> Result<BTreeMap<OsString, Shut>, Problem> {
+    fn copy((from, to): (&Path, &Path), bounds: Bounds, cancelled: bool) -> Result<Copy, Problem> {
         let from = Workspace::open(from).unwrap();
         let to = Workspace::open(to).unwrap();
         let cancel = Cancel::new(Arc::new(AtomicBool::new(cancelled)));
@@ -424,6 +493,10 @@ mod tests {
     #[test]
     fn kinds_permissions_dates_and_names_are_kept() {
         let (_folder, from, to) = lay();
+        for path in ["two", "d", "link"] {
+            // Only root can give something away.
+            let _ = lchown(from.join(path), Some(12_345), Some(12_345));
+        }
         for (path, mode) in [("two", 0o4751), ("d/one", 0o600), ("d", 0o550)] {
             fs::set_permissions(from.join(path), fs::Permissions::from_mode(mode)).unwrap();
         }
@@ -435,12 +508,12 @@ mod tests {
         for path in ["shut", "unread"] {
             fs::set_permissions(from.join(path), fs::Permissions::from_mode(0o000)).unwrap();
         }
-        let shut = copy((&from, &to), WIDE, false).unwrap();
+        let shut = copy((&from, &to), WIDE, false).unwrap().shut;
         for path in ["two", "d/one", "d", "again", "empty", "link"] {
             let facts = |root: &Path| {
                 let meta = root.join(path).symlink_metadata().unwrap();
                 let times = (meta.mtime(), meta.mtime_nsec());
-                (meta.mode() & !0o7000, meta.len(), meta.nlink(), times)
+                (meta.mode() & !0o7000, meta.len(), meta.nlink(), times, meta.uid(), meta.gid())
             };
             assert_eq!(facts(&to), facts(&from), "{path}");
         }

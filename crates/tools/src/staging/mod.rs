@@ -15,7 +15,7 @@ mod node;
 mod scan;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
@@ -148,10 +148,11 @@ impl Staging {
         why: String,
         (veil, cancel): (&Veil, &Cancel),
     ) -> Result<(), Problem> {
-        let hidden = veil.hidden(&self.lower).map_err(VeilError::problem)?.into_iter().collect();
+        let hidden = veil.hidden(&self.lower).map_err(VeilError::problem)?;
+        let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
         let (from, to) = ((&*self.lower, &hidden), (self.upper.as_fd(), own));
         let copier = Copier::new(from, to, Bounds::RUN, cancel);
-        let shut = copier.run().map_err(|mut problem| {
+        let copy = copier.run().map_err(|mut problem| {
             if problem.code == Code::ExecCancelled {
                 return problem;
             }
@@ -159,7 +160,16 @@ impl Staging {
                 format!("no changes can be laid over the workspace ({why}); {}", problem.message);
             problem.suggest(ELSEWHERE)
         })?;
-        self.copied = Some(Copied::note(self, shut, why));
+        let now = veil.hidden(&self.lower).map_err(VeilError::problem)?;
+        let is_known = |path: &OsString| {
+            Path::new(path).ancestors().any(|own| hidden.contains(own.as_os_str()))
+        };
+        if !now.iter().all(is_known) {
+            // It may be in the copy, where a command could give it any name.
+            let message = "something that is protected came into the workspace while it was copied";
+            return Err(Problem::new(Code::SandboxFailed, message).suggest("run it again"));
+        }
+        self.copied = Some(Copied::note(self, copy, why));
         Ok(())
     }
 

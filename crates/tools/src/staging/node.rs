@@ -73,6 +73,14 @@ pub(super) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<No
     }
 }
 
+/// What is told of something that nobody may know more of than its name and kind.
+pub(super) fn untold(stat: &Stat) -> Node {
+    match kind(stat) {
+        FileType::Directory => Node::Folder { mode: stat.st_mode & PERMISSIONS },
+        _ => Node::Special,
+    }
+}
+
 /// Opens the regular file that looks so.
 pub(super) fn open(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -193,14 +193,22 @@ impl<'s> Scan<'s> {
             Ok(stat) => stat.flatten(),
             Err(errno) => return Err(failed(path, errno)),
         };
+        let copied = staging.copied.as_ref();
         let own = match (folder, stat) {
+            _ if copied.is_some_and(|own| own.is_unnamed(path)) => {
+                First { node: None, refused: None }
+            }
+            (_, Some(stat)) if copied.is_some_and(|own| own.is_untold(path)) => {
+                First { node: Some(node::untold(&stat)), refused: None }
+            }
             (Some(folder), Some(stat)) => {
                 if node::kind(&stat) == FileType::RegularFile {
                     self.weigh(&stat)?;
                 }
                 // Commands may see what stood there when it was first looked up: the kernel does not
                 // notice what becomes of a workspace beneath the changes.
-                let meanwhile = node::changed(&stat) >= staging.laid;
+                let meanwhile = node::changed(&stat) >= staging.laid
+                    || copied.is_some_and(|own| own.is_another(path, Some(&stat)));
                 let (node, why) = match node::read(folder, name, &stat) {
                     Ok(node) => (node, None),
                     Err(errno) => (Node::Special, Some(format!("it could not be read ({errno})"))),
@@ -208,7 +216,10 @@ impl<'s> Scan<'s> {
                 let refused = meanwhile.then(|| MEANWHILE.to_owned()).or(why);
                 First { node: Some(node), refused }
             }
-            _ => First { node: None, refused: None },
+            _ => {
+                let meanwhile = copied.is_some_and(|own| own.is_another(path, None));
+                First { node: None, refused: meanwhile.then(|| MEANWHILE.to_owned()) }
+            }
         };
         first.insert(path.to_owned(), own.clone());
         Ok(own)
@@ -234,6 +245,9 @@ impl<'s> Scan<'s> {
     }
 
     fn names_beneath(&mut self, path: &str) -> Result<Vec<String>, Problem> {
+        if self.staging.copied.as_ref().is_some_and(|copied| copied.is_untold(path)) {
+            return Ok(Vec::new());
+        }
         let folder = match self.staging.lower_folder(path) {
             Ok(folder) => folder,
             // It went away meanwhile, or became another thing: that is found when it is applied.
