@@ -185,12 +185,16 @@ impl Subject {
     /// removed.
     pub fn discard(&self, store: &mut Store) -> Result<(), ChangesError> {
         self.can_end("discarded")?;
-        let _held = Staging::hold(&self.folder).map_err(|error| match error.kind() {
-            ErrorKind::ResourceBusy => {
-                Problem::new(Code::ChangeConflict, "somebody applies or drops these changes")
+        let _held = match Staging::hold(&self.folder) {
+            Ok(held) => Some(held),
+            // The run was killed before anything could be collected.
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                let message = "somebody applies or drops these changes";
+                return Err(Problem::new(Code::ChangeConflict, message).into());
             }
-            _ => unremoved(&self.folder, &error),
-        })?;
+            Err(error) => return Err(unremoved(&self.folder, &error).into()),
+        };
         store.note(Event::ChangesDiscarded { subject: self.id }, now())?;
         Ok(remove(&self.folder)?)
     }

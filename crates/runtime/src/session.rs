@@ -136,13 +136,11 @@ impl<'o> Session<'o> {
             start.sink,
         );
         let staged = stages.then(|| changes::place(start.store, id));
-        let hands = match (start.subject, &staged) {
-            (Some(subject), _) => hands.with_changes(&changes::place(start.store, subject)),
-            (None, Some(folder)) => hands.staged(&law.policy, folder),
-            (None, None) => hands,
+        let hands = match start.subject {
+            Some(subject) => hands.with_changes(&changes::place(start.store, subject)),
+            None => hands,
         };
         let has_commands = start.capabilities.contains(Capability::ProcExec);
-        let copied = hands.why_copied().map(str::to_owned);
         let walls = if has_commands { hands.walls() } else { None };
         let journal = Observed::new(writer, start.observer);
         let mut run = Run::new(Arc::clone(&law.policy), journal, hands);
@@ -169,6 +167,11 @@ impl<'o> Session<'o> {
             direct,
         };
         opening.write(&mut run)?;
+        // The record knows the run before anything is laid down that has to be dropped by its name.
+        if let Some(folder) = &staged {
+            run.hands = run.hands.staged(&law.policy, folder);
+        }
+        let copied = run.hands.why_copied().map(str::to_owned);
         Ok(Self { run, id, label, copied, staged })
     }
 

@@ -156,19 +156,31 @@ fn staging(around: &Surroundings, tier: Tier) -> Check {
     Check { name, hold: Hold::Weaker, detail: format!("{meanwhile}: {detail}; {remedy}") }
 }
 
-/// Changes that nobody has applied or discarded, those of crashed runs among them.
+/// Changes that nobody has applied or discarded, those of crashed runs among them. A folder of a run
+/// that the store does not know can be named by no command.
 fn waiting(around: &Surroundings) -> Check {
     let folder = capsule_store::beside(&around.store, STAGED);
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     // One that begins otherwise is being removed.
-    let mut runs: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
-    runs.sort();
-    let detail = match runs.as_slice() {
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    let store = Store::open_read_only(&around.store).ok();
+    let is_known = |name: &String| {
+        store.as_ref().is_some_and(|store| store.find(name).is_ok_and(|id| id == *name))
+    };
+    let (runs, strays): (Vec<_>, Vec<_>) = names.into_iter().partition(is_known);
+    let mut detail = match runs.as_slice() {
         [] => String::from("no changes wait"),
         runs => format!("{} runs: capsule changes {}", runs.len(), runs.join(" · ")),
     };
-    Check { name: "staged changes".into(), hold: Hold::Held, detail }
+    if let Some(first) = strays.first() {
+        let (count, first) = (strays.len(), folder.join(first));
+        let told = format!("; {count} folders of no run of the store, to be removed by hand");
+        detail = format!("{detail}{told}: {}", first.display());
+    }
+    let hold = if strays.is_empty() { Hold::Held } else { Hold::Weaker };
+    Check { name: "staged changes".into(), hold, detail }
 }
 
 /// The kernel that everything else rests on. It is told, not judged: the layers below are.

@@ -96,6 +96,43 @@ fn copies_are_dropped() {
     is_not_applied(&copied());
 }
 
+/// SAF-4: a run that is killed while the workspace is copied has a name by which its copy is dropped.
+#[test]
+fn a_copy_that_was_not_finished_is_dropped() {
+    const MANY: usize = 8_000;
+    let bed = copied();
+    for n in 0..MANY {
+        bed.capsule.file(&format!("many/{n}"), "");
+    }
+    let line = ["exec", "--policy", &bed.policy, "--", "perl", "-e", "1"];
+    let mut child = bed.command(&line).stdout(Stdio::null()).spawn().unwrap();
+    wait_until("it is being copied", || bed.has_staged("many/10"));
+    child.kill().unwrap();
+    let _ = child.wait().unwrap();
+    assert!(!bed.has_staged(&format!("many/{}", MANY - 1)), "it came to its end");
+    let told = bed.run(&["changes", "latest"]).exits(0);
+    assert!(told.stderr.contains("crashed") && told.stderr.contains("discard"), "{}", told.stderr);
+    let id = bed.run(&["changes", "latest", "--json"]).exits(0).json()["run"].clone();
+    let waits = |bed: &Bed| -> Value {
+        let doctor = bed.run(&["doctor", "--json"]).json();
+        let checks = doctor["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|own| own["name"] == "staged changes").unwrap()
+    };
+    let advice = format!("1 runs: capsule changes {}", id.as_str().unwrap());
+    assert_eq!(waits(&bed)["detail"], advice);
+    let _ = bed.run(&["apply", "latest"]).exits(1);
+    let _ = bed.run(&["discard", "latest"]).exits(0);
+    assert_eq!(bed.staged_folders(), 0);
+    // What no command can name is not said to be a run.
+    let stray = bed.capsule.store().with_file_name("store.db.staged").join("stray");
+    fs::create_dir(&stray).unwrap();
+    let told = waits(&bed);
+    assert_eq!(told["hold"], "weaker");
+    let detail = told["detail"].as_str().unwrap();
+    assert!(detail.contains("of no run") && detail.contains(stray.to_str().unwrap()), "{detail}");
+    assert!(!detail.contains("capsule changes"), "{detail}");
+}
+
 /// C19: a protected file has no other name in a copy either.
 #[test]
 fn other_names_stay_protected_in_a_copy() {
