@@ -373,6 +373,41 @@ fn a_store_on_an_overlay_takes_a_copy() {
     assert_eq!(bed.tree(), tree(&twin));
 }
 
+/// II-4: in memory, a page that was read through a mapping is written to without a trace in the dates;
+/// the change is found all the same.
+#[test]
+fn what_is_written_through_a_mapping_is_seen() {
+    let bed = Bed::new();
+    let share = bed.capsule.store().with_file_name("");
+    fs::create_dir_all(&share).unwrap();
+    fs::write(bed.capsule.workspace().join("a"), "x".repeat(4_096)).unwrap();
+    // Calls of the system by their numbers: mmap, read and write.
+    let numbers = match std::env::consts::ARCH {
+        "aarch64" => "222, 63, 64",
+        _ => "9, 0, 1",
+    };
+    let script = format!(
+        "my ($mmap, $read, $write) = ({numbers}); open(F, '+<', 'a') or die; \
+         pipe(R, W); pipe(S, T); syswrite(T, 'changed'); \
+         my $at = syscall($mmap, 0, 4096, 3, 1, fileno(F), 0); die if $at == -1; \
+         syscall($write, fileno(W), $at, 7) == 7 or die; select(undef, undef, undef, 0.1); \
+         syscall($read, fileno(S), $at, 7) == 7 or die; close F; \
+         open(F, '<', 'a'); read(F, my $now, 7); print $now; exit"
+    );
+    let line = ["exec", "--policy", &bed.policy, "--json", "--", "perl", "-e", &script];
+    let mounts = format!(
+        "mount -t tmpfs none '{}' && mount -t tmpfs none \"$0/mnt\" && exec \"$@\"",
+        share.display()
+    );
+    let mut command = elsewhere(&bed.capsule.command(&line), &mounts, &bed.capsule.workspace());
+    let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
+    let ended = ran.exits(0);
+    assert!(ended.stderr.contains(TOLD), "{}", ended.stderr);
+    let result = &ended.json()["result"];
+    assert_eq!(result["stdout"], "changed", "{}", ended.stdout);
+    assert_eq!(result["changes"], json!([{ "path": "a", "change": "modified" }]));
+}
+
 /// A store in the workspace itself is not copied into itself.
 #[test]
 fn a_store_in_the_workspace_is_not_copied_into_itself() {

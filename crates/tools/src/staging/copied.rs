@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use capsule_core::digest::Digest;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
@@ -33,6 +35,8 @@ pub(super) struct Copied {
     pub why: String,
     /// What was copied, and how it looked then.
     noted: BTreeMap<OsString, Noted>,
+    /// The digests of the files that were copied, where looks do not tell everything.
+    digests: Option<BTreeMap<OsString, Option<Digest>>>,
     copy: Copy,
 }
 
@@ -109,10 +113,22 @@ pub(super) fn walk(
     ControlFlow::Continue(())
 }
 
+/// The digest of a file in the folder of changes, if it is one and can be read.
+fn digest(staging: &Staging, path: &OsStr, stat: &Stat) -> Option<Digest> {
+    if node::kind(stat) != FileType::RegularFile {
+        return None;
+    }
+    let (folder, name) = apart(path);
+    let folder = staging.upper_folder(folder).ok()?;
+    let mut file = node::open(folder.as_fd(), name, stat).ok()?;
+    Digest::of_all(|buffer| file.read(buffer)).ok()
+}
+
 impl Copied {
     /// Notes how everything looks that was just copied.
     pub(super) fn note(staging: &Staging, copy: Copy, why: String) -> Self {
         let mut noted = BTreeMap::new();
+        let mut digests = (!staging.looks_tell).then(BTreeMap::new);
         let mut tick = WHOLE_SECONDS;
         let _ = walk(staging, &mut |path, seen| {
             if let Seen::Stands(stat) = seen {
@@ -120,13 +136,16 @@ impl Copied {
                     tick = TICK;
                 }
                 noted.insert(path.to_owned(), Noted::of(stat));
+                if let Some(digests) = &mut digests {
+                    digests.insert(path.to_owned(), digest(staging, path, stat));
+                }
             }
             ControlFlow::Continue(())
         });
         if !noted.is_empty() {
             std::thread::sleep(tick);
         }
-        Self { why, noted, copy }
+        Self { why, noted, digests, copy }
     }
 
     /// Whether what is seen is as it was copied.
@@ -134,6 +153,16 @@ impl Copied {
         match seen {
             Seen::Stands(stat) => self.noted.get(path) == Some(&Noted::of(stat)),
             Seen::Closed(_) => self.copy.shut.contains_key(path),
+        }
+    }
+
+    /// Whether a file that looks as it was copied holds what was copied.
+    fn holds_same(&self, staging: &Staging, path: &OsStr, seen: &Seen<'_>) -> bool {
+        match (&self.digests, seen) {
+            (Some(digests), Seen::Stands(stat)) => {
+                digests.get(path) == Some(&digest(staging, path, stat))
+            }
+            _ => true,
         }
     }
 
@@ -151,7 +180,7 @@ impl Copied {
             if let Seen::Stands(_) = seen {
                 missing.remove(path);
             }
-            if !self.is_same(path, seen) {
+            if !self.is_same(path, seen) || !self.holds_same(staging, path, seen) {
                 let differs = match seen {
                     Seen::Stands(_) => Differs::Stands,
                     Seen::Closed(why) => Differs::Closed(why.clone()),

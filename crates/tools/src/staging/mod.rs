@@ -65,6 +65,8 @@ pub struct Staging {
     lower: Rc<Workspace>,
     /// The folder that the kernel lays over it, or that is shown in its place.
     upper: OwnedFd,
+    /// Whether what is changed there looks otherwise.
+    looks_tell: bool,
     /// What was copied into that, if the workspace was.
     copied: Option<Copied>,
     /// When the changes were laid over it, in seconds since 1970 and nanoseconds.
@@ -196,6 +198,7 @@ impl Staging {
         Ok(Self {
             laid: (now.tv_sec, now.tv_nsec),
             lower: Rc::clone(workspace),
+            looks_tell: node::looks_tell(upper.as_fd()),
             upper,
             copied: None,
             known: RefCell::default(),

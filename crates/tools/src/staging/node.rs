@@ -1,8 +1,10 @@
 //! What stands at a path, by content.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 use capsule_core::change::Node;
 use capsule_core::digest::Digest;
@@ -16,12 +18,30 @@ use crate::workspace::same;
 /// Permissions, without the kind of file.
 const PERMISSIONS: u32 = 0o7777;
 
-/// By what a file is known to be the same: any write changes one of these.
+/// By what a file is known to be the same: any write changes one of these, where [`looks_tell`].
 pub(super) type Looks = (u64, i64, (i64, u64), (i64, u64));
 
 pub(super) fn looks(stat: &Stat) -> Looks {
     let modified = (stat.st_mtime, stat.st_mtime_nsec);
     (stat.st_ino, stat.st_size, modified, (stat.st_ctime, stat.st_ctime_nsec))
+}
+
+/// Whether files that are changed look otherwise in the file system that a folder is in. In memory,
+/// a page that was read through a mapping is written to later without any trace in the dates.
+#[cfg(target_os = "linux")]
+pub(super) fn looks_tell(folder: BorrowedFd<'_>) -> bool {
+    /// `tmpfs` and `ramfs`, as the kernel's `linux/magic.h` has them.
+    const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
+    // What cannot be asked is taken for one of them. The number is as wide as the machine has it.
+    rustix::fs::fstatfs(folder).is_ok_and(|own| {
+        let kind = own.f_type.to_le_bytes();
+        !IN_MEMORY.iter().any(|memory| kind.starts_with(&memory.to_le_bytes()))
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn looks_tell(_: BorrowedFd<'_>) -> bool {
+    true
 }
 
 /// When anything about it last changed, in seconds since 1970 and nanoseconds.
@@ -82,8 +102,12 @@ pub(super) fn untold(stat: &Stat) -> Node {
 }
 
 /// Opens the regular file that looks so.
-pub(super) fn open(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<File, Errno> {
+pub(super) fn open(
+    folder: BorrowedFd<'_>,
+    name: impl AsRef<OsStr>,
+    stat: &Stat,
+) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(folder, name, flags, Mode::empty())?;
+    let file = openat(folder, name.as_ref().as_bytes(), flags, Mode::empty())?;
     if same(&fstat(file.as_fd())?, stat) { Ok(file.into()) } else { Err(Errno::AGAIN) }
 }

@@ -158,7 +158,8 @@ impl<'s> Scan<'s> {
         self.weigh(stat)?;
         let looks = node::looks(stat);
         let mut digests = self.staging.digests.borrow_mut();
-        if let Some((_, known)) = digests.get(path).filter(|(own, _)| *own == looks) {
+        let is_same = |own: &node::Looks| self.staging.looks_tell && *own == looks;
+        if let Some((_, known)) = digests.get(path).filter(|(own, _)| is_same(own)) {
             return Ok(Ok(known.clone()));
         }
         let read = node::read(folder, name, stat);
