@@ -97,7 +97,12 @@ impl First {
     /// # Errors
     /// It said something that is not a verdict.
     pub(crate) fn verdict(&self) -> Result<Option<Verdict>, Refusal> {
-        match socket::receive(self.line.as_fd()) {
+        let received = match socket::receive(self.line.as_fd()) {
+            // One that ends without having read its order resets the line; what it said comes after.
+            Err(Errno::CONNRESET) => socket::receive(self.line.as_fd()),
+            received => received,
+        };
+        match received {
             Ok(Some(message)) => decode_verdict(&message.bytes)
                 .map(Some)
                 .map_err(|_| Failed { step: Step::Silence, errno: Errno::BADMSG }.into()),
