@@ -88,7 +88,7 @@ impl Bed {
     }
 }
 
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
         assert!(
@@ -997,6 +997,31 @@ fn a_killed_apply_can_be_gone_on_with() {
         let _ = bed.run(&["verify"]).exits(0);
     }
     assert!(interrupted > 0, "none was interrupted");
+}
+
+/// Whoever drops what was applied in part finds nothing of ours in the workspace.
+#[test]
+fn a_discarded_apply_leaves_nothing_beside() {
+    for round in 0..40 {
+        let (bed, run) = with_many();
+        let mut child =
+            bed.capsule.command(&["apply", &run]).stdout(Stdio::null()).spawn().unwrap();
+        wait_until("it has begun", || {
+            !bed.capsule.workspace().join("full/1").exists() || child.try_wait().unwrap().is_some()
+        });
+        child.kill().unwrap();
+        let _ = child.wait().unwrap();
+        let told = bed.run(&["changes", &run, "--json"]).exits(0).json();
+        if told["staged"].is_null() {
+            assert!(round < 39, "none was interrupted");
+            continue;
+        }
+        // What a kill in the right instant leaves.
+        bed.capsule.file(&format!("s1/.capsule-apply-{run}.tmp"), "half");
+        let _ = bed.run(&["discard", &run]).exits(0);
+        assert!(bed.tree().keys().all(|path| !path.contains(".capsule-apply-")), "{run}");
+        return;
+    }
 }
 
 /// Whoever presses Ctrl+C goes on later.

@@ -196,6 +196,9 @@ impl Subject {
             Err(error) => return Err(unremoved(&self.folder, &error).into()),
         };
         store.note(Event::ChangesDiscarded { subject: self.id }, now())?;
+        if let Some(staging) = self.staging().filter(|_| self.is_begun) {
+            staging.tidy(&self.id.to_string(), &self.changes);
+        }
         Ok(remove(&self.folder)?)
     }
 

@@ -47,6 +47,11 @@ pub(crate) struct Applying {
     _locks: [OwnedFd; 2],
 }
 
+/// The name under which something stands beside its target until it takes that one's place.
+pub(super) fn beside(run: &str) -> String {
+    format!("{OURS}{run}.tmp")
+}
+
 impl Applying {
     /// # Errors
     /// [`Code::ChangeConflict`] while somebody else applies something to the same workspace.
@@ -63,7 +68,7 @@ impl Applying {
             Ok(folder)
         };
         let locks = [lock(staging.upper_folder(""))?, lock(staging.lower_folder(""))?];
-        let beside = format!("{OURS}{run}.tmp");
+        let beside = beside(&run);
         Ok(Self { staging, run, changes, again, cancel, beside, _locks: locks })
     }
 

@@ -31,7 +31,7 @@ use capsule_core::confinement::Tier;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_sandbox as sandbox;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstatvfs};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstatvfs, unlinkat};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::{Commands, Unshown, unstaged};
@@ -253,6 +253,19 @@ impl Staging {
         match sandbox::clear::remove(&gone) {
             Err(_) if !gone.exists() => Ok(()),
             removed => removed,
+        }
+    }
+
+    /// Removes what applying them left beside its targets when it was killed.
+    pub fn tidy(&self, run: &str, changes: &Changes) {
+        let name = apply::beside(run);
+        let folders: BTreeSet<&str> = changes.0.keys().map(|path| split(path).0).collect();
+        for folder in folders {
+            // One that is another folder by now holds nothing of ours.
+            let Ok(folder) = self.lower_folder(folder) else { continue };
+            for flags in [AtFlags::empty(), AtFlags::REMOVEDIR] {
+                let _ = unlinkat(&folder, name.as_str(), flags);
+            }
         }
     }
 
