@@ -199,7 +199,7 @@ pub(crate) struct ListRuns {
     /// Only runs that called this tool
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
-    /// Only runs with a call that names this path
+    /// Only runs with a call that names this path, or a command that changed it
     #[arg(long, value_name = "PATH")]
     pub(crate) touched: Option<String>,
 }

@@ -999,29 +999,40 @@ fn a_killed_apply_can_be_gone_on_with() {
     assert!(interrupted > 0, "none was interrupted");
 }
 
+/// Which run it was that changed a file.
+#[test]
+fn runs_are_found_by_what_their_commands_changed() {
+    let bed = Bed::new();
+    let _ = bed.perl(&format!("{PUT}put('a', 'x'); mkdir 'new'; put('new/b', 'y')")).exits(0);
+    let _ = bed.exec(&["cat", "b"]).exits(0);
+    let found = |path: &str| {
+        let list = bed.run(&["list-runs", "--json", "--touched", path]).exits(0).json();
+        list.as_array().unwrap().len()
+    };
+    assert_eq!((found("a"), found("new/b"), found("b"), found("new")), (1, 1, 0, 1));
+}
+
 /// Whoever drops what was applied in part finds nothing of ours in the workspace.
 #[test]
 fn a_discarded_apply_leaves_nothing_beside() {
-    for round in 0..40 {
+    let interrupted = || {
         let (bed, run) = with_many();
         let mut child =
             bed.capsule.command(&["apply", &run]).stdout(Stdio::null()).spawn().unwrap();
         wait_until("it has begun", || {
-            !bed.capsule.workspace().join("full/1").exists() || child.try_wait().unwrap().is_some()
+            let ended = child.try_wait().unwrap().is_some();
+            ended || !bed.capsule.workspace().join("full/1").exists()
         });
         child.kill().unwrap();
         let _ = child.wait().unwrap();
         let told = bed.run(&["changes", &run, "--json"]).exits(0).json();
-        if told["staged"].is_null() {
-            assert!(round < 39, "none was interrupted");
-            continue;
-        }
-        // What a kill in the right instant leaves.
-        bed.capsule.file(&format!("s1/.capsule-apply-{run}.tmp"), "half");
-        let _ = bed.run(&["discard", &run]).exits(0);
-        assert!(bed.tree().keys().all(|path| !path.contains(".capsule-apply-")), "{run}");
-        return;
-    }
+        (!told["staged"].is_null()).then_some((bed, run))
+    };
+    let (bed, run) = (0..40).find_map(|_| interrupted()).unwrap();
+    // What a kill in the right instant leaves.
+    bed.capsule.file(&format!("s1/.capsule-apply-{run}.tmp"), "half");
+    let _ = bed.run(&["discard", &run]).exits(0);
+    assert!(bed.tree().keys().all(|path| !path.contains(".capsule-apply-")), "{run}");
 }
 
 /// Whoever presses Ctrl+C goes on later.

@@ -82,7 +82,7 @@ pub struct Filter {
     pub denied: bool,
     /// With a call to this tool.
     pub tool: Option<String>,
-    /// With a call whose arguments name this path.
+    /// With a call whose arguments name this path, or a command that changed it.
     pub touched: Option<String>,
 }
 
@@ -108,7 +108,12 @@ WHERE (?1 IS NULL OR runs.started_at >= ?1)
   AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
         WHERE call.run_id = runs.run_id AND call.tool = ?3))
   AND (?4 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
-        WHERE call.run_id = runs.run_id AND json_extract(call.args, '$.path') = ?4))
+        WHERE call.run_id = runs.run_id AND json_extract(call.args, '$.path') = ?4)
+    OR EXISTS (SELECT 1 FROM events AS ended
+        JOIN payloads AS made ON made.id / 16 = ended.leaf AND made.class = 'changes'
+        JOIN json_each(CAST(made.bytes AS TEXT)) AS change
+        WHERE ended.run = runs.run_id AND ended.kind = 'call.finished'
+          AND change.value ->> '$.path' = ?4))
 ORDER BY opened.leaf DESC";
 
 impl Store {
