@@ -86,6 +86,12 @@ const OTHERS: &[(&str, Peer, &[&str], Target)] = &[
         &["--quiet", "--noprofile", "--net=none", "/bin/true"],
         Target::None,
     ),
+    (
+        "sandlock, which records nothing",
+        peer::SANDLOCK,
+        &["run", "-r", "/usr", "-r", "/bin", "-r", "/lib", "-r", "/lib64", "--", "/bin/true"],
+        Target::None,
+    ),
 ];
 
 /// Bubblewrap with the namespaces and binds that Capsule gives a command.

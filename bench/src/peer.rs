@@ -25,6 +25,9 @@ pub(crate) const SRT: Peer =
     Peer { names: &["srt"], package: "@anthropic-ai/sandbox-runtime (npm)" };
 /// Namespaces by a setuid program.
 pub(crate) const FIREJAIL: Peer = Peer { names: &["firejail"], package: "firejail (Debian)" };
+/// Landlock and seccomp alone, as our lower tier.
+pub(crate) const SANDLOCK: Peer =
+    Peer { names: &["sandlock"], package: "sandlock-cli (the Rust registry)" };
 /// A search in many threads.
 pub(crate) const FD: Peer = Peer { names: &["fdfind", "fd"], package: "fd-find (Debian)" };
 /// The search that is always there.
