@@ -1,0 +1,133 @@
+//! What was found, and the mask that takes its place.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
+use core::ops::Range;
+
+use sha2::{Digest, Sha256};
+
+/// What a secret is called in its mask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Label {
+    pub(super) kind: &'static str,
+    pub(super) rule: Cow<'static, str>,
+}
+
+impl Label {
+    pub(super) const fn new(kind: &'static str, rule: &'static str) -> Self {
+        Self { kind, rule: Cow::Borrowed(rule) }
+    }
+
+    /// The mask of a secret. Two places with one secret can be told to be the same by a digest; what
+    /// a person may have made up has none, since few digits of one would do to try guesses.
+    pub(super) fn mask(&self, secret: &[u8]) -> String {
+        let Self { kind, rule } = self;
+        let length = secret.len();
+        match *kind {
+            TOKEN | KEY => {
+                let [first, second, ..] = <[u8; 32]>::from(Sha256::digest(secret));
+                format!("{OPENS}{kind}:{rule}:{length}:{first:02x}{second:02x}{CLOSES}")
+            }
+            _ => format!("{OPENS}{kind}:{rule}:{length}{CLOSES}"),
+        }
+    }
+}
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) label: Label,
+    pub(super) range: Range<usize>,
+    /// Whether it runs on behind the range.
+    pub(super) goes_on: bool,
+}
+
+impl Found {
+    pub(super) const fn whole(label: Label, range: Range<usize>) -> Self {
+        Self { label, range, goes_on: false }
+    }
+}
+
+/// What a provider gave out.
+pub(super) const TOKEN: &str = "token";
+/// A key that signs or decrypts.
+pub(super) const KEY: &str = "key";
+/// What a person may have made up.
+pub(super) const PASSWORD: &str = "password";
+/// What is told by its place.
+pub(super) const SECRET: &str = "secret";
+/// What the policy tells.
+pub(super) const PATTERN: &str = "pattern";
+
+const KINDS: [&str; 5] = [TOKEN, KEY, PASSWORD, SECRET, PATTERN];
+
+/// How masks begin and end.
+const OPENS: &str = "«";
+const CLOSES: &str = "»";
+/// The last byte of each of the two.
+pub(super) const OPEN_LAST: u8 = 0xab;
+pub(super) const CLOSE_LAST: u8 = 0xbb;
+/// The longest mask.
+pub(super) const MASK: usize = 120;
+
+/// The masks of a text: where each stands.
+pub(super) fn masks(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut from = 0;
+    core::iter::from_fn(move || {
+        loop {
+            let rest = text.get(from..)?;
+            let start = from + find(rest, OPENS.as_bytes())?;
+            from = start + OPENS.len();
+            if let Some(length) = mask_at(text.get(start..)?) {
+                from = start + length;
+                return Some(start..from);
+            }
+        }
+    })
+}
+
+/// The length of the mask that begins here: `«kind:rule:length»` or `«kind:rule:length:digest»`.
+fn mask_at(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(OPENS.as_bytes())?;
+    let inner = rest.get(..find(rest.get(..rest.len().min(MASK))?, CLOSES.as_bytes())?)?;
+    let mut parts = inner.split(|byte| *byte == b':');
+    let kind = parts.next()?;
+    let rule = parts.next()?;
+    let length = parts.next()?;
+    let digest = parts.next();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let known = KINDS.iter().any(|own| own.as_bytes() == kind)
+        && !rule.is_empty()
+        && rule.iter().all(plain)
+        && !length.is_empty()
+        && length.iter().all(u8::is_ascii_digit)
+        && digest.is_none_or(|own| own.len() == 4 && own.iter().all(u8::is_ascii_hexdigit))
+        && parts.next().is_none();
+    known.then_some(OPENS.len() + inner.len() + CLOSES.len())
+}
+
+pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
+    text.windows(needle.len()).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_found_again() {
+        let one = Label::new(TOKEN, "github").mask(b"x");
+        let other = Label::new(PASSWORD, "url").mask(b"hunter2");
+        assert_eq!(other, "«password:url:7»");
+        let text = format!("a «quoted» b {one} c « {other}»");
+        let found: Vec<&str> = masks(text.as_bytes()).map(|at| text.get(at).unwrap()).collect();
+        assert_eq!(found, [one, other]);
+        for none in ["«token:»", "«token:x:y»", "«other:x:1»", "«token:x:1:zzzz»", "«token:x:1"]
+        {
+            assert_eq!(masks(none.as_bytes()).next(), None, "{none}");
+        }
+    }
+
+    use alloc::vec::Vec;
+}

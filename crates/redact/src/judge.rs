@@ -1,0 +1,219 @@
+//! Whether a value is a secret, by what its name says, by how it looks, and by how it stands there.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+use crate::expression::{is_code, is_constant, is_number};
+use crate::key::Holds;
+use crate::value::{Count, Look, is_hex, is_sentence, is_stand_in_word, is_uuid, look, words};
+
+/// What stands between a name and a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joined {
+    /// `=`, `:` and their like.
+    Assigned,
+    /// The value of an option.
+    Option,
+    /// The text of an element.
+    Element,
+    /// The next argument.
+    Argument,
+    /// What is taken if nothing else is there.
+    Default,
+    /// Blanks, at the beginning of a line.
+    Led,
+    /// Blanks.
+    Blank,
+    /// `is`.
+    Told,
+    /// A line of a table.
+    Cell,
+    /// A line of its own below.
+    Below,
+}
+
+/// How a value stands there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wording {
+    pub(super) joined: Joined,
+    /// In quotes.
+    pub(super) quoted: bool,
+    /// As all that its line says.
+    pub(super) line: bool,
+}
+
+/// Whether a value is to be masked.
+pub(super) fn is_secret(holds: Holds, value: &[u8], wording: &Wording) -> bool {
+    let count = Count::of(value);
+    if !could_be(holds, &count, wording) {
+        return false;
+    }
+    let look = look(value);
+    let other = is_scheme(value) || begins_key(value) || is_constant(value) || is_number(value);
+    if look == Look::StandIn || other || !wording.quoted && is_code(value) {
+        return false;
+    }
+    let one = !value.iter().any(u8::is_ascii_whitespace) || is_groups(value);
+    let clear = match wording.joined {
+        Joined::Assigned | Joined::Option | Joined::Element => true,
+        Joined::Argument | Joined::Default => wording.quoted && one,
+        Joined::Led => count.sign + count.digit > 0 && !value.contains(&b'/'),
+        Joined::Blank if wording.quoted => true,
+        Joined::Blank if is_told_otherwise(value, holds) => false,
+        Joined::Blank | Joined::Told => look >= Look::Chosen && count.digit > 0 && one,
+        Joined::Below | Joined::Cell => look == Look::Random && count.digit > 0 && one,
+    };
+    clear
+        && match holds {
+            Holds::Password => is_password(value, look, wording),
+            Holds::Secret => one && is_made(value, look),
+            Holds::Token => one && is_token(value, look),
+            Holds::Key => one && is_key(value, look, wording),
+            Holds::Login => is_login(value, look),
+            Holds::Session => one && wording.joined == Joined::Assigned && is_session(value, look),
+            Holds::Phrase => wording.quoted && value.len() >= 12,
+        }
+}
+
+/// What stands behind a word in a sentence without being what the word says: fingerprints of keys,
+/// names with a number behind them, comments, attributes.
+fn is_told_otherwise(value: &[u8], holds: Holds) -> bool {
+    let letters = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let rest = value.get(letters..).unwrap_or_default();
+    let numbered = letters > 0 && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let short = holds != Holds::Password && value.len() < 12;
+    let attribute = value.contains(&b'=') && !value.ends_with(b"=");
+    is_hex(value) || is_uuid(value) || numbered || short || attribute || value.starts_with(b"#")
+}
+
+/// What a few numbers say, before anything that takes longer is asked.
+fn could_be(holds: Holds, count: &Count, wording: &Wording) -> bool {
+    let assigned = wording.joined == Joined::Assigned;
+    let least = match holds {
+        Holds::Password | Holds::Login => 4,
+        Holds::Secret => 8,
+        Holds::Token => 10,
+        Holds::Phrase => 12,
+        Holds::Session => 16,
+        Holds::Key => 20,
+    };
+    let told = matches!(wording.joined, Joined::Blank | Joined::Told) && !wording.quoted;
+    count.length >= least
+        && (assigned || !matches!(holds, Holds::Key | Holds::Session))
+        && !(told && count.digit == 0)
+}
+
+fn is_password(value: &[u8], look: Look, wording: &Wording) -> bool {
+    let count = Count::of(value);
+    if is_groups(value) {
+        return true;
+    }
+    if value.iter().any(u8::is_ascii_whitespace) {
+        // Several words: a sentence about passwords, or a password.
+        return wording.quoted && value.len() >= 8 && !is_sentence(value) && count.letters() > 0;
+    }
+    // `challengePassword`, `KxPSK`: a name of such a thing.
+    let named = count.digit == 0 && count.sign == 0 && words(value).any(is_stand_in_word);
+    let strict =
+        !named && matches!(wording.joined, Joined::Assigned | Joined::Option | Joined::Element);
+    // A version, an address, a number of a list of names.
+    if count.letters() == 0 && value.contains(&b'.') {
+        return false;
+    }
+    match look {
+        Look::Random => true,
+        Look::Chosen => !named && value.len() >= if wording.quoted || wording.line { 5 } else { 6 },
+        Look::Words => {
+            let is_word = count.letters() == value.len();
+            let number = count.digit == value.len();
+            strict
+                && (wording.quoted || wording.line || wording.joined == Joined::Option)
+                && (is_word || number)
+                && value.len() >= 6
+        }
+        Look::StandIn => false,
+    }
+}
+
+/// `abcd efgh ijkl mnop`.
+fn is_groups(value: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut groups = value.split(|byte| *byte == b' ');
+    value.len() == 19 && groups.all(|own| own.len() == 4 && own.iter().all(plain))
+}
+
+/// Something that a person or a program made, not a name.
+fn is_made(value: &[u8], look: Look) -> bool {
+    let count = Count::of(value);
+    match look {
+        Look::Random => value.len() >= 8,
+        Look::Chosen => value.len() >= 10 && count.digit > 0 && (count.sign > 0 || count.upper > 0),
+        _ => false,
+    }
+}
+
+fn is_token(value: &[u8], look: Look) -> bool {
+    let count = Count::of(value);
+    let long = value.len() >= 16 || value.len() >= 10 && count.digit > 0 && count.letters() > 0;
+    look == Look::Random && long && !is_moment(value)
+}
+
+/// A key among the many that are none of ours: it must look like nothing else.
+fn is_key(value: &[u8], look: Look, wording: &Wording) -> bool {
+    let count = Count::of(value);
+    let mixed = count.lower > 0 && count.upper > 0 && count.digit > 0;
+    let pieces = value.split(|byte| !byte.is_ascii_alphanumeric());
+    let hash = pieces.clone().any(|own| own.len() >= 16 && is_hex(own));
+    look == Look::Random
+        && wording.joined == Joined::Assigned
+        && value.len() >= 20
+        && mixed
+        && !hash
+        && !is_uuid(value)
+        && pieces.max_by_key(|own| own.len()).is_some_and(|own| own.len() >= 16)
+}
+
+fn is_session(value: &[u8], look: Look) -> bool {
+    look == Look::Random && value.len() >= 16 && !is_uuid(value)
+}
+
+/// `name:password`, as it is or in base64.
+fn is_login(value: &[u8], own: Look) -> bool {
+    let split = |text: &[u8]| {
+        let mut parts = text.splitn(2, |byte| *byte == b':');
+        let (name, word) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let plain = name.iter().all(|byte| byte.is_ascii_graphic()) && !name.is_empty();
+        plain && word.len() >= 4 && !word.starts_with(b"//") && look(word) >= Look::Chosen
+    };
+    let one = !value.iter().any(u8::is_ascii_whitespace);
+    one && (split(value)
+        || is_basic(value)
+        || own == Look::Random && value.len() >= 20 && !is_uuid(value))
+}
+
+/// Whether a value is a name and a password in base64.
+pub(super) fn is_basic(value: &[u8]) -> bool {
+    let plain = value.iter().rposition(|byte| *byte != b'=').map_or(0, |at| at + 1);
+    let Ok(decoded) = STANDARD_NO_PAD.decode(value.get(..plain).unwrap_or_default()) else {
+        return false;
+    };
+    let printable = decoded.iter().all(|byte| byte.is_ascii_graphic() || *byte >= 0x80);
+    value.len() >= 8 && printable && decoded.contains(&b':')
+}
+
+/// A scheme of `Authorization`, whose value stands behind it.
+fn is_scheme(value: &[u8]) -> bool {
+    let word = value.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    const SCHEMES: [&[u8]; 5] = [b"bearer", b"basic", b"digest", b"token", b"apikey"];
+    SCHEMES.iter().any(|own| own.eq_ignore_ascii_case(word))
+}
+
+fn begins_key(value: &[u8]) -> bool {
+    value.starts_with(b"-----BEGIN") || value.starts_with(b"---- BEGIN")
+}
+
+/// A date, a time, a version.
+fn is_moment(value: &[u8]) -> bool {
+    let count = Count::of(value);
+    count.letters() <= 3 && count.digit + count.letters() + 6 >= value.len() && count.lower == 0
+}

@@ -1,0 +1,277 @@
+//! Masking what looks like a secret.
+//!
+//! What providers give out is told by its form (`rules`); what people and programs keep is told by
+//! where it stands: behind a name (`setting`, `key`), in an address (`url`), a header (`header`), a
+//! block (`pem`) or a command line (`command`), and by how it looks (`value`). What the policy knows
+//! is told by its value (`known`) or by a pattern (`custom`).
+//!
+//! A match becomes a mask, `«token:github:40:9f3a»`: the kind, the rule, the length and, where nobody
+//! could guess by it, the first digits of a digest, so that two places with one secret can be told to
+//! be the same. Masking twice changes nothing, and it makes no difference in what pieces a text comes.
+//!
+//! It knows nothing of policies, decisions or records: texts come in and go out. There is no file,
+//! process, network, environment, clock or randomness in it.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod anchors;
+mod calls;
+mod command;
+mod custom;
+mod expression;
+mod form;
+mod found;
+mod header;
+mod judge;
+mod key;
+mod known;
+pub mod limits;
+mod masked;
+mod names;
+mod pem;
+mod programs;
+mod quoted;
+mod resolve;
+mod rules;
+mod scan;
+mod secret;
+mod setting;
+mod stream;
+mod structure;
+mod tokens;
+mod trials;
+mod url;
+mod value;
+mod view;
+mod words;
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use once_cell::race::OnceBox;
+
+pub use custom::Custom;
+pub use resolve::Unresolved;
+pub use secret::Secret;
+pub use stream::Stream;
+
+use found::Found;
+use scan::{Rules, State, Step};
+use view::{End, View};
+
+/// Finds and masks secrets.
+#[derive(Clone, Debug)]
+pub struct Redactor {
+    rules: Arc<Rules>,
+}
+
+/// A secret that was found: what it is and where, never what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind of secret.
+    pub kind: &'static str,
+    /// The rule that found it.
+    pub rule: String,
+    /// Its first byte, from 0.
+    pub offset: u64,
+    /// The line that it begins in, from 1.
+    pub line: u64,
+    /// Its first byte in that line, from 1.
+    pub column: u64,
+    /// How many bytes it has.
+    pub length: u64,
+}
+
+/// A kind of credential that is told by its form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// What its mask says first.
+    pub kind: &'static str,
+    /// Whose it is.
+    pub name: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// Its form, as a regular expression.
+    pub form: &'static str,
+}
+
+/// Every kind of credential that is told by its form.
+pub fn kinds() -> impl Iterator<Item = Kind> {
+    rules::all().map(|rule| {
+        let rules::Rule { kind, name, what, form, .. } = *rule;
+        Kind { kind, name, what, form }
+    })
+}
+
+/// The rules that this build ships, made once.
+static BUILTIN: OnceBox<Arc<Rules>> = OnceBox::new();
+
+impl Redactor {
+    /// The rules that this build ships.
+    #[must_use]
+    pub fn builtin() -> Self {
+        let make = || Box::new(Arc::new(Rules::new(Vec::new(), Vec::new())));
+        Self { rules: Arc::clone(BUILTIN.get_or_init(make)) }
+    }
+
+    /// The same with secrets whose values are known, and with patterns of a policy.
+    #[must_use]
+    pub fn with(secrets: &[Secret], patterns: &[Custom]) -> Self {
+        if secrets.is_empty() && patterns.is_empty() {
+            return Self::builtin();
+        }
+        let known = secrets.iter().map(known::Known::of).collect();
+        Self { rules: Arc::new(Rules::new(known, patterns.to_vec())) }
+    }
+
+    const fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    /// Masks bytes and counts the masks.
+    #[must_use]
+    pub fn bytes<'t>(&self, text: &'t [u8], masked: &mut u64) -> Cow<'t, [u8]> {
+        self.within(text, &Around::whole(text), masked)
+    }
+
+    /// Masks what is delivered of a piece and counts the masks. What reaches into it from outside
+    /// is masked whole.
+    #[must_use]
+    pub fn piece<'t>(&self, piece: &'t Piece, masked: &mut u64) -> Cow<'t, [u8]> {
+        let Piece { bytes, window, cut_before, cut_after } = piece;
+        let window = window.start.min(bytes.len())..window.end.min(bytes.len());
+        let around = Around { window, cut_before: *cut_before, cut_after: *cut_after };
+        self.within(bytes, &around, masked)
+    }
+
+    /// Masks text and counts the masks.
+    #[must_use]
+    pub fn text<'t>(&self, text: &'t str, masked: &mut u64) -> Cow<'t, str> {
+        match self.bytes(text.as_bytes(), masked) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+
+    /// The secrets of a text.
+    #[must_use]
+    pub fn findings(&self, text: &[u8]) -> Vec<Finding> {
+        let mut stream = Stream::telling(self.clone());
+        let mut out = Vec::new();
+        stream.push(text, &mut out);
+        stream.finish(false, &mut out);
+        stream.take_findings()
+    }
+
+    fn within<'t>(&self, text: &'t [u8], around: &Around, masked: &mut u64) -> Cow<'t, [u8]> {
+        let Range { start, end } = around.window;
+        let mut clean: Vec<u8> = Vec::new();
+        let mut kept = start;
+        self.each(text, around, |found| {
+            let range = &found.range;
+            if range.end <= start || range.start >= end {
+                return;
+            }
+            clean.extend_from_slice(text.get(kept..range.start).unwrap_or_default());
+            let secret = text.get(range.clone()).unwrap_or_default();
+            clean.extend_from_slice(found.label.mask(secret).as_bytes());
+            kept = range.end;
+            *masked += 1;
+        });
+        let rest = text.get(kept.min(end)..end).unwrap_or_default();
+        if clean.is_empty() {
+            return Cow::Borrowed(rest);
+        }
+        clean.extend_from_slice(rest);
+        Cow::Owned(clean)
+    }
+
+    fn each(&self, text: &[u8], around: &Around, mut see: impl FnMut(&Found)) {
+        let view = View::new(text, if around.cut_after { End::Cut } else { End::Over });
+        let mut state = State::default();
+        if around.cut_before
+            && let Ok(Some(found)) = pem::cut_off(&view)
+        {
+            see(&found);
+            state.passed(&found, None);
+        }
+        while let Step::Found(found) = self.rules.next(&view, &mut state) {
+            if found.range.start >= around.window.end {
+                break;
+            }
+            see(&found);
+            state.passed(&found, tokens::inside(&found));
+        }
+    }
+}
+
+/// What is delivered of a text, and whether the text is cut itself.
+struct Around {
+    window: Range<usize>,
+    cut_before: bool,
+    cut_after: bool,
+}
+
+impl Around {
+    const fn whole(text: &[u8]) -> Self {
+        Self { window: 0..text.len(), cut_before: false, cut_after: false }
+    }
+}
+
+/// Bytes of which only a part is delivered: what stands around it is for the redactor's eyes, since
+/// a credential that is cut in two is one no more by its looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Those of them that are delivered.
+    pub window: Range<usize>,
+    /// Whether something stands before the bytes.
+    pub cut_before: bool,
+    /// Whether something follows them: then what begins like a credential at their very end is
+    /// masked as one.
+    pub cut_after: bool,
+}
+
+impl Piece {
+    /// The beginning of something that may go on.
+    #[must_use]
+    pub fn beginning(bytes: Vec<u8>, cut_after: bool) -> Self {
+        Self { window: 0..bytes.len(), bytes, cut_before: false, cut_after }
+    }
+}
+
+impl From<Vec<u8>> for Piece {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::beginning(bytes, false)
+    }
+}
+
+/// The beginning of a text that a message quotes. It ends where no credential could go on, so that
+/// none is cut in two before it is masked.
+#[must_use]
+pub fn excerpt(text: &str, most_chars: usize) -> Cow<'_, str> {
+    let Some((end, _)) = text.char_indices().nth(most_chars) else { return Cow::Borrowed(text) };
+    let beginning = text.get(..end).unwrap_or_default();
+    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    Cow::Owned(format!("{}…", beginning.trim_end_matches(goes_on)))
+}
+
+/// Whether a text holds a mask of ours.
+#[must_use]
+pub fn holds_mask(text: &[u8]) -> bool {
+    found::masks(text).next().is_some()
+}
+
+/// The masks in a text.
+pub fn masks(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    found::masks(text)
+}

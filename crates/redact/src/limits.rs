@@ -1,0 +1,20 @@
+//! Every bound of this crate, each with its reason.
+
+/// The longest match of a policy's pattern for secrets: for so long a stream is held back.
+pub const PATTERN_BYTES: usize = 4_096;
+/// The shortest match of one.
+pub const PATTERN_LEAST: usize = 4;
+/// The longest text of one.
+pub const PATTERN_TEXT: usize = 1_024;
+/// The longest name of a pattern or a secret: it stands in masks.
+pub const ID_BYTES: usize = 64;
+/// The most patterns for secrets that a policy may have; each is looked for in every text.
+pub const PATTERNS: usize = 64;
+/// The largest compiled pattern, in bytes.
+pub const REGEX_BYTES: usize = 1 << 20;
+/// The shortest value of a secret of a policy: a shorter one would be masked in the middle of words.
+pub const SECRET_BYTES_LEAST: usize = 8;
+/// The longest value of one; what does not fit into a header is no use.
+pub const SECRET_BYTES: usize = 8_192;
+/// The most secrets of a policy.
+pub const SECRETS: usize = 64;

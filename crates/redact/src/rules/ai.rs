@@ -1,0 +1,50 @@
+//! Credentials of services that run models.
+
+use super::{Rule, mixed, plain, weak};
+
+/// Models, their tools and their records.
+pub(super) const RULES: &[Rule] = &[
+    // Source: the platforms' own pages on API keys. `T3BlbkFJ` is their name in base64.
+    plain("openai", "sk-proj-[A-Za-z0-9_-]{40,}", "project key"),
+    plain("openai", "sk-svcacct-[A-Za-z0-9_-]{40,}", "service account key"),
+    plain("openai", "sk-admin-[A-Za-z0-9_-]{40,}", "admin key"),
+    plain("openai", "sk-None-[A-Za-z0-9_-]{40,}", "key"),
+    plain("openai", "sess-[A-Za-z0-9]{40}", "session key"),
+    plain("anthropic", "sk-ant-[A-Za-z0-9_-]{32,}", "key of any kind"),
+    plain("openrouter", "sk-or-v1-[a-f0-9]{64}", "API key"),
+    plain(
+        "langfuse",
+        "sk-lf-[a-f0-9]{8}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{4}-[a-f0-9]{12}",
+        "secret key",
+    ),
+    weak("openai", "sk-[A-Za-z0-9_-]{32,}", "user key, and that of services alike"),
+    plain("groq", "gsk_[A-Za-z0-9]{50,}", "API key"),
+    plain("xai", "xai-[A-Za-z0-9_-]{70,}", "API key"),
+    plain("perplexity", "pplx-[A-Za-z0-9]{40,}", "API key"),
+    mixed("replicate", "r8_[A-Za-z0-9]{37}", "API token"),
+    weak("fireworks", "fw_[A-Za-z0-9]{22,}", "API key"),
+    plain("langsmith", "lsv2_pt_[a-f0-9]{32}_[a-f0-9]{10}", "personal token"),
+    plain("langsmith", "lsv2_sk_[a-f0-9]{32}_[a-f0-9]{10}", "service key"),
+    plain("llamacloud", "llx-[A-Za-z0-9]{40,}", "API key"),
+    plain("pinecone", "pcsk_[A-Za-z0-9]{4,10}_[A-Za-z0-9]{50,}", "API key"),
+    plain("tavily", "tvly-[A-Za-z0-9-]{30,}", "API key"),
+    mixed("elevenlabs", "sk_[a-f0-9]{48}", "API key"),
+    plain("huggingface", "hf_[A-Za-z0-9]{30,}", "user access token"),
+    plain("huggingface", "api_org_[A-Za-z0-9]{30,}", "organization token"),
+    plain("cerebras", "csk-[a-z0-9]{40,}", "API key"),
+    plain("nvidia", "nvapi-[A-Za-z0-9_-]{60,}", "API key"),
+    weak("voyage", "pa-[A-Za-z0-9_-]{40,}", "API key"),
+    weak("voyage", "al-[A-Za-z0-9_-]{40,}", "API key of another region"),
+    plain("wandb", "wandb_v1_[A-Za-z0-9_-]{40,}", "API key"),
+    plain("e2b", "e2b_[a-f0-9]{40}", "API key"),
+    plain("jina", "jina_[a-f0-9]{32}[A-Za-z0-9_-]{28}", "API key"),
+    plain("modal", "as-[A-Za-z0-9]{22}", "token secret"),
+    plain("firecrawl", "fc-[a-f0-9]{32}", "API key"),
+    plain("friendli", "flp_[A-Za-z0-9]{40,}", "personal token"),
+    plain("braintrust", "bt-st-[A-Za-z0-9]{40,}", "service token"),
+    plain("helicone", "sk-helicone-[a-z0-9]{7}-[a-z0-9]{7}-[a-z0-9]{7}-[a-z0-9]{7}", "API key"),
+    plain("deepgram", "dg_[A-Za-z0-9]{40,}", "API key"),
+    plain("exa", "exa_[A-Za-z0-9_-]{30,}", "API key"),
+    plain("mem0", "m0-[A-Za-z0-9]{40}", "API key"),
+    plain("apify", "apify_api_[A-Za-z0-9]{36}", "API token"),
+];

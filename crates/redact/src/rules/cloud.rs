@@ -1,0 +1,68 @@
+//! Credentials of clouds, of platforms that host, and of networks between machines.
+
+use super::{Rule, mixed, plain, weak};
+
+/// Clouds and platforms.
+pub(super) const RULES: &[Rule] = &[
+    // Source: AWS Docs, "Unique identifiers", prefixes of access keys.
+    plain("aws", "AKIA[A-Z0-9]{16}", "access key id"),
+    plain("aws", "ASIA[A-Z0-9]{16}", "temporary access key id"),
+    plain("aws", "ABIA[A-Z0-9]{16}", "bearer token id"),
+    plain("aws", "ACCA[A-Z0-9]{16}", "context-specific credential id"),
+    plain("aws", "ABSK[A-Za-z0-9+/]{100,}={0,2}", "Bedrock API key"),
+    plain("aws", "bedrock-api-key-[A-Za-z0-9+/=]{100,}", "Bedrock API key, short-term"),
+    plain("aws", "IQoJb3JpZ2luX2Vj[A-Za-z0-9+/%]{100,}={0,2}", "session token"),
+    plain("aws", "FwoGZXIvYXdz[A-Za-z0-9+/%]{100,}={0,2}", "session token"),
+    plain("aws", "FQoGZXIvYXdz[A-Za-z0-9+/%]{100,}={0,2}", "session token"),
+    plain("aws", "Signature=([a-f0-9]{64})", "signature of a request or of a URL"),
+    // Source: Microsoft Learn, "Identifiable secrets": a fixed text at a fixed place.
+    plain("azure", "[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}", "client secret"),
+    plain("azure", "[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", "DevOps personal access token"),
+    plain("azure", "[A-Za-z0-9]{42}AzSe[A-Za-z0-9]{6}", "Search key"),
+    plain("azure", "[A-Za-z0-9]{42}AzCa[A-Za-z0-9]{5,6}=?", "Cache key"),
+    plain("azure", "[A-Za-z0-9]{52}JQQJ9[9DH][A-Za-z0-9]{20,}", "key of an AI service"),
+    plain("azure", "[A-Za-z0-9_-]{44}AzFu[A-Za-z0-9_-]{4,6}={0,2}", "Functions key"),
+    plain("azure", "[A-Za-z0-9/+]{76}\\+ASt[A-Za-z0-9/+]{6}==", "Storage key"),
+    plain("azure", "[A-Za-z0-9/+]{76}\\+ABa[A-Za-z0-9/+]{6}==", "Batch key"),
+    plain("azure", "[A-Za-z0-9/+]{76}ACDb[A-Za-z0-9/+]{6}==", "Cosmos DB key"),
+    plain("azure", "[A-Za-z0-9/+]{33}AIoT[A-Za-z0-9/+]{6}=", "IoT key"),
+    plain("azure", "[A-Za-z0-9/+]{33}\\+AEh[A-Za-z0-9/+]{6}=", "Event Hub key"),
+    plain("azure", "[A-Za-z0-9/+]{33}\\+ASb[A-Za-z0-9/+]{6}=", "Service Bus key"),
+    plain("azure", "[A-Za-z0-9/+]{42}\\+ACR[A-Za-z0-9]{6}", "registry key"),
+    // Source: Google Cloud Docs, "API keys" and "OAuth 2.0".
+    plain("google", "AIza[A-Za-z0-9_-]{35,}", "API key"),
+    plain("google", "GOCSPX-[A-Za-z0-9_-]{28}", "OAuth client secret"),
+    plain("google", "ya29\\.[A-Za-z0-9_-]{30,}", "OAuth access token"),
+    plain("google", "1//0[A-Za-z0-9_-]{30,}", "OAuth refresh token"),
+    plain("firebase", "AAAA[A-Za-z0-9_-]{7}:APA91b[A-Za-z0-9_-]{130,}", "server key"),
+    plain("digitalocean", "dop_v1_[a-f0-9]{64}", "personal access token"),
+    plain("digitalocean", "doo_v1_[a-f0-9]{64}", "OAuth token"),
+    plain("digitalocean", "dor_v1_[a-f0-9]{64}", "OAuth refresh token"),
+    plain("heroku", "HRKU-[A-Za-z0-9_-]{36,}", "API key"),
+    plain("vercel", "vc[a-z]_[A-Za-z0-9]{50,}", "access token"),
+    plain("vercel", "vercel_blob_rw_[A-Za-z0-9]{16}_[A-Za-z0-9]{30}", "storage token"),
+    plain("netlify", "nf[cpub]_[A-Za-z0-9]{36}", "access token"),
+    plain("render", "rnd_[A-Za-z0-9]{28}", "API key"),
+    plain("fly", "fo1_[A-Za-z0-9_-]{43}", "access token"),
+    plain("fly", "fm[12]_[A-Za-z0-9+/]{100,}={0,2}", "macaroon"),
+    plain("fly", "fm1[ar]_[A-Za-z0-9+/]{100,}={0,2}", "macaroon"),
+    plain("runpod", "rpa_[A-Z0-9]{40}[a-z0-9]{0,6}", "API key"),
+    plain("cloudflare", "v1\\.0-[a-f0-9]{24}-[a-f0-9]{146}", "Origin CA key"),
+    mixed("scaleway", "SCW[A-Z0-9]{17}", "access key"),
+    mixed("alibaba", "LTAI[A-Za-z0-9]{16,20}", "access key id"),
+    mixed("tencent", "AKID[A-Za-z0-9]{32}", "secret id"),
+    mixed("volcengine", "AKLT[A-Za-z0-9_-]{40,}", "access key id"),
+    plain("yandex", "AQVN[A-Za-z0-9_-]{35,38}", "API key"),
+    plain("yandex", "t1\\.[A-Za-z0-9_-]{20,}={0,2}\\.[A-Za-z0-9_-]{80,}={0,2}", "IAM token"),
+    plain("yandex", "YC[AMNOP][a-zA-Z0-9_-]{37}", "static access key"),
+    // Source: Kubernetes and OpenShift documentation, and the servers of Rancher.
+    plain("openshift", "sha256~[A-Za-z0-9_-]{43}", "OAuth token"),
+    plain("rancher", "token-[a-z0-9]{5}:[a-z0-9]{54}", "API token"),
+    plain("k3s", "K10[a-f0-9]{64}::[a-z]{1,16}:[A-Za-z0-9]{16,}", "token to join a cluster"),
+    plain("tailscale", "tskey-[a-z]{2,12}-[A-Za-z0-9]{8,}-[A-Za-z0-9]{20,}", "key"),
+    plain("jumpcloud", "jca_[A-Za-z0-9]{36}", "API key"),
+    plain("cloudsmith", "ncp_[A-Za-z0-9_]{30,}", "API key"),
+    weak("railway", "rw_[A-Za-z]{4}_[A-Za-z0-9_-]{30,}", "API token"),
+    // The fourth base64 text of 32 bytes in a row is a tunnel's configuration.
+    plain("cloudflare", "eyJhIjoi[A-Za-z0-9+/]{100,}={0,2}", "tunnel token"),
+];

@@ -1,0 +1,401 @@
+//! One pass over a text: the places where a rule could fit, the rules that are tried there, and what
+//! they find.
+//!
+//! What is found depends on the text alone, never on how it came in pieces: a rule that would have to
+//! see more says so, and is asked again.
+
+use alloc::borrow::Cow;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::anchors::{Anchors, Try};
+use crate::calls::{self, CALLS};
+use crate::command;
+use crate::custom::Custom;
+use crate::found::{Found, Label};
+use crate::header;
+use crate::known::Known;
+use crate::masked;
+use crate::pem;
+use crate::programs::PROGRAMS;
+use crate::rules;
+use crate::setting;
+use crate::tokens;
+use crate::trials::{BEHIND_PROGRAM, NAMES, PLACES, Trial};
+use crate::url;
+use crate::value::{Look, look};
+use crate::view::{Read, View};
+
+/// How far before its place a rule may begin, as long as no blank stands between.
+pub(super) const REACH: usize = 128;
+
+/// Everything that is looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    anchors: Anchors,
+    trials: Vec<Trial>,
+    known: Arc<[Known]>,
+    custom: Arc<[Custom]>,
+}
+
+/// Where the look at a text stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct State {
+    /// Where the last secret ended: nothing before is looked at again.
+    pub(super) floor: usize,
+    /// From where on places are looked for.
+    pub(super) resume: usize,
+    /// What the last secret was, if it goes on.
+    pub(super) inside: Option<Inside>,
+    /// Where the last command line began that held a password, and of which program.
+    command: Option<(usize, usize)>,
+    /// What was found behind what was masked first.
+    reserve: Vec<Found>,
+    /// What each pattern of a policy found next, as long as nothing new has come.
+    ahead: Vec<Option<Ahead>>,
+}
+
+/// What a pattern found next.
+#[derive(Clone, Debug)]
+enum Ahead {
+    Found(Found),
+    Nothing,
+}
+
+impl State {
+    /// A secret was masked.
+    pub(super) fn passed(&mut self, found: &Found, inside: Option<Inside>) {
+        self.floor = found.range.end;
+        self.resume = self.resume.max(self.floor);
+        self.inside = inside;
+    }
+
+    /// More has come, so what was not there may be.
+    pub(super) fn forget(&mut self) {
+        self.ahead.clear();
+    }
+
+    /// So many bytes at the beginning of the text are gone.
+    pub(super) fn rebase(&mut self, by: usize) {
+        self.floor = self.floor.saturating_sub(by);
+        self.resume = self.resume.saturating_sub(by);
+        for own in &mut self.reserve {
+            own.range = own.range.start.saturating_sub(by)..own.range.end.saturating_sub(by);
+        }
+        self.command = self.command.map(|(at, program)| (at.saturating_sub(by), program));
+        self.ahead.clear();
+    }
+
+    /// From where on rules have to see the text again.
+    pub(super) fn needs(&self) -> usize {
+        let place = self.resume.max(self.floor);
+        let place = place.min(earliest_of(&self.reserve));
+        self.command.map_or(place, |(at, _)| place.min(at))
+    }
+}
+
+/// What goes on behind the most that is masked as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Inside {
+    Key,
+    Run(Label),
+}
+
+/// What comes of looking on.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// The next secret.
+    Found(Found),
+    /// None begins before this, and there has to be more to say more.
+    Wait(usize),
+    /// There is none.
+    Clear,
+}
+
+impl Rules {
+    /// The shipped rules, with what a policy adds.
+    pub(super) fn new(known: Vec<Known>, custom: Vec<Custom>) -> Self {
+        let mut trials: Vec<Trial> = Vec::new();
+        let mut forms: Vec<Cow<'_, str>> = Vec::new();
+        for (index, own) in known.iter().enumerate() {
+            for form in own.beginnings() {
+                trials.push(Trial::Known(index));
+                forms.push(form.into());
+            }
+        }
+        for rule in rules::all() {
+            trials.push(Trial::Format(rule));
+            forms.push(rule.form.into());
+        }
+        for (index, (_, form, _)) in PLACES.iter().enumerate() {
+            trials.push(Trial::Place(index));
+            forms.push((*form).into());
+        }
+        for (index, call) in CALLS.iter().enumerate() {
+            trials.push(Trial::Call(index));
+            forms.push(call.name.replace('(', "\\(").replace('.', "\\.").into());
+        }
+        for (index, program) in PROGRAMS.iter().enumerate() {
+            trials.push(Trial::Command(index));
+            forms.push(match program.seen {
+                Some(beginning) => beginning.into(),
+                None => alloc::format!("{}{BEHIND_PROGRAM}", program.name).into(),
+            });
+        }
+        for form in NAMES {
+            trials.push(Trial::Name);
+            forms.push((*form).into());
+        }
+        let forms: Vec<&str> = forms.iter().map(AsRef::as_ref).collect();
+        let anchors = Anchors::of(&forms);
+        Self { anchors, trials, known: known.into(), custom: custom.into() }
+    }
+
+    /// The next secret of a text.
+    pub(super) fn next(&self, view: &View<'_>, state: &mut State) -> Step {
+        view.rise(state.floor);
+        let mut first = self.next_built_in(view, state);
+        state.ahead.resize_with(self.custom.len(), || None);
+        for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
+            first = earliest(first, custom_next(custom, view, state.floor, ahead));
+        }
+        first
+    }
+
+    fn next_built_in(&self, view: &View<'_>, state: &mut State) -> Step {
+        if let Some(inside) = &state.inside {
+            view.hold(state.floor);
+            let found = match inside {
+                Inside::Key => pem::rest(view, state.floor),
+                Inside::Run(label) => tokens::rest(view, state.floor, label),
+            };
+            match found {
+                Err(_) => return Step::Wait(state.floor),
+                Ok(Some(found)) => return Step::Found(found),
+                Ok(None) => state.inside = None,
+            }
+        }
+        state.reserve.retain(|own| own.range.start >= state.floor);
+        let mut found = state.reserve.clone();
+        match self.commanded(view, state) {
+            Ok(more) => found.extend(more),
+            Err(_) => return self.wait(view, state, state.resume, view.held()),
+        }
+        let mut best = earliest_of(&found);
+        let mut from = state.resume;
+        while let Some((at, tries)) = self.anchors.next(view.text(), from)
+            && at < best
+        {
+            if found.is_empty() {
+                state.resume = at;
+            }
+            for own in tries {
+                match self.tried(view, at, own, state) {
+                    Err(_) => {
+                        let latest = best;
+                        let behind = state.resume + 1;
+                        return self.wait(view, state, behind, view.held().min(latest));
+                    }
+                    Ok(Some(more)) => {
+                        best = best.min(more.range.start);
+                        found.push(more);
+                    }
+                    Ok(None) => {}
+                }
+            }
+            from = at + 1;
+            if found.is_empty() {
+                state.resume = from;
+            }
+        }
+        // Of several that begin there the longest, and of those always the same one.
+        let rank =
+            |own: &Found| (usize::MAX - own.range.end, own.label.kind, own.label.rule.clone());
+        let there = found.iter().enumerate().filter(|(_, own)| own.range.start == best);
+        let Some((first, _)) = there.min_by_key(|(_, own)| rank(own)) else {
+            return Step::Clear;
+        };
+        let first = found.swap_remove(first);
+        state.reserve = found;
+        Step::Found(first)
+    }
+
+    /// The next password of the command line that was found last.
+    fn commanded(&self, view: &View<'_>, state: &mut State) -> Read<Option<Found>> {
+        let Some((at, index)) = state.command else { return Ok(None) };
+        let Some(program) = PROGRAMS.get(index) else { return Ok(None) };
+        view.hold(state.floor);
+        let found = command::find(view, at, program, state.floor)?;
+        if found.is_none() {
+            state.command = None;
+        }
+        Ok(found)
+    }
+
+    /// What a rule finds at a place, behind the last mask and in none.
+    fn tried(
+        &self,
+        view: &View<'_>,
+        at: usize,
+        own: Try,
+        state: &mut State,
+    ) -> Read<Option<Found>> {
+        view.hold(if own.runs { at } else { at.saturating_sub(usize::from(own.back)) });
+        let found = self.try_at(view, at, own, state.floor)?;
+        let Some(mut found) = found.filter(|own| own.range.end > state.floor) else {
+            return Ok(None);
+        };
+        view.hold(found.range.start);
+        if masked::holds(view, at)? || masked::holds(view, found.range.start)? {
+            return Ok(None);
+        }
+        if let Some(Trial::Command(index)) = self.trials.get(usize::from(own.rule)) {
+            state.command = Some((at, *index));
+        }
+        found.range.start = found.range.start.max(state.floor);
+        Ok(Some(found))
+    }
+
+    /// What is to wait for, when something could begin here at the earliest.
+    fn wait(&self, view: &View<'_>, state: &State, from: usize, latest: usize) -> Step {
+        let first = self.first_from(view, from, latest);
+        Step::Wait(first.max(state.floor))
+    }
+
+    /// Where the first secret could begin of those rules that have not been tried while one waits
+    /// that stands before them: at the latest where that one could.
+    fn first_from(&self, view: &View<'_>, from: usize, latest: usize) -> usize {
+        let mut first = latest;
+        let mut from = from;
+        while let Some((place, tries)) = self.anchors.next(view.text(), from)
+            && place < first.saturating_add(REACH)
+        {
+            let reaches = tries.into_iter().any(|own| {
+                let trial = self.trials.get(usize::from(own.rule));
+                own.runs || own.back > 0 || matches!(trial, Some(Trial::Place(_)))
+            });
+            let back = if reaches { REACH } else { 0 };
+            let begins = view.run_back(place, back, |byte| !byte.is_ascii_whitespace());
+            first = first.min(begins);
+            from = place + 1;
+        }
+        first
+    }
+
+    fn try_at(&self, view: &View<'_>, at: usize, own: Try, floor: usize) -> Read<Option<Found>> {
+        let Some(mut trial) = self.trials.get(usize::from(own.rule)).copied() else {
+            return Ok(None);
+        };
+        // What is no format begins where its own bytes begin.
+        let place = at.saturating_sub(usize::from(own.back));
+        let at = if matches!(trial, Trial::Format(_) | Trial::Known(_)) { at } else { place };
+        if let Trial::Place(index) = trial {
+            let Some((literal, _, place)) = PLACES.get(index) else { return Ok(None) };
+            if !view.says(at, literal.as_bytes())? {
+                return Ok(None);
+            }
+            trial = *place;
+        }
+        match trial {
+            Trial::Known(index) => match self.known.get(index) {
+                Some(known) => known.find(view, at, own, floor),
+                None => Ok(None),
+            },
+            Trial::Format(rule) => tokens::find(view, at, own, rule),
+            Trial::Name => {
+                let found = setting::find(view, at)?;
+                self.told_better(view, found)
+            }
+            Trial::Address => url::find(view, at),
+            Trial::Scheme(name) => {
+                let found = header::scheme(view, at, name.as_bytes())?;
+                self.told_better(view, found)
+            }
+            Trial::Authorization => {
+                let found = header::authorization(view, at)?;
+                self.told_better(view, found)
+            }
+            Trial::Cookie => header::cookie(view, at),
+            Trial::Auth => header::auth(view, at),
+            Trial::Block => pem::find(view, at),
+            Trial::Putty => pem::putty(view, at),
+            Trial::Oracle => url::oracle(view, at + "oracle:thin:".len()),
+            Trial::Go => url::go(view, at),
+            Trial::Fields => url::fields(view, at),
+            Trial::Command(index) => match PROGRAMS.get(index) {
+                Some(program) => command::find(view, at, program, floor),
+                None => Ok(None),
+            },
+            Trial::Echo => command::echoed(view, at),
+            Trial::Call(index) => match CALLS.get(index) {
+                Some(call) => calls::find(view, at, call),
+                None => Ok(None),
+            },
+            Trial::Jwk => setting::jwk(view, at),
+            Trial::Told(words) => setting::told(view, at + words.len()),
+            Trial::Place(_) => Ok(None),
+        }
+    }
+
+    /// What was told by its place, unless a format says better what it is.
+    fn told_better(&self, view: &View<'_>, found: Option<Found>) -> Read<Option<Found>> {
+        let Some(found) = found else { return Ok(None) };
+        let start = found.range.start;
+        for own in self.anchors.at(view.text(), start) {
+            let Some(Trial::Format(rule)) = self.trials.get(usize::from(own.rule)) else {
+                continue;
+            };
+            if let Some(better) = tokens::find(view, start, own, rule)?
+                && better.range.start == start
+            {
+                // What stands behind it may be a part of the secret, or say what it is for.
+                let rest = view.bytes(better.range.end..found.range.end);
+                if look(rest) < Look::Random {
+                    return Ok(Some(better));
+                }
+            }
+        }
+        Ok(Some(found))
+    }
+}
+
+/// Where the first of some secrets begins.
+fn earliest_of(found: &[Found]) -> usize {
+    found.iter().map(|own| own.range.start).min().unwrap_or(usize::MAX)
+}
+
+/// What a pattern finds from a place on, looked for once.
+fn custom_next(custom: &Custom, view: &View<'_>, from: usize, ahead: &mut Option<Ahead>) -> Step {
+    match ahead {
+        Some(Ahead::Nothing) => return Step::Clear,
+        Some(Ahead::Found(found)) if found.range.start >= from => {
+            return Step::Found(found.clone());
+        }
+        _ => {}
+    }
+    let mut step = custom.next(view, from);
+    while let Step::Found(found) = &step {
+        match masked::holds(view, found.range.start) {
+            Ok(true) => step = custom.next(view, found.range.end),
+            Ok(false) => break,
+            Err(_) => return Step::Wait(found.range.start),
+        }
+    }
+    *ahead = match &step {
+        Step::Found(found) => Some(Ahead::Found(found.clone())),
+        Step::Clear => Some(Ahead::Nothing),
+        Step::Wait(_) => None,
+    };
+    step
+}
+
+/// The one that begins first; where they begin at one place, the longer one.
+fn earliest(one: Step, other: Step) -> Step {
+    let place = |step: &Step| match step {
+        Step::Found(found) => (found.range.start, usize::MAX - found.range.end),
+        // What waits could begin right there, and be longer than anything.
+        Step::Wait(at) => (*at, 0),
+        Step::Clear => (usize::MAX, usize::MAX),
+    };
+    if place(&one) <= place(&other) { one } else { other }
+}

@@ -1,0 +1,474 @@
+//! A value behind a name that says what it is: `DB_PASSWORD=..`, `"apiKey": ".."`, `--token ..`.
+//!
+//! There are as many ways to write this as there are languages. What they share: a name, something
+//! that joins, a value in quotes or without. What lies between is read here; what the name says is
+//! known by `key`, and how the value looks by `value`.
+
+use core::ops::Range;
+
+use crate::found::{Found, KEY, Label};
+use crate::judge::{Joined, Wording, is_secret};
+use crate::key::{self, Holds};
+use crate::quoted::{Quoted, SEPARATOR, VALUE, is_blank, is_name, is_quote, quoted};
+use crate::value::{Look, look};
+use crate::view::{Read, View};
+
+/// The longest name that is looked at.
+const NAME: usize = 80;
+/// The longest line that is one setting and nothing else.
+const LINE: usize = 1 << 10;
+/// The most blanks between a name and its value.
+const BLANKS: usize = 64;
+
+/// The value behind a name of which a part stands here.
+pub(super) fn find(view: &View<'_>, at: usize) -> Read<Option<Found>> {
+    view.hold(at);
+    let Some((name, holds)) = named(view, at)? else { return Ok(None) };
+    view.hold(name.end);
+    let Some(joint) = joint(view, &name, holds)? else { return Ok(None) };
+    if is_verb(view, &name, joint.joined) {
+        return Ok(None);
+    }
+    if names_another(view, &joint)? {
+        return Ok(None);
+    }
+    let Some(value) = value(view, &name, &joint)? else { return Ok(None) };
+    let text = view.bytes(value.range.clone());
+    let wording = Wording { joined: joint.joined, quoted: value.quoted, line: value.line };
+    let cut = view.is_cut(value.range.end) && !text.is_empty();
+    Ok((cut || is_secret(holds, text, &wording)).then(|| Found {
+        label: label(holds),
+        range: value.range,
+        goes_on: value.goes_on,
+    }))
+}
+
+/// `password=token=..`: what stands behind is a name itself, and its value is looked at there.
+fn names_another(view: &View<'_>, joint: &Joint) -> Read<bool> {
+    if joint.quoted || joint.joined != Joined::Assigned {
+        return Ok(false);
+    }
+    view.hold(joint.at);
+    let end = view.run(joint.at, NAME, is_name)?;
+    let assigns = view.at(end)? == Some(b'=') && view.at(end + 1)?.is_some_and(is_name);
+    Ok(assigns && key::holds(view.bytes(joint.at..end)).is_some())
+}
+
+/// `pass` as what somebody does: `pass the salt`, `t.pass("x")`.
+fn is_verb(view: &View<'_>, name: &Range<usize>, joined: Joined) -> bool {
+    let text = view.bytes(name.clone());
+    let last = text.rsplit(|byte| matches!(byte, b'.' | b'-')).next().unwrap_or_default();
+    last.eq_ignore_ascii_case(b"pass") && matches!(joined, Joined::Blank | Joined::Argument)
+}
+
+pub(super) const fn label(holds: Holds) -> Label {
+    match holds {
+        Holds::Password | Holds::Login | Holds::Phrase => Label::new("password", "setting"),
+        Holds::Secret | Holds::Token | Holds::Key | Holds::Session => {
+            Label::new("secret", "setting")
+        }
+    }
+}
+
+/// The name around a place, and what it holds.
+fn named(view: &View<'_>, at: usize) -> Read<Option<(Range<usize>, Holds)>> {
+    let start = view.run_back(at, NAME, is_name);
+    let end = view.run(at, NAME, is_name)?;
+    let text = view.bytes(start..end);
+    let dashes = text.iter().take_while(|byte| matches!(byte, b'-' | b'.')).count();
+    let tail = text.iter().rev().take_while(|byte| matches!(byte, b'-' | b'.')).count();
+    let name = start + dashes..end.saturating_sub(tail).max(start + dashes);
+    if text.len() >= NAME {
+        return Ok(None);
+    }
+    let name = with_word_before(view, name);
+    Ok(key::holds(view.bytes(name.clone())).map(|holds| (name, holds)))
+}
+
+/// `api key`, `access token`: a name in two words.
+fn with_word_before(view: &View<'_>, name: Range<usize>) -> Range<usize> {
+    const HEADS: [&[u8]; 3] = [b"key", b"token", b"secret"];
+    let is_head = HEADS.iter().any(|own| own.eq_ignore_ascii_case(view.bytes(name.clone())));
+    if !is_head || view.before(name.start) != Some(b' ') {
+        return name;
+    }
+    let end = name.start - 1;
+    let start = view.run_back(end, 16, |byte| byte.is_ascii_alphabetic());
+    if start == end { name } else { start..name.end }
+}
+
+/// What stands between a name and its value.
+#[derive(Clone, Copy, Debug)]
+struct Joint {
+    joined: Joined,
+    /// Where the value begins, with its quotes.
+    at: usize,
+    /// Whether only a value in quotes counts.
+    quoted: bool,
+}
+
+impl Joint {
+    const fn plain(joined: Joined, at: usize) -> Self {
+        Self { joined, at, quoted: false }
+    }
+
+    const fn quoted(joined: Joined, at: usize) -> Self {
+        Self { joined, at, quoted: true }
+    }
+}
+
+fn blanks(view: &View<'_>, at: usize) -> Read<usize> {
+    view.run(at, BLANKS, is_blank)
+}
+
+/// What closes the name: quotes, also escaped ones, brackets, and the stars of a list.
+fn closed(view: &View<'_>, at: usize) -> Read<usize> {
+    let closes =
+        |byte: u8| is_quote(byte) || matches!(byte, b'\\' | b']' | b')' | b'*' | b'?' | b'!');
+    view.run(at, 8, closes)
+}
+
+fn joint(view: &View<'_>, name: &Range<usize>, holds: Holds) -> Read<Option<Joint>> {
+    let opening = view.run_back(name.start, 4, |byte| byte == b'-' || byte == b'\\');
+    let before = view.before(opening);
+    let closed = closed(view, name.end)?;
+    let in_quotes = before.is_some_and(|byte| is_quote(byte) || byte == b'{');
+    let at = blanks(view, closed)?;
+    if let Some(pair) = pair(view, name, closed)? {
+        return Ok(Some(pair));
+    }
+    if matches!(view.at(at)?, Some(b':' | b'=')) {
+        view.hold(at + 1);
+    }
+    if let Some(below) = below(view, at)? {
+        return Ok(Some(below));
+    }
+    let (here, next) = match view.at(at)? {
+        None => return Ok(None),
+        Some(here) => (here, view.at(at + 1)?),
+    };
+    let plain = |joined, length| Ok(Some((joined, at + length)));
+    let shell = is_shell_default(view, name);
+    let joined: Read<Option<(Joined, usize)>> = match (here, next) {
+        (b'=', Some(b'=')) => plain(Joined::Assigned, 2),
+        (b'=', Some(b'>')) | (b':', Some(b'=')) | (b'-', Some(b'>')) | (b'<', Some(b'-')) => {
+            plain(Joined::Assigned, 2)
+        }
+        (b':', Some(b':' | b'?' | b'/')) => return Ok(None),
+        (b':', Some(b'-')) if shell => plain(Joined::Assigned, 2),
+        (b'=' | b':', _) => plain(Joined::Assigned, 1),
+        (b'|', Some(b'|')) | (b'?', Some(b'?')) => plain(Joined::Default, 2),
+        (b'|', Some(b' ')) => plain(Joined::Cell, 1),
+        (b'>', _) if is_element(view, name) => plain(Joined::Element, 1),
+        (b',', _) if in_quotes => plain(Joined::Argument, 1),
+        (b'(' | b'{', _) if at == name.end => plain(Joined::Argument, 1),
+        (b'/', Some(b'>')) => return Ok(None),
+        _ if at > closed => {
+            return blank(view, name, at, holds);
+        }
+        _ if is_quote(here) => plain(Joined::Blank, 0),
+        _ => return Ok(None),
+    };
+    let Some((joined, behind)) = joined? else { return Ok(None) };
+    view.hold(behind);
+    // Stars around the name, as lists of settings in manuals have them.
+    let begins = view.run(behind, BLANKS, |byte| is_blank(byte) || byte == b'*')?;
+    Ok(Some(match joined {
+        Joined::Argument | Joined::Default => Joint::quoted(joined, begins),
+        Joined::Assigned => annotated(view, begins)?.unwrap_or(Joint::plain(joined, begins)),
+        _ => Joint::plain(joined, begins),
+    }))
+}
+
+/// Whether a name stands in `${NAME:-..}`.
+fn is_shell_default(view: &View<'_>, name: &Range<usize>) -> bool {
+    view.before(name.start) == Some(b'{') && view.before(name.start - 1) == Some(b'$')
+}
+
+/// Whether a name is that of an element: `<password>`, `<ns:password>`.
+fn is_element(view: &View<'_>, name: &Range<usize>) -> bool {
+    let start = view.run_back(name.start, 40, |byte| is_name(byte) || byte == b':');
+    view.before(start) == Some(b'<')
+}
+
+/// A value behind blanks alone: behind an option, at the beginning of a line, in quotes, or told by a
+/// verb.
+fn blank(view: &View<'_>, name: &Range<usize>, at: usize, holds: Holds) -> Read<Option<Joint>> {
+    for verb in [b"is:".as_slice(), b"is ", b"was "] {
+        if view.says(at, verb)? {
+            let begins = blanks(view, at + verb.len())?;
+            return Ok(Some(Joint::plain(Joined::Told, begins)));
+        }
+    }
+    // `Dim pwd As String = ".."`, `<password type="x">..`.
+    if view.says(at, b"as ")? || is_element(view, name) {
+        let most = if is_element(view, name) { 120 } else { 24 };
+        let end = view.run(at, most, |byte| !matches!(byte, b'=' | b'>' | b'\n' | b'<'))?;
+        let end = match view.at(end)? {
+            Some(b'=') if is_element(view, name) => {
+                view.run(end, most, |byte| !matches!(byte, b'>' | b'\n' | b'<'))?
+            }
+            _ => end,
+        };
+        return Ok(match view.at(end)? {
+            Some(b'=') => Some(Joint::quoted(Joined::Assigned, blanks(view, end + 1)?)),
+            Some(b'>') if view.before(end) != Some(b'/') => {
+                Some(Joint::plain(Joined::Element, end + 1))
+            }
+            _ => None,
+        });
+    }
+    let leads = view.before(name.start) == Some(b'-');
+    let joined = match (leads, view.line_before(name.start)) {
+        (true, _) => Joined::Option,
+        (_, Some(before)) if leads_line(before) => Joined::Led,
+        _ => Joined::Blank,
+    };
+    let lone = joined != Joined::Option || at == name.end + 1;
+    Ok((lone || holds != Holds::Password).then_some(Joint::plain(joined, at)))
+}
+
+/// Whether what stands before a name leaves the line to it and its value.
+fn leads_line(before: &[u8]) -> bool {
+    const VERBS: [&[u8]; 6] = [b"", b"quote", b"raw", b"ENV", b"set", b"setenv"];
+    VERBS.contains(&before.trim_ascii())
+}
+
+/// A value on a line of its own, below a line that tells of it or a head that names it.
+fn below(view: &View<'_>, at: usize) -> Read<Option<Joint>> {
+    let line = view.run(at, 100, |byte| !matches!(byte, b'\n' | b'\r' | b'='))?;
+    let text = view.bytes(at..line).trim_ascii();
+    let tells = text.last() == Some(&b':') && text.len() > 1 || text.is_empty();
+    if !tells || !matches!(view.at(line)?, Some(b'\n' | b'\r')) {
+        return Ok(None);
+    }
+    let begins = view.run(line, 6, |byte| byte == b'\n' || byte == b'\r')?;
+    let gaps = view.bytes(line..begins).iter().filter(|byte| **byte == b'\n').count();
+    let begins = blanks(view, begins)?;
+    Ok((gaps == 2).then_some(Joint::plain(Joined::Below, begins)))
+}
+
+/// `: Type = ".."`: where the value begins.
+fn annotated(view: &View<'_>, at: usize) -> Read<Option<Joint>> {
+    let in_type = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'&' | b'\'' | b'<' | b'>' | b'_' | b':' | b'[' | b']' | b' ')
+    };
+    if !view.at(at)?.is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'&') {
+        return Ok(None);
+    }
+    let end = view.run(at, 40, in_type)?;
+    if view.at(end)? != Some(b'=') || view.before(end) != Some(b' ') {
+        return Ok(None);
+    }
+    let begins = blanks(view, end + 1)?;
+    let quoted = view.at(begins)?.is_some_and(is_quote);
+    Ok(quoted.then_some(Joint::quoted(Joined::Assigned, begins)))
+}
+
+/// `name: X` and behind it `value: ..`, as lists of settings have it.
+fn pair(view: &View<'_>, name: &Range<usize>, closed: usize) -> Read<Option<Joint>> {
+    let opens = |byte: u8| is_quote(byte) || is_blank(byte) || matches!(byte, b':' | b'=' | b'\\');
+    let word = view.run_back(name.start, 12, |byte| opens(byte) || byte == b'>');
+    let is_pair = [b"name".as_slice(), b"key"]
+        .iter()
+        .any(|own| word < name.start && ends_with(view.bytes(0..word), own));
+    if !is_pair {
+        return Ok(None);
+    }
+    // Between them: what closes the one and opens the other.
+    let between = |byte: u8| {
+        opens(byte)
+            || byte.is_ascii_whitespace()
+            || matches!(byte, b',' | b';' | b'<' | b'>' | b'/')
+    };
+    let mut at = closed;
+    for _ in 0..4 {
+        at = view.run(at, 48, between)?;
+        if view.says(at, b"value")? {
+            let begins = view.run(at + 5, 8, |byte| is_quote(byte) || byte == b'\\')?;
+            let begins = blanks(view, begins)?;
+            return Ok(match view.at(begins)? {
+                Some(b':' | b'=' | b'>') => {
+                    let begins = blanks(view, begins + 1)?;
+                    view.hold(begins);
+                    Some(Joint::plain(Joined::Assigned, begins))
+                }
+                _ => None,
+            });
+        }
+        let tag = [b"key".as_slice(), b"name", b"n"];
+        let mut length = None;
+        for own in tag {
+            if length.is_none() && view.says(at, own)? && view.before(at) == Some(b'/') {
+                length = Some(own.len());
+            }
+        }
+        let Some(length) = length else { return Ok(None) };
+        at += length;
+    }
+    Ok(None)
+}
+
+fn ends_with(text: &[u8], word: &[u8]) -> bool {
+    let tail = text.len().checked_sub(word.len()).and_then(|at| text.get(at..));
+    tail.is_some_and(|own| own.eq_ignore_ascii_case(word))
+}
+
+fn value(view: &View<'_>, name: &Range<usize>, joint: &Joint) -> Read<Option<Quoted>> {
+    view.hold(joint.at);
+    if let Some(begins) = wrapped(view, joint)?
+        && let Some(found) = quoted(view, begins)?
+    {
+        return Ok(Some(found));
+    }
+    if joint.quoted {
+        return Ok(None);
+    }
+    let line = match joint.joined {
+        Joined::Assigned => whole_line(view, name, joint.at)?,
+        _ => None,
+    };
+    if let Some(range) = line {
+        return Ok(Some(Quoted { range, quoted: false, line: true, goes_on: false }));
+    }
+    bare(view, joint)
+}
+
+/// Where a value in quotes begins: here, behind a letter that says what kind of text it is, or in
+/// the brackets of what wraps it.
+fn wrapped(view: &View<'_>, joint: &Joint) -> Read<Option<usize>> {
+    let at = joint.at;
+    let opens = |own: Option<u8>| own.is_some_and(|byte| is_quote(byte) || byte == b'\\');
+    if opens(view.at(at)?) || view.says(at, "“".as_bytes())? {
+        return Ok(Some(at));
+    }
+    let in_path =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'@' | b'$');
+    let end = view.run(at, 40, in_path)?;
+    match view.at(end)? {
+        Some(byte) if is_quote(byte) && end - at <= 2 => Ok(Some(end)),
+        Some(b'(') => {
+            const WRAPS: [&[u8]; 8] =
+                [b"Some", b"from", b"String", b"str", b"Secret", b"SecretStr", b"new", b"Ok"];
+            let path = view.bytes(at..end);
+            let known = WRAPS.iter().any(|own| path.ends_with(own));
+            Ok((known && opens(view.at(end + 1)?)).then_some(end + 1))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The rest of the line, where the line is a setting and nothing else: then every sign belongs to
+/// the value.
+fn whole_line(view: &View<'_>, name: &Range<usize>, at: usize) -> Read<Option<Range<usize>>> {
+    if !view.line_before(name.start).is_some_and(is_line_of_setting) {
+        return Ok(None);
+    }
+    let end = view.run(at, LINE, |byte| !matches!(byte, b'\n' | b'\r' | SEPARATOR))?;
+    let text = view.bytes(at..end);
+    if text.len() >= LINE {
+        return Ok(None);
+    }
+    let comment = (1..text.len()).find(|place| {
+        text.get(place - 1).copied().is_some_and(is_blank)
+            && text.get(*place).is_some_and(|byte| matches!(byte, b'#' | b';'))
+    });
+    let text = text.get(..comment.unwrap_or(text.len())).unwrap_or_default().trim_ascii_end();
+    // `a=1;b=2` and what a language closes a statement with is more than a value.
+    let several = text.iter().any(|byte| is_blank(*byte) || *byte == b'"')
+        || text.windows(2).any(|own| own == b";") && text.contains(&b'=')
+        || next_setting(text);
+    let closed = matches!(text.last(), Some(b',' | b';' | b')' | b'}'));
+    Ok((!several && !closed && !text.is_empty()).then(|| at..at + text.len()))
+}
+
+/// Whether another setting follows in the line: `;Database=acme`, `&b=2`.
+fn next_setting(text: &[u8]) -> bool {
+    let mut parts = text.split(|byte| matches!(byte, b';' | b'&'));
+    parts.next();
+    parts.any(|part| {
+        let name = part.iter().take_while(|byte| is_name(**byte)).count();
+        name > 1 && part.get(name) == Some(&b'=')
+    })
+}
+
+/// Whether what stands before a name leaves the line to it: blanks, a dash, a sign of a difference,
+/// `export`, a number of a line.
+fn is_line_of_setting(before: &[u8]) -> bool {
+    const LEADS: [&[u8]; 7] = [b"export", b"set", b"env", b"setenv", b"local", b"declare", b"-"];
+    let before = before.trim_ascii();
+    let before = before.strip_prefix(b"+").unwrap_or(before).trim_ascii();
+    let before = before.strip_suffix(b"$").unwrap_or(before);
+    before.is_empty()
+        || LEADS.iter().any(|own| own.eq_ignore_ascii_case(before))
+        || before.iter().all(u8::is_ascii_digit)
+        || before.last() == Some(&b'.') && before.iter().all(|byte| is_name(*byte))
+}
+
+/// Four groups of four letters, as some mail providers give them out.
+fn grouped(view: &View<'_>, at: usize, end: usize, joint: &Joint) -> Read<usize> {
+    if end - at != 4 || joint.joined != Joined::Assigned || view.at(end)? != Some(b' ') {
+        return Ok(end);
+    }
+    let group = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut last = end;
+    for _ in 0..3 {
+        let next = view.run(last + 1, 5, group)?;
+        if view.at(last)? != Some(b' ') || next - last != 5 {
+            return Ok(end);
+        }
+        last = next;
+    }
+    Ok(last)
+}
+
+/// A text in quotes behind words that leave no doubt: `IDENTIFIED BY '..'`.
+pub(super) fn told(view: &View<'_>, at: usize) -> Read<Option<Found>> {
+    view.hold(at);
+    let begins = blanks(view, at)?;
+    let Some(value) = quoted(view, begins)? else { return Ok(None) };
+    let wording = Wording { joined: Joined::Assigned, quoted: true, line: false };
+    let text = view.bytes(value.range.clone());
+    let secret = look(text) >= Look::Chosen && is_secret(Holds::Password, text, &wording);
+    Ok(secret.then(|| Found::whole(label(Holds::Password), value.range)))
+}
+
+/// The private part of a key in JSON (RFC 7518): `"d":".."`.
+pub(super) fn jwk(view: &View<'_>, at: usize) -> Read<Option<Found>> {
+    let behind = blanks(view, at + 3)?;
+    view.hold(behind);
+    if view.at(behind)? != Some(b':') {
+        return Ok(None);
+    }
+    let begins = blanks(view, behind + 1)?;
+    let Some(value) = quoted(view, begins)? else { return Ok(None) };
+    let text = view.bytes(value.range.clone());
+    let url = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let random = text.len() >= 40 && text.iter().all(url) && look(text) == Look::Random;
+    Ok(random.then(|| Found::whole(Label::new(KEY, "jwk"), value.range)))
+}
+
+/// A value without quotes.
+fn bare(view: &View<'_>, joint: &Joint) -> Read<Option<Quoted>> {
+    let at = joint.at;
+    let ends = |byte: u8| {
+        byte.is_ascii_whitespace()
+            || is_quote(byte)
+            || matches!(byte, b',' | b';' | b')' | b'}' | b']' | b'&' | b'<' | b'>' | SEPARATOR)
+            || byte == b'\\'
+    };
+    let element = joint.joined == Joined::Element;
+    let end = view.run(at, VALUE, |byte| match element {
+        true => !matches!(byte, b'<' | b'\n' | b'\r'),
+        false => !ends(byte),
+    })?;
+    let end = grouped(view, at, end, joint)?;
+    let range = at..end;
+    let goes_on = range.len() == VALUE;
+    let trimmed = match view.bytes(range.clone()) {
+        [.., b'.' | b':'] if !goes_on => at..end - 1,
+        _ => range,
+    };
+    Ok(Some(Quoted { range: trimmed, quoted: element, line: false, goes_on }))
+}

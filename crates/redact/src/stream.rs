@@ -1,0 +1,187 @@
+//! Masking what comes in pieces.
+
+use alloc::vec::Vec;
+
+use crate::found::Found;
+use crate::scan::{REACH, State, Step};
+use crate::tokens;
+use crate::view::{End, LEFT, View};
+use crate::{Finding, Redactor};
+
+/// Beyond this much that is held back, it is looked at again only when an eighth more has come.
+const PATIENT: usize = 1 << 10;
+
+/// Masks a stream. Whatever pieces it comes in, what goes out is the same, and the same as if it had
+/// come in one piece. A piece is held back only while what follows could make a secret of it, and
+/// never more than a bounded part of the stream.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    redactor: Redactor,
+    /// What is held back, with what rules may look back at.
+    buffer: Vec<u8>,
+    /// How much of the buffer has gone out.
+    gone: usize,
+    state: State,
+    /// How long the buffer was when it was last looked at.
+    seen: usize,
+    /// Where what goes out next stood in the stream.
+    place: Place,
+    findings: Option<Vec<Finding>>,
+    masked: u64,
+}
+
+/// A place in a stream.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    offset: u64,
+    line: u64,
+    column: u64,
+}
+
+impl Place {
+    const START: Self = Self { offset: 0, line: 1, column: 1 };
+
+    fn pass(&mut self, bytes: &[u8]) {
+        let whole = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        self.offset += whole(bytes.len());
+        match bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(last) => {
+                self.line += whole(bytes.iter().filter(|byte| **byte == b'\n').count());
+                self.column = whole(bytes.len() - last);
+            }
+            None => self.column += whole(bytes.len()),
+        }
+    }
+}
+
+impl Stream {
+    /// Masks with these rules.
+    #[must_use]
+    pub fn new(redactor: Redactor) -> Self {
+        Self {
+            redactor,
+            buffer: Vec::new(),
+            gone: 0,
+            state: State::default(),
+            seen: 0,
+            place: Place::START,
+            findings: None,
+            masked: 0,
+        }
+    }
+
+    /// The same, keeping what is found until it is taken, and where.
+    #[must_use]
+    pub fn telling(redactor: Redactor) -> Self {
+        Self { findings: Some(Vec::new()), ..Self::new(redactor) }
+    }
+
+    /// How many secrets were masked.
+    #[must_use]
+    pub const fn masked(&self) -> u64 {
+        self.masked
+    }
+
+    /// How many bytes are held, with those that rules may look back at.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// What was found since this was last asked.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        self.findings.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Takes more; adds what can go out.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        self.buffer.extend_from_slice(bytes);
+        let held = self.seen.saturating_sub(self.gone);
+        let fresh = self.buffer.len().saturating_sub(self.seen);
+        // So that a stream that comes byte by byte costs no more than one that comes at once.
+        if held > PATIENT && fresh < held / 8 {
+            return;
+        }
+        self.look(End::Open, out);
+    }
+
+    /// The stream is over, or cut off here. Adds what is left.
+    pub fn finish(&mut self, cut: bool, out: &mut Vec<u8>) {
+        self.look(if cut { End::Cut } else { End::Over }, out);
+        self.buffer.clear();
+        (self.gone, self.seen, self.state) = (0, 0, State::default());
+    }
+
+    fn look(&mut self, end: End, out: &mut Vec<u8>) {
+        let redactor = self.redactor.clone();
+        self.state.forget();
+        loop {
+            let buffer = core::mem::take(&mut self.buffer);
+            let view = View::new(&buffer, end);
+            let step = redactor.rules().next(&view, &mut self.state);
+            let sure = match &step {
+                Step::Found(found) => found.range.start,
+                Step::Wait(at) => (*at).min(tail(&view)),
+                Step::Clear if end == End::Open => tail(&view),
+                Step::Clear => buffer.len(),
+            };
+            let clear = buffer.get(self.gone..sure).unwrap_or_default();
+            out.extend_from_slice(clear);
+            if self.findings.is_some() {
+                self.place.pass(clear);
+            }
+            self.gone = self.gone.max(sure);
+            self.buffer = buffer;
+            match step {
+                Step::Found(found) => self.mask(&found, out),
+                Step::Wait(_) | Step::Clear => break,
+            }
+        }
+        self.seen = self.buffer.len();
+        self.forget();
+    }
+
+    fn mask(&mut self, found: &Found, out: &mut Vec<u8>) {
+        let secret = self.buffer.get(found.range.clone()).unwrap_or_default();
+        out.extend_from_slice(found.label.mask(secret).as_bytes());
+        self.masked += 1;
+        if let Some(findings) = &mut self.findings {
+            let Place { offset, line, column } = self.place;
+            findings.push(Finding {
+                kind: found.label.kind,
+                rule: found.label.rule.clone().into_owned(),
+                offset,
+                line,
+                column,
+                length: u64::try_from(secret.len()).unwrap_or(u64::MAX),
+            });
+            self.place.pass(secret);
+        }
+        self.gone = found.range.end;
+        self.state.passed(found, tokens::inside(found));
+    }
+
+    /// Drops what nobody will look at again.
+    fn forget(&mut self) {
+        let from = self.gone.min(self.state.needs()).saturating_sub(LEFT);
+        if from < 1 << 12 && from * 2 < self.buffer.len() {
+            return;
+        }
+        self.buffer.drain(..from);
+        self.gone -= from;
+        self.seen -= from;
+        self.state.rebase(from);
+    }
+}
+
+/// From where on a rule could still begin whose bytes have not come.
+fn tail(view: &View<'_>) -> usize {
+    let word = view.run_back(view.len(), REACH, |byte| !byte.is_ascii_whitespace());
+    // `---- BEGIN` has a blank in it.
+    match view.before(word) {
+        Some(b' ') if view.before(word - 1) == Some(b'-') => {
+            view.run_back(word - 1, REACH, |byte| byte == b'-')
+        }
+        _ => word,
+    }
+}

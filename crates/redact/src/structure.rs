@@ -1,0 +1,141 @@
+//! Masking values of JSON: what a key says of its text, and what an argument says of the next.
+
+use alloc::borrow::Cow;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde_json::{Map, Value};
+
+use crate::found::Found;
+use crate::judge::{Joined, Wording, is_secret};
+use crate::quoted::SEPARATOR;
+use crate::setting::label;
+use crate::{Around, Redactor, key};
+
+impl Redactor {
+    /// Masks every text of a value, keys included, and counts the masks.
+    #[must_use]
+    pub fn value(&self, value: Value, masked: &mut u64) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.owned(text, masked)),
+            Value::Array(list) => self.list(list, masked),
+            Value::Object(map) => self.map(map, masked),
+            other => other,
+        }
+    }
+
+    fn owned(&self, text: String, masked: &mut u64) -> String {
+        match self.text(&text, masked) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => clean,
+        }
+    }
+
+    fn map(&self, map: Map<String, Value>, masked: &mut u64) -> Value {
+        // `{"name": "DB_PASSWORD", "value": ".."}`
+        let text_of = |name: &str| {
+            let mut entries = map.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+            entries.find_map(|(_, item)| item.as_str())
+        };
+        let named = text_of("name").or_else(|| text_of("key")).map(ToString::to_string);
+        let entries = map.into_iter().map(|(name, item)| {
+            let item = match (item, &named) {
+                (Value::String(text), Some(named)) if name.eq_ignore_ascii_case("value") => {
+                    Value::String(self.named(named, text, masked))
+                }
+                (Value::String(text), _) => Value::String(self.named(&name, text, masked)),
+                (other, _) => self.value(other, masked),
+            };
+            (self.text(&name, masked).into_owned(), item)
+        });
+        Value::Object(entries.collect())
+    }
+
+    /// The text under a key.
+    fn named(&self, name: &str, text: String, masked: &mut u64) -> String {
+        const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
+        if HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) && !text.contains('\n') {
+            let mut line = String::from(name);
+            line.push_str(": ");
+            let behind = line.len();
+            line.push_str(&text);
+            let mut inside = 0;
+            let clean = self.text(&line, &mut inside);
+            if let Some(rest) = clean.get(behind..).filter(|_| inside > 0) {
+                *masked += inside;
+                return rest.to_string();
+            }
+        }
+        let wording = Wording { joined: Joined::Assigned, quoted: true, line: false };
+        let holds = key::holds(name.as_bytes());
+        let secret = holds.filter(|own| is_secret(*own, text.as_bytes(), &wording));
+        let (Some(holds), false) = (secret, self.is_covered(text.as_bytes())) else {
+            return self.owned(text, masked);
+        };
+        *masked += 1;
+        label(holds).mask(text.as_bytes())
+    }
+
+    /// Whether one finding is all of a text: then its own mask says more.
+    fn is_covered(&self, text: &[u8]) -> bool {
+        let mut covered = false;
+        self.each(text, &Around::whole(text), |found| covered |= found.range == (0..text.len()));
+        covered
+    }
+
+    /// A list: texts that follow one another are looked at together, as a command line is.
+    fn list(&self, list: Vec<Value>, masked: &mut u64) -> Value {
+        let mut clean = Vec::with_capacity(list.len());
+        let mut texts: Vec<String> = Vec::new();
+        for item in list {
+            match item {
+                Value::String(text) if !text.as_bytes().contains(&SEPARATOR) => texts.push(text),
+                other => {
+                    self.texts(core::mem::take(&mut texts), &mut clean, masked);
+                    clean.push(self.value(other, masked));
+                }
+            }
+        }
+        self.texts(texts, &mut clean, masked);
+        Value::Array(clean)
+    }
+
+    fn texts(&self, texts: Vec<String>, clean: &mut Vec<Value>, masked: &mut u64) {
+        let mut joined: Vec<u8> = Vec::new();
+        for text in &texts {
+            joined.extend_from_slice(text.as_bytes());
+            joined.push(SEPARATOR);
+        }
+        let mut found: Vec<Found> = Vec::new();
+        self.each(&joined, &Around::whole(&joined), |own| found.push(own.clone()));
+        *masked += u64::try_from(found.len()).unwrap_or(u64::MAX);
+        let mut start = 0;
+        for text in texts {
+            let end = start + text.len();
+            let touched = found.iter().any(|own| own.range.start < end && own.range.end > start);
+            clean.push(match touched {
+                true => Value::String(part(&joined, start..end, &found)),
+                false => Value::String(text),
+            });
+            start = end + 1;
+        }
+    }
+}
+
+/// One text of several, with the masks that begin in it. What a mask of an earlier one covers is gone.
+fn part(joined: &[u8], range: core::ops::Range<usize>, found: &[Found]) -> String {
+    let mut made: Vec<u8> = Vec::new();
+    let mut kept = range.start;
+    for own in found.iter().filter(|own| own.range.end > range.start && own.range.start < range.end)
+    {
+        let at = own.range.start.max(range.start);
+        made.extend_from_slice(joined.get(kept..at).unwrap_or_default());
+        if own.range.start >= range.start {
+            let secret = joined.get(own.range.clone()).unwrap_or_default();
+            made.extend_from_slice(own.label.mask(secret).as_bytes());
+        }
+        kept = own.range.end.min(range.end);
+    }
+    made.extend_from_slice(joined.get(kept..range.end).unwrap_or_default());
+    String::from_utf8_lossy(&made).into_owned()
+}

@@ -1,0 +1,372 @@
+//! What a value looks like: one that nobody made up, one that somebody did, or one that stands for
+//! another.
+
+use alloc::vec::Vec;
+
+use crate::found::masks;
+use crate::words::{PAIRS, SENTENCE, STAND_INS, TELLING};
+
+/// How a value looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Look {
+    /// It stands for a value: a placeholder, a variable, a reference, a mask.
+    StandIn,
+    /// Words, as names are made of.
+    Words,
+    /// Neither words alone nor random: what people choose for a password.
+    Chosen,
+    /// Random.
+    Random,
+}
+
+/// The letters of a value, counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    pub(super) length: usize,
+    pub(super) lower: usize,
+    pub(super) upper: usize,
+    pub(super) digit: usize,
+    /// Neither letters nor digits nor what names are joined with.
+    pub(super) sign: usize,
+    /// How many different bytes.
+    pub(super) distinct: u32,
+}
+
+impl Count {
+    pub(super) fn of(value: &[u8]) -> Self {
+        let mut count = Self { length: value.len(), ..Self::default() };
+        let mut seen = [0_u128; 2];
+        for byte in value {
+            if let Some(half) = seen.get_mut(usize::from(byte >> 7)) {
+                *half |= 1 << (byte & 127);
+            }
+            match byte {
+                b'a'..=b'z' => count.lower += 1,
+                b'A'..=b'Z' => count.upper += 1,
+                b'0'..=b'9' => count.digit += 1,
+                b'-' | b'_' | b'.' | b'/' | b' ' | b':' => {}
+                _ => count.sign += 1,
+            }
+        }
+        count.distinct = seen.iter().map(|half| half.count_ones()).sum();
+        count
+    }
+
+    pub(super) const fn letters(&self) -> usize {
+        self.lower + self.upper
+    }
+
+    /// Of how many kinds the letters are.
+    fn kinds(&self) -> usize {
+        [self.lower, self.upper, self.digit].iter().filter(|own| **own > 0).count()
+    }
+}
+
+/// How much more often than by chance the letters of a value follow one another in English, in
+/// factors of two. Random letters come out below zero, words well above.
+pub(super) fn wordiness(value: &[u8]) -> i32 {
+    let index = |byte: u8| match byte.to_ascii_lowercase() {
+        own @ b'a'..=b'z' => Some(usize::from(own - b'a')),
+        _ => None,
+    };
+    let pairs = value.iter().zip(value.iter().skip(1));
+    let pairs = pairs.filter_map(|(one, other)| {
+        let odds = *PAIRS.get(index(*one)?)?.get(index(*other)?)?;
+        Some(i32::from(odds) - i32::from(b'e'))
+    });
+    pairs.sum()
+}
+
+/// From where on letters follow one another as in words.
+const WORDY: i32 = 6;
+
+/// The words of a value: letters that stand together, and in other letters than those before.
+pub(super) fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let letters = value.split(|byte| !byte.is_ascii_alphabetic() && *byte < 0x80);
+    letters.filter(|run| !run.is_empty()).flat_map(humps)
+}
+
+/// `fooBarBAZQux` as `foo`, `Bar`, `BAZ`, `Qux`.
+fn humps(run: &[u8]) -> Vec<&[u8]> {
+    let upper = |at: usize| run.get(at).is_some_and(u8::is_ascii_uppercase);
+    let begins = |at: usize| {
+        let is_next = run.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+        upper(at) && (!upper(at - 1) || is_next)
+    };
+    let mut parts = Vec::new();
+    let mut from = 0;
+    for at in 1..run.len() {
+        if begins(at) {
+            parts.extend(run.get(from..at));
+            from = at;
+        }
+    }
+    parts.extend(run.get(from..));
+    parts
+}
+
+fn is_among(table: &[&str], word: &[u8]) -> bool {
+    // No word of any table is longer.
+    let mut lower = [0; 16];
+    let Some(lower) = lower.get_mut(..word.len()) else { return false };
+    lower.iter_mut().zip(word).for_each(|(to, from)| *to = from.to_ascii_lowercase());
+    table.binary_search_by(|own| own.as_bytes().cmp(lower)).is_ok()
+}
+
+/// Whether a word is one of those that stand for a secret.
+pub(super) fn is_stand_in_word(word: &[u8]) -> bool {
+    is_among(STAND_INS, word) || is_among(TELLING, word)
+}
+
+/// Whether the words of a text are those of a sentence.
+pub(super) fn is_sentence(value: &[u8]) -> bool {
+    words(value).any(|word| is_among(SENTENCE, word))
+}
+
+/// How a value looks.
+pub(super) fn look(value: &[u8]) -> Look {
+    if is_stand_in(value) {
+        return Look::StandIn;
+    }
+    let count = Count::of(value);
+    let wordy = wordiness(value) >= WORDY && !is_number(value, &count);
+    let random = !wordy
+        && count.length >= 8
+        && count.distinct >= 6
+        && (count.kinds() >= 2 || count.letters() >= 15 || count.sign >= 2)
+        && count.letters() > 0;
+    let mixed = count.lower > 0 && count.upper > 1;
+    let made = count.digit > 0 || count.sign > 0 || mixed && !wordy;
+    match () {
+        () if random => Look::Random,
+        () if made && count.length >= 5 => Look::Chosen,
+        () => Look::Words,
+    }
+}
+
+/// Digits of base 16, in which few letters follow one another in many ways.
+fn is_number(value: &[u8], count: &Count) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b'-' | b':' | b'x');
+    count.digit * 4 > value.len() && value.iter().all(plain)
+}
+
+/// Whether a value stands for another one.
+pub(super) fn is_stand_in(value: &[u8]) -> bool {
+    value.is_empty()
+        || !value.iter().any(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
+        || is_masked(value)
+        || is_template(value)
+        || is_reference(value)
+        || is_sequence(value)
+        || has_telling_words(value)
+}
+
+/// Stars and dots in place of letters, and our own masks.
+pub(super) fn is_masked(value: &[u8]) -> bool {
+    const FILLERS: &[u8] = b"xX*.#_-?";
+    let mut last = (0, 0);
+    let filled = value.iter().any(|byte| {
+        last = if *byte == last.0 { (*byte, last.1 + 1) } else { (*byte, 1) };
+        last.1 >= 4 && FILLERS.contains(byte)
+    });
+    let all_filler = value.iter().all(|byte| FILLERS.contains(byte));
+    let bullet = value.windows(3).any(|own| own == "•".as_bytes());
+    filled
+        || all_filler
+        || bullet
+        || masks(value).next().is_some()
+        || value.starts_with("«".as_bytes())
+}
+
+/// A variable of a shell, of a template, of a statement.
+pub(super) fn is_template(value: &[u8]) -> bool {
+    const OPENS: &[&[u8]] =
+        &[b"${", b"$(", b"{{", b"<%", b"#{", b"%(", b"@{", b"\\(", b"%{", b"$[", b"%s", b"&lt;"];
+    let holds = |text: &[u8]| value.windows(text.len()).any(|own| own == text);
+    if OPENS.iter().any(|open| holds(open)) {
+        return true;
+    }
+    let wrapped =
+        |open: u8, close: u8| value.first() == Some(&open) && value.last() == Some(&close);
+    let pairs = [(b'<', b'>'), (b'[', b']'), (b'{', b'}'), (b'(', b')'), (b'%', b'%')];
+    if value.len() >= 2 && pairs.iter().any(|(open, close)| wrapped(*open, *close)) {
+        return true;
+    }
+    match value.split_first() {
+        Some((b'$', name)) => is_name(name) || begins_name(name),
+        Some((b':' | b'@' | b'&' | b'*', name)) => is_name(name),
+        Some((b'!', tag)) => tag.first().is_some_and(u8::is_ascii_alphabetic) && is_words(tag),
+        Some((b'%', kind)) => kind.len() == 1,
+        _ => value == b"?",
+    }
+}
+
+/// A name of a variable rather than a password that begins with a sign.
+fn is_name(name: &[u8]) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'.');
+    let count = Count::of(name);
+    !name.is_empty()
+        && name.iter().all(plain)
+        && (count.lower == 0 || count.digit == 0 && is_words(name))
+}
+
+/// `HOME/x`: a name of the environment, and what is put behind it.
+fn begins_name(name: &[u8]) -> bool {
+    let own = name.iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'_').count();
+    own >= 3 && name.get(own).is_none_or(|byte| !byte.is_ascii_alphanumeric())
+}
+
+fn is_words(text: &[u8]) -> bool {
+    text.len() < 8 || wordiness(text) >= 3
+}
+
+/// Where a secret is, in place of the secret.
+fn is_reference(value: &[u8]) -> bool {
+    const SCHEMES: &[&[u8]] = &[
+        b"op://",
+        b"vault:",
+        b"file:",
+        b"env:",
+        b"arn:",
+        b"ssm:",
+        b"sm://",
+        b"projects/",
+        b"ENC[",
+        b"AQICAH",
+        b"$ANSIBLE_VAULT",
+        b"secret://",
+        b"keychain:",
+        b"keyring:",
+        b"akv:",
+        b"gcp-sm:",
+        b"http://",
+        b"https://",
+    ];
+    let encrypted = value.len() > 150 && (value.starts_with(b"AgA") || value.starts_with(b"AgB"));
+    encrypted || SCHEMES.iter().any(|own| value.starts_with(own)) || is_place(value)
+}
+
+/// The path of a file: its parts are words.
+fn is_place(value: &[u8]) -> bool {
+    let begins = [b"/".as_slice(), b"./", b"../", b"~/"].iter().any(|own| value.starts_with(own));
+    let windows = matches!(value, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
+    let parts = value.split(|byte| matches!(byte, b'/' | b'\\'));
+    let named = |part: &[u8]| {
+        let count = Count::of(part);
+        count.sign == 0 && (part.len() < 8 || wordiness(part) >= 2)
+    };
+    let suffix = value.rsplitn(2, |byte| *byte == b'.').next().unwrap_or_default();
+    const FILES: [&[u8]; 12] = [
+        b"pem", b"key", b"crt", b"txt", b"json", b"yml", b"yaml", b"env", b"p12", b"jks", b"conf",
+        b"pub",
+    ];
+    let file = value.contains(&b'.') && FILES.contains(&suffix) && parts.clone().all(named);
+    (begins || windows) && parts.clone().count() > 1 && parts.clone().all(named) || file
+}
+
+/// `abcdef`, `12345678`, `aaaaaa`, and what is put together of such.
+fn is_sequence(value: &[u8]) -> bool {
+    let plain: Vec<u8> = value.iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+    let steps = plain.iter().zip(plain.iter().skip(1));
+    let even = steps.filter(|(one, other)| {
+        let step = i16::from(**other) - i16::from(**one);
+        matches!(step, 0 | 1) || (**one, **other) == (b'9', b'0')
+    });
+    plain.len() >= 4 && even.count() * 10 >= (plain.len() - 1) * 8
+}
+
+/// Words that say that the value is none.
+fn has_telling_words(value: &[u8]) -> bool {
+    if value.windows(7).any(|own| own == b"EXAMPLE") {
+        return true;
+    }
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let signs = value.iter().filter(|byte| b"!@$%^&+".contains(byte)).count();
+    let mut any = false;
+    let mut all = true;
+    for word in words(value) {
+        if is_among(TELLING, word) && word.len() * 4 >= value.len() {
+            return true;
+        }
+        any = true;
+        all = all && (is_stand_in_word(word) || is_joined(word));
+    }
+    any && all && digits < 3 && signs == 0
+}
+
+/// `mypassword`, `secretkey`: two such words in one.
+fn is_joined(word: &[u8]) -> bool {
+    word.len() <= 24
+        && (2..word.len().saturating_sub(1)).any(|at| {
+            word.split_at_checked(at)
+                .is_some_and(|(one, other)| is_stand_in_word(one) && is_stand_in_word(other))
+        })
+}
+
+/// Whether a value is in hexadecimal digits and nothing else.
+pub(super) fn is_hex(value: &[u8]) -> bool {
+    value.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Whether a value has the form of a UUID.
+pub(super) fn is_uuid(value: &[u8]) -> bool {
+    value.len() == 36
+        && value.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_are_sorted() {
+        for table in [STAND_INS, TELLING, SENTENCE] {
+            assert!(table.is_sorted(), "{table:?}");
+            assert!(table.iter().all(|word| word.len() <= 16));
+        }
+    }
+
+    #[test]
+    fn values_look_like_what_they_are() {
+        for (text, wanted) in [
+            ("", Look::StandIn),
+            ("********", Look::StandIn),
+            ("xxxxxxxxxxxx", Look::StandIn),
+            ("your-api-key", Look::StandIn),
+            ("changeme", Look::StandIn),
+            ("mypassword", Look::StandIn),
+            ("${TOKEN}", Look::StandIn),
+            ("$TOKEN", Look::StandIn),
+            ("<token>", Look::StandIn),
+            ("%PASSWORD%", Look::StandIn),
+            ("{{ password }}", Look::StandIn),
+            ("/run/secrets/db_password", Look::StandIn),
+            ("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", Look::StandIn),
+            ("abcdefghijklmnop", Look::StandIn),
+            ("1234567890", Look::StandIn),
+            ("«password:key:12»", Look::StandIn),
+            ("nightly-warehouse-loader", Look::Words),
+            ("letmein", Look::Words),
+            ("hunter2", Look::Chosen),
+            ("tr0ub4dor&3", Look::Chosen),
+            ("Summer2026!", Look::Chosen),
+            ("9Xk2mQz7Lp4R", Look::Random),
+            ("3f8a1c9be07d42565b1f", Look::Random),
+            ("qzkwvxjhpmtbgfrd", Look::Random),
+        ] {
+            assert_eq!(look(text.as_bytes()), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_told_by_their_letters() {
+        let words: Vec<&[u8]> = words(b"fooBarBAZQux-9_x").collect();
+        let wanted: [&[u8]; 5] = [b"foo", b"Bar", b"BAZ", b"Qux", b"x"];
+        assert_eq!(words, wanted);
+        assert!(wordiness(b"kubernetes-controller") > 12);
+        assert!(wordiness(b"xqzjvkwpgbhtrnmfd") < 0);
+    }
+}

@@ -1,0 +1,202 @@
+//! Texts of which only a part is delivered, and values with texts in them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests fail by panics"
+)]
+
+use capsule_redact::{Custom, Piece, Redactor, Secret, Stream, excerpt, holds_mask, kinds};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+fn clean(text: &str) -> String {
+    Redactor::builtin().text(text, &mut 0).into_owned()
+}
+
+/// A token of a form that has no place to stand in.
+fn token() -> String {
+    format!("ghp_{}", "aB3".repeat(12))
+}
+
+/// NFR-6: the rules are as many as they have to be, and each is one of its own.
+#[test]
+fn the_kinds_of_credential_are_many() {
+    let all: Vec<_> = kinds().collect();
+    assert!(all.len() >= 150, "{}", all.len());
+    for (at, own) in all.iter().enumerate() {
+        assert!(all[..at].iter().all(|other| other.form != own.form), "{} twice", own.form);
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(own.name.chars().all(plain) && !own.what.is_empty(), "{}", own.name);
+    }
+    println!("{} kinds", all.len());
+}
+
+#[test]
+fn excerpts_cut_no_credential_in_two() {
+    let secret = token();
+    let text = format!("a b/{secret}/c");
+    for most in 0..text.len() {
+        let shown = excerpt(&text, most);
+        let whole = shown.contains(&secret) || !shown.contains("gh");
+        assert!(whole && shown.ends_with('…'), "{most}: {shown}");
+    }
+    assert_eq!(excerpt(&text, text.len()), text);
+}
+
+#[test]
+fn private_keys_go_whole() {
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ\nQyNTUxOQAAACDt\n\
+               -----END OPENSSH PRIVATE KEY-----";
+    let masked = clean(&format!("before\n{key}\nafter"));
+    assert!(masked.starts_with("before\n«key:pem:") && masked.ends_with("»\nafter"), "{masked}");
+    let cut = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA";
+    assert!(!clean(cut).contains("MIIE"));
+    assert!(holds_mask(masked.as_bytes()));
+    assert!(!holds_mask("« quoted »".as_bytes()));
+    assert!(holds_mask(format!("« quoted » {masked}").as_bytes()));
+}
+
+/// G10: whatever part of a text is delivered, no part of a credential in it is.
+#[test]
+fn no_window_shows_a_part_of_a_credential() {
+    let key = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----",
+        "qRs7".repeat(40)
+    );
+    let text = format!("before {} between\n{key}\nafter", token());
+    let redactor = Redactor::builtin();
+    let secret = |shown: &str| shown.contains("aB3") || shown.contains("Rs7");
+    for start in 0..text.len() {
+        for end in start..=text.len() {
+            let piece = Piece {
+                bytes: text.as_bytes().to_vec(),
+                window: start..end,
+                cut_before: true,
+                cut_after: true,
+            };
+            let mut masked = 0;
+            let shown = redactor.piece(&piece, &mut masked).into_owned();
+            let shown = String::from_utf8(shown).unwrap();
+            assert!(!secret(&shown), "{start}..{end}: {shown}");
+            assert_eq!(masked as usize, shown.matches('«').count(), "{start}..{end}");
+        }
+    }
+    // Without anything around: the bytes themselves are cut.
+    let start_of_key = text.find("-----BEGIN").unwrap();
+    for cut in 0..text.len() {
+        let (one, other) = text.as_bytes().split_at(cut);
+        let one = Piece::beginning(one.to_vec(), true);
+        let shown = redactor.piece(&one, &mut 0).into_owned();
+        assert!(!secret(&String::from_utf8(shown).unwrap()), "..{cut}");
+        if cut > start_of_key {
+            let other = Piece { cut_before: true, ..Piece::from(other.to_vec()) };
+            let shown = redactor.piece(&other, &mut 0).into_owned();
+            let ended = cut > text.len() - "-----END RSA PRIVATE KEY-----\nafter".len();
+            assert!(ended || !secret(&String::from_utf8(shown).unwrap()), "{cut}..");
+        }
+    }
+}
+
+#[test]
+fn values_are_masked_to_the_leaves() {
+    let token = token();
+    let value = json!({ "list": [{ "text": token }], "n": 1, (token.as_str()): true });
+    let mut masked = 0;
+    let clean = Redactor::builtin().value(value, &mut masked);
+    assert_eq!(masked, 2);
+    assert!(clean["list"][0]["text"].as_str().unwrap().starts_with("«token:github:40:"));
+    assert!(!clean.to_string().contains(&token));
+    // What a key says of its text, and one argument of the next.
+    let value =
+        json!({ "password": "Tr0ub4dor&3", "argv": ["mysql", "-u", "root", "-pTr0ub4dor3"] });
+    let clean = Redactor::builtin().value(value, &mut masked);
+    assert!(!clean.to_string().contains("Tr0ub"), "{clean}");
+    assert_eq!(clean["argv"][2], "root");
+}
+
+/// A mask in a URL is encoded, and stays the mask that it is.
+#[test]
+fn encoded_masks_stay() {
+    for text in [
+        "https://x.example/q?t=%C2%ABtoken:github:40:ba94%C2%BB",
+        "https://x.example/q?t=%c2%abtoken%3agithub%3a40%3aba94%c2%bb&token=%C2%ABpassword:url:9%C2%BB",
+        "%C2%ABpassword:setting:12%C2%BB",
+    ] {
+        assert_eq!(clean(text), text);
+    }
+    let other = "t=%C2%ABpassword:Tr0ub4dor&3%C2%BB";
+    assert!(clean(other).contains("%C2%ABpassword:«password:"), "{}", clean(other));
+}
+
+/// What a policy adds: a value that is known, in every form that programs make of it, and a pattern.
+#[test]
+fn what_a_policy_knows_is_masked() {
+    let value = "correct=horse/9";
+    let secret = Secret::new("VAULT", Zeroizing::new(value.into())).unwrap();
+    let custom = Custom::parse("acme-token", "acme_[a-z]{8}").unwrap();
+    let redactor = Redactor::with(&[secret], &[custom]);
+    let text = format!(
+        "raw {value} url correct%3Dhorse%2F9 hex 636f72726563743d686f7273652f39 base64 \
+         eDpjb3JyZWN0PWhvcnNlLzk= and acme_abcdefgh, not acme_abc"
+    );
+    let whole = redactor.text(&text, &mut 0).into_owned();
+    assert!(!whole.contains("horse") && !whole.contains("636f72") && !whole.contains("PWhv"));
+    assert_eq!(whole.matches("«secret:VAULT:").count(), 4, "{whole}");
+    assert!(whole.contains("and «pattern:acme-token:13», not acme_abc"), "{whole}");
+    assert_eq!(redactor.text(&whole, &mut 0), whole);
+    let greedy = Redactor::with(&[], &[Custom::parse("any", "[a-z]{5,9}:[a-z0-9]{2,9}").unwrap()]);
+    let once = greedy.text("word:other and token:github", &mut 0).into_owned();
+    assert_eq!(greedy.text(&once, &mut 0), once);
+    for size in 1..40 {
+        let mut stream = Stream::new(redactor.clone());
+        let mut out = Vec::new();
+        text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
+        stream.finish(false, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), whole, "pieces of {size}");
+    }
+}
+
+/// A pattern whose one end can be told only later holds back what it needs, and no more.
+#[test]
+fn patterns_see_across_pieces() {
+    let custom = Custom::parse("long", "begin[a-z]{0,20}end|middle").unwrap();
+    let redactor = Redactor::with(&[], &[custom]);
+    for text in ["beginmiddleend x", "beginmiddlexxx middle", "middlebeginxend", "beginmiddle"] {
+        let whole = redactor.text(text, &mut 0).into_owned();
+        for size in 1..text.len() {
+            let mut stream = Stream::new(redactor.clone());
+            let mut out = Vec::new();
+            text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
+            stream.finish(false, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), whole, "{text} in pieces of {size}");
+        }
+    }
+}
+
+/// A stream holds back a bounded part, whatever comes.
+#[test]
+fn what_is_held_back_is_bounded() {
+    let hostile = [
+        "a".repeat(1 << 16),
+        "password=".repeat(1 << 13),
+        format!("-----BEGIN RSA PRIVATE KEY-----\n{}", "QUJD\n".repeat(1 << 14)),
+        format!("token: {}", "x9Y".repeat(1 << 15)),
+        "\"".repeat(1 << 16),
+        format!("curl -u {}", "\\\n -H x".repeat(1 << 13)),
+    ];
+    for text in hostile {
+        let mut stream = Stream::new(Redactor::builtin());
+        let (mut given, mut gone, mut most) = (0, 0, 0);
+        for piece in text.as_bytes().chunks(4096) {
+            let mut out = Vec::new();
+            stream.push(piece, &mut out);
+            given += piece.len();
+            gone += out.len();
+            most = most.max(stream.held());
+        }
+        let begins = text.get(..12).unwrap();
+        assert!(most <= 1 << 17, "{begins}..: {most} bytes are held back of {given}, {gone} gone");
+    }
+}
