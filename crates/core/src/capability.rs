@@ -29,6 +29,9 @@ pub enum Capability {
     /// Run a program.
     #[serde(rename = "proc.exec")]
     ProcExec,
+    /// Run a program with nothing around it, on a machine that has no sandbox.
+    #[serde(rename = "proc.unconfined")]
+    ProcUnconfined,
     /// Use data that the user attached.
     #[serde(rename = "data.user")]
     DataUser,
@@ -39,13 +42,14 @@ pub enum Capability {
 
 impl Capability {
     /// Every capability, in the order in which they are listed everywhere.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::FsMeta,
         Self::FsRead,
         Self::FsWrite,
         Self::FsDelete,
         Self::NetEgress,
         Self::ProcExec,
+        Self::ProcUnconfined,
         Self::DataUser,
         Self::SecretsAccess,
     ];
@@ -60,6 +64,7 @@ impl Capability {
             Self::FsDelete => "fs.delete",
             Self::NetEgress => "net.egress",
             Self::ProcExec => "proc.exec",
+            Self::ProcUnconfined => "proc.unconfined",
             Self::DataUser => "data.user",
             Self::SecretsAccess => "secrets.access",
         }
@@ -78,7 +83,12 @@ impl Capability {
     pub const fn has_effect(self) -> bool {
         matches!(
             self,
-            Self::FsWrite | Self::FsDelete | Self::NetEgress | Self::DataUser | Self::SecretsAccess
+            Self::FsWrite
+                | Self::FsDelete
+                | Self::NetEgress
+                | Self::ProcUnconfined
+                | Self::DataUser
+                | Self::SecretsAccess
         )
     }
 }
@@ -91,13 +101,13 @@ impl fmt::Display for Capability {
 
 /// A set of capabilities; the default is empty.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Capabilities(u8);
+pub struct Capabilities(u16);
 
 impl Capabilities {
     /// No capability.
     pub const NONE: Self = Self(0);
 
-    const fn bit(capability: Capability) -> u8 {
+    const fn bit(capability: Capability) -> u16 {
         1 << capability as u8
     }
 

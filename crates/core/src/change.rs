@@ -72,6 +72,18 @@ pub enum Node {
     Special,
 }
 
+impl Node {
+    /// Whether the two are the same but for their permissions.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { sha256, .. }, Self::File { sha256: other, .. }) => sha256 == other,
+            (Self::Folder { .. }, Self::Folder { .. }) => true,
+            (one, other) => one == other,
+        }
+    }
+}
+
 /// One path that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
@@ -95,6 +107,29 @@ impl Change {
             (Some(_), Some(_)) => ChangeKind::Modified,
             (Some(_), None) => ChangeKind::Removed,
         }
+    }
+
+    /// Whether what stands there now is what the change left. What is new has the permissions that the
+    /// user's mask leaves it, which no record knows.
+    #[must_use]
+    pub fn left(&self, now: Option<&Node>) -> bool {
+        match (&self.after, now) {
+            (Some(after), Some(now)) if self.before.is_none() => after.is_like(now),
+            (after, now) => after.as_ref() == now,
+        }
+    }
+
+    /// The change that brings back what stood there. No file comes back as one that runs as its owner
+    /// or group.
+    #[must_use]
+    pub fn back(self) -> Self {
+        let after = self.before.map(|node| match node {
+            Node::File { sha256, bytes, mode } => {
+                Node::File { sha256, bytes, mode: mode & !SPECIAL_BITS }
+            }
+            other => other,
+        });
+        Self { path: self.path, before: self.after, after, refused: None }
     }
 
     /// Why a change like this is never applied, whatever a policy says.

@@ -130,6 +130,14 @@ codes! {
     RuleDenied = "policy.denied", Policy, Denied,
         "The rule that matches says `deny`.", "The policy's author decided so.",
         "Do it another way, or change the rule.";
+    ProfileDenied = "profile.denied", Policy, Denied,
+        "The profile denies what the call needs, whatever the rule says.",
+        "A stricter profile than the rule was written for.",
+        "Do without it, or choose another profile with `--profile`.";
+    RiskBlocked = "risk.blocked", Policy, Denied,
+        "The call costs more, if it goes wrong, than the policy lets anybody approve.",
+        "What it does cannot be brought back, or the program is not the one that is pinned.",
+        "Let the person do it. `risk.block_at` says from where on a call is refused.";
     ToolUnknown = "tool.unknown", Asker, Denied,
         "There is no tool of that name.", "A spelling, or a tool that this build does not carry.",
         "Use a name as the reference lists it, for example `fs.read`.";
@@ -137,6 +145,44 @@ codes! {
         "An approval was needed and nobody could be asked.",
         "The rule says `ask`, and this run has no person in front of it.",
         "Give the rule the decision `allow`, or leave the step out.";
+    ApprovalDenied = "approval.denied", Person, Denied,
+        "A person said no.", "They saw the call and did not want it.",
+        "Do without it, and go by what they said.";
+    ApprovalStopped = "approval.stopped", Person, Denied,
+        "A person said no, and ended the run.", "They saw the call and wanted nothing after it.",
+        "Ask them what they want instead before a new run.";
+    ApprovalExpired = "approval.expired", Person, ApprovalNeeded,
+        "Nobody answered in time.", "The question waited, and its time was over.",
+        "Submit the call again when somebody is there.";
+    ApprovalWithdrawn = "approval.withdrawn", Person, ApprovalNeeded,
+        "The question was taken back before anybody answered it.",
+        "The run was interrupted, the screen went away, or the arguments were changed.",
+        "Submit the call again if it is still wanted.";
+    ApprovalWaiting = "approval.waiting", Person, ApprovalNeeded,
+        "The call waits for an answer, and its run is suspended.",
+        "The rule says `ask`, nobody answered, and the profile says `unattended: wait`.",
+        "Answer with `capsule approvals answer`, then go on with `capsule resume`.";
+    ApprovalNotWaiting = "approval.not-waiting", Asker, BadUsage,
+        "No question waits under this name.",
+        "The run came to its end, or the number is that of another call.",
+        "`capsule approvals list` shows what waits.";
+    ApprovalAnswered = "approval.answered", Asker, BadUsage,
+        "The question was answered before.", "Somebody was quicker, or it was you.",
+        "Go on with `capsule resume`, or take the answer back with `capsule grants revoke`.";
+    ApprovalNotOffered = "approval.not-offered", Asker, BadUsage,
+        "The card does not offer this.",
+        "The policy offers other scopes, the call is asked each time, or something in it cannot be shown.",
+        "Allow it once; `capsule approvals show` lists what is offered.";
+    GrantUnknown = "grant.unknown", Asker, BadUsage,
+        "No live grant has this name.", "It was used up, it ended, or its run is over.",
+        "`capsule grants list` shows those that are alive.";
+    ResumeChanged = "resume.changed", Asker, BadUsage,
+        "The run cannot go on as what it was: something that it began with is another by now.",
+        "The plan, the policy, the workspace or the staged changes are not what they were.",
+        "Put it back as it was, or run the plan anew.";
+    ResumeAgain = "resume.again", Asker, BadUsage,
+        "The run was gone on with before.", "`capsule resume` was called twice.",
+        "Look at the run that went on with it; `capsule show-run` names it.";
     ApprovalChangedAfter = "approval.changed-after", World, Denied,
         "What was judged is no longer what is there.",
         "The file or program was replaced between the decision and the run.",
@@ -199,12 +245,59 @@ codes! {
         "The file is there already.", "`mode: create` never replaces a file.",
         "Use `mode: overwrite` or `append`.";
     FileUndoTooLarge = "fs.undo-too-large", World, ToolFailed,
-        "The file to be replaced is too large to be kept for undo.",
-        "Overwriting or appending to a very large file.",
-        "Write a new file instead.";
+        "What would be replaced or deleted is too large to be kept for an undo.",
+        "Appending to a very large file, or one that grew after the call was judged.",
+        "Write a new file instead, or let the person do it.";
+    UndoUnkept = "undo.unkept", Machine, ToolFailed,
+        "What the call changes could not be kept for an undo, so nothing was changed.",
+        "A full disk beside the store, or more that is kept than there is room for.",
+        "Make room where the store lies, and submit the call again.";
     FileSystem = "fs.system", World, ToolFailed,
         "The file system refused.", "A full or failing disk, or a file system without the feature.",
         "Read the message; it carries the system's own words.";
+
+    FileNotEmpty = "fs.not-empty", World, ToolFailed,
+        "The folder is not empty.", "`fs.delete` of a folder without `recursive`.",
+        "List it with `fs.list`; if all of it is to go, say `recursive: true`.";
+    FileTooMany = "fs.too-many-entries", World, ToolFailed,
+        "The folder holds more entries than are deleted at once.",
+        "A folder of build results or dependencies.",
+        "Delete its parts one by one, or tell the user what to remove.";
+
+    // ---- edits -----------------------------------------------------------------------------------
+    EditNotFound = "edit.not-found", World, ToolFailed,
+        "What was searched for is not in the file.",
+        "The file was changed since it was read, or the text was written from memory.",
+        "Read the file again, and copy the lines as they are.";
+    EditAmbiguous = "edit.ambiguous", World, ToolFailed,
+        "What was searched for is in the file more than once.", "A search that is too short.",
+        "Search for more of the lines around it, or say with `count` how often it is expected.";
+    EditCount = "edit.count", World, ToolFailed,
+        "What was searched for is in the file more or less often than was expected.",
+        "`count` is not how often it is there.",
+        "Correct `count`, or search for more of the lines around it.";
+    EditEmpty = "edit.empty", Asker, ToolFailed,
+        "The edit searches for nothing.", "An empty `search`.",
+        "Search for the lines beside which something is to be added, and repeat them in `replace`.";
+    EditNoChange = "edit.no-change", Asker, ToolFailed,
+        "The edit would leave the file as it is.",
+        "`replace` says what is there already, or differs only in how the file ends.",
+        "Leave the call out, or correct `replace`.";
+    EditTooLarge = "edit.too-large", World, ToolFailed,
+        "The file is larger than an edit may be, or what is searched for takes too long to find.",
+        "`limits.bytes_max`, or very many equal lines.",
+        "Search for fewer lines, or raise the limit.";
+    EditBinary = "edit.binary", World, ToolFailed,
+        "The file is not text.", "A NUL byte, or bytes that no encoding explains.",
+        "Write the whole file with `fs.write`.";
+    EditEncoding = "edit.encoding", Asker, ToolFailed,
+        "The file's encoding cannot say the replacement.",
+        "A character that Latin-1 does not have, in a file that is not UTF-8.",
+        "Use characters that the file's encoding has.";
+    EditMalformed = "edit.malformed", Asker, ToolFailed,
+        "The `<edit>` block cannot be read for sure.",
+        "A missing tag, or a tag of an edit within its own text.",
+        "Put such text in `<![CDATA[`..`]]>`, or call `fs.edit` with JSON.";
 
     // ---- network ---------------------------------------------------------------------------------
     NetUrl = "net.url-invalid", Asker, Denied,
@@ -225,6 +318,16 @@ codes! {
     NetHeader = "net.header", Policy, Denied,
         "The header may not be set by a call.", "`Host`, `Cookie`, `Authorization` and their like.",
         "Leave the header out.";
+    MaskInContent = "redaction.mask-in-content", Asker, Denied,
+        "A mask stands in what is to be written; the file would get it in place of its secret.",
+        "The content was made from what was shown, where secrets are masked.",
+        "Leave lines with masks out: `fs.edit` what stands around them. A policy with \
+         `redaction: { returned_masks: resolve }` puts back what the same line of the file held.";
+    SecretUnavailable = "secrets.unavailable", Machine, RuntimeError,
+        "The value of a secret is not there, or cannot be one.",
+        "Its variable is not set where the run began, has fewer than 8 characters, or holds something \
+         else than printable ASCII.",
+        "Set the variable before the run, and check its value.";
     NetRedirect = "net.redirect-denied", Policy, Denied,
         "A redirect leads where the policy does not.", "The server answered with another address.",
         "Ask for the final address if the policy names it.";
@@ -261,9 +364,25 @@ codes! {
         "Put the option behind the subcommand; name files plainly.";
     ExecToken = "exec.token-denied", Policy, Denied,
         "The policy denies this word.", "`denied_tokens` lists it.", "Leave the word out.";
+    PathWorkspace = "path.whole-workspace", Policy, Denied,
+        "The command would remove the whole workspace.",
+        "`rm -rf .`, `rm -rf *`, or another command that names the workspace as what shall go.",
+        "Name the files or the folder that shall go.";
+    ExecForm = "exec.form-denied", Policy, Denied,
+        "The policy takes commands as a list of words only.",
+        "A call with `command`, under a policy without `form: command`.",
+        "Send `argv`, or let the policy say `form: command`.";
+    ExecVariable = "exec.variable-denied", Policy, Denied,
+        "The policy does not let a command line set this variable.",
+        "`NAME=value program` or `env NAME=value program`, and `env.accept` does not list the name.",
+        "Leave the variable out, or let the policy list it under `env.accept`.";
     ExecArgv = "exec.argv-invalid", Asker, Denied,
         "The command line cannot be run.", "An empty argv, a NUL byte, or too many words.",
         "Send `argv` as a list of plain words.";
+    ExecNotInLanguage = "exec.not-in-language", Asker, Denied,
+        "The text holds something that is not of the command language, so nothing of it was run.",
+        "A variable, a command inside of a command, a loop, a function, a background job, or an open quote.",
+        "Write it as the suggestion says; the page `language` of the reference has every form.";
     ExecNotFound = "exec.not-found", World, ToolFailed,
         "The program is not installed where programs are looked for.",
         "It is missing, or lies outside the system's folders.",
@@ -281,6 +400,24 @@ codes! {
         "Ask for less, or raise the limit.";
     ExecCancelled = "exec.cancelled", Person, Interrupted,
         "The call was cancelled.", "Ctrl+C, or the run ended.", "Run it again.";
+
+    // ---- repositories and tests ------------------------------------------------------------------
+    GitNone = "git.no-repository", World, ToolFailed,
+        "The workspace is not the root of a repository.", "It has no folder `.git`.",
+        "Look at files with `fs.list` and `fs.read`, or open the repository's root as the workspace.";
+    GitElsewhere = "git.elsewhere", World, ToolFailed,
+        "The repository lies somewhere else than in the workspace's own folder `.git`.",
+        "A linked worktree or submodule, or a file that sends git to another folder.",
+        "Open the main worktree as the workspace.";
+    GitDrivers = "git.too-many-drivers", World, ToolFailed,
+        "The repository's configuration is too large to be switched off entry by entry.",
+        "Very many filters or remotes.", "Tell the user; the configuration is theirs.";
+    GitFailed = "git.failed", World, ToolFailed,
+        "Git could not answer.", "A broken repository, or one in a format that it does not know.",
+        "Read the message, and tell the user.";
+    TestFilter = "test.filter-denied", Policy, Denied,
+        "The policy does not let a call pick tests.", "`test.run` has no `filter` in the policy.",
+        "Run all tests: leave `filter` out.";
 
     // ---- changes of commands ---------------------------------------------------------------------
     ChangeRefused = "change.refused", Policy, Denied,
@@ -302,7 +439,25 @@ codes! {
     ChangeNone = "change.none", Asker, BadUsage,
         "The run has no staged changes.",
         "Its policy stages none, or they were applied or discarded before.",
-        "`capsule changes` lists what is staged.";
+        "`capsule changes` lists what waits in the workspace.";
+
+    // ---- undoing ---------------------------------------------------------------------------------
+    UndoNone = "undo.none", Asker, BadUsage,
+        "There is nothing that could be undone.",
+        "The run changed nothing in the workspace itself, or it is not known what it left.",
+        "`capsule show-run` says what the run did; staged changes are dropped by `capsule discard`.";
+    UndoConflict = "undo.conflict", World, ToolFailed,
+        "Something was changed since the call that is to be undone, so nothing was undone.",
+        "A later call, a program or a person changed the same paths.",
+        "Undo what came later first, or put the path back as the call left it.";
+    UndoGone = "undo.gone", World, ToolFailed,
+        "What stood there before is not kept any more.",
+        "Only so much is kept, and the oldest is dropped first; or somebody removed it.",
+        "Bring it back from version control or a backup.";
+    UndoDamaged = "undo.damaged", Machine, IntegrityFailed,
+        "What was kept for the undo is not what the record says, so nothing was undone.",
+        "Somebody changed a file beside the store.",
+        "Find out who can write there. Bring the file back from version control or a backup.";
 
     // ---- quotas ----------------------------------------------------------------------------------
     QuotaCalls = "quota.calls", Policy, BudgetUsedUp,
@@ -318,11 +473,38 @@ codes! {
         "The host has been asked as often as this run may.", "`quota.per_host`.",
         "Combine requests, or raise the quota.";
 
+    BudgetCalls = "budget.calls", Policy, BudgetUsedUp,
+        "The run has made as many calls as it may.", "`budgets.run.calls`.",
+        "Combine calls, or raise the budget.";
+    BudgetWall = "budget.wall", Policy, BudgetUsedUp,
+        "The calls of the run have taken as long as they may.", "`budgets.run.wall`.",
+        "Ask for less, or raise the budget.";
+    BudgetWritten = "budget.written", Policy, BudgetUsedUp,
+        "The run would write more than it may.", "`budgets.run.written`.",
+        "Write less, or raise the budget.";
+    BudgetFetched = "budget.fetched", Policy, BudgetUsedUp,
+        "The run has fetched as much as it may.", "`budgets.run.fetched`.",
+        "Fetch less, or raise the budget.";
+    BudgetSameCall = "budget.same-call", Policy, BudgetUsedUp,
+        "The same call was made as often as it may be.", "A loop; `budgets.loops.same_call`.",
+        "Do something else: the same call will say the same.";
+    BudgetDeniedInARow = "budget.denied-in-a-row", Policy, BudgetUsedUp,
+        "So many calls were denied one after the other that the run ends.",
+        "Trying another way to do what is denied; `budgets.loops.denied_in_a_row`.",
+        "Read the first denial, and ask the person for what is needed.";
+    BudgetDeniedTotal = "budget.denied-total", Policy, BudgetUsedUp,
+        "So many calls were denied that the run ends.", "`budgets.loops.denied_total`.",
+        "Read the denials, and ask the person for what is needed.";
+
     // ---- sandbox ---------------------------------------------------------------------------------
     SandboxBelowFloor = "sandbox.below-floor", Machine, SandboxBelowFloor,
         "The sandbox that this machine can give is weaker than the policy requires.",
         "User namespaces, Landlock or seccomp are missing.",
         "Run `capsule doctor`; it names the missing layer and how to get it.";
+    ProfileRequires = "profile.requires", Machine, SandboxBelowFloor,
+        "The profile wants more than this machine or the policy gives, so the run did not begin.",
+        "`autonomous` without an enforced sandbox, or in a workspace that is neither staged nor a clean copy of a repository.",
+        "Set `sandbox.workspace: staged`, commit and push what is open, run `capsule doctor`, or choose another profile.";
     SandboxFailed = "sandbox.failed", Machine, SandboxBelowFloor,
         "The sandbox could not be set up, so the command was not run.",
         "A kernel or container setting that forbids a step.",
@@ -371,6 +553,25 @@ codes! {
     PolicyUnit = "policy.unit", Asker, BadUsage,
         "A size or a duration needs a number with its unit.", "`10` for `10s`, or `50k` for `50KB`.",
         "Write for example `50KB`, `1MiB`, `500ms`, `10s`, `5m`.";
+    PolicyLift = "policy.lift-not-yours", Asker, BadUsage,
+        "The policy drops a rule of the base policy, and lies in the workspace.",
+        "`lift:` in a file that came with the workspace.",
+        "Keep a policy of your own outside of the workspace, and drop the rule there.";
+    PolicyLayer = "policy.layer", Asker, BadUsage,
+        "A layer stands where a policy is needed, or says what no layer may say.",
+        "`layer:` in a file that `--policy` names, or `lift:` in a layer.",
+        "Name the policy that the layer tightens; leave out of the layer what tightens nothing.";
+    PolicyWeaker = "policy.layer-weaker", Asker, BadUsage,
+        "The workspace's layer is gone, or says less than when a run met it last.",
+        "Another branch, a pulled change, or somebody who wants less to be denied.",
+        "Look at what is gone; if it is meant, say so once with `--accept-layer`.";
+    PolicyMilder = "policy.milder-profile", Asker, BadUsage,
+        "The command line chooses a built-in profile that is milder than the policy's own.",
+        "`--profile autonomous` over a policy that is supervised.",
+        "Let the policy say so: `profile:`, or a profile of that name under `profiles:`.";
+    PolicyProfile = "policy.unknown-profile", Asker, BadUsage,
+        "The policy has no such profile, and none of that name is built in.", "A spelling.",
+        "Use one of the profiles that are listed beside it.";
     PolicyGlob = "policy.glob", Asker, BadUsage,
         "The pattern is not one that can be matched.", "An open bracket, braces, or `..`.",
         "Write patterns relative to the workspace with `*`, `?`, `[a-z]` and `**`.";
@@ -383,9 +584,20 @@ codes! {
     PolicyEnv = "policy.env-dangerous", Asker, BadUsage,
         "The variable changes which code a program runs, so it is never passed on.",
         "`LD_PRELOAD`, `GIT_*`, `NODE_OPTIONS` and their like.", "Remove the name.";
+    PolicyTest = "policy.test-failed", Asker, BadUsage,
+        "A test of the policy is decided otherwise than it says.",
+        "The rule or the test is wrong.", "Ask `capsule policy explain` which check decided.";
     PolicyExample = "policy.example-failed", Asker, BadUsage,
         "An example of the policy is decided otherwise than it says.",
         "The rule or the example is wrong.", "Ask `capsule policy explain` which check decided.";
+    PolicyMutant = "policy.mutant-survived", Asker, BadUsage,
+        "A rule of the policy can be another one, and no example or test notices.",
+        "A rule without an example, or one that decides nothing.",
+        "Add an example or a test that this rule decides, or leave the rule out.";
+    PolicyInUse = "policy.in-use", Asker, BadUsage,
+        "The policy file is not written now.",
+        "A run goes on under it, somebody changed it meanwhile, or a confined process asks for it.",
+        "Wait for the run's end and try again, or take the patch with `-o` and apply it yourself.";
     PolicyLint = "policy.lint", Asker, Ok,
         "The policy says something that its author probably did not mean.",
         "An unreachable rule, two rules that overlap, or an interpreter that is allowed.",
@@ -494,6 +706,21 @@ impl Code {
     #[must_use]
     pub fn from_slug(slug: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.slug() == slug)
+    }
+
+    /// Whether the budget of the whole run is used up, so that nothing more may be done in it.
+    #[must_use]
+    pub const fn is_budget(self) -> bool {
+        matches!(
+            self,
+            Self::BudgetCalls
+                | Self::BudgetWall
+                | Self::BudgetWritten
+                | Self::BudgetFetched
+                | Self::BudgetSameCall
+                | Self::BudgetDeniedInARow
+                | Self::BudgetDeniedTotal
+        )
     }
 
     /// The class in which users and models see it.

@@ -47,8 +47,8 @@ impl Tier {
     }
 }
 
-/// What a command may reach over a network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a command may reach over a network, strictest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
     /// Nothing: it has a network of its own, with nobody else in it.
@@ -56,8 +56,8 @@ pub enum Network {
     None,
 }
 
-/// What a command may do to the workspace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a command may do to the workspace, strictest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkspaceAccess {
     /// Read what the policy lets it see, and change nothing.
@@ -109,6 +109,37 @@ impl Default for ProcessLimits {
     }
 }
 
+impl ProcessLimits {
+    /// Bounds that nothing is narrower by, to be narrowed themselves.
+    pub(crate) const NONE: Self = Self {
+        timeout_ms: u64::MAX,
+        cpu_ms: u64::MAX,
+        memory_bytes: u64::MAX,
+        processes: u64::MAX,
+        open_files: u64::MAX,
+        file_bytes: u64::MAX,
+        tmp_bytes: u64::MAX,
+        stdout_bytes: u64::MAX,
+        stderr_bytes: u64::MAX,
+    };
+
+    /// The smaller of each bound.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        Self {
+            timeout_ms: self.timeout_ms.min(other.timeout_ms),
+            cpu_ms: self.cpu_ms.min(other.cpu_ms),
+            memory_bytes: self.memory_bytes.min(other.memory_bytes),
+            processes: self.processes.min(other.processes),
+            open_files: self.open_files.min(other.open_files),
+            file_bytes: self.file_bytes.min(other.file_bytes),
+            tmp_bytes: self.tmp_bytes.min(other.tmp_bytes),
+            stdout_bytes: self.stdout_bytes.min(other.stdout_bytes),
+            stderr_bytes: self.stderr_bytes.min(other.stderr_bytes),
+        }
+    }
+}
+
 /// What a command is confined to. The default is the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
@@ -120,6 +151,19 @@ pub struct Confinement {
     pub workspace: WorkspaceAccess,
     /// Its bounds.
     pub limits: ProcessLimits,
+}
+
+impl Confinement {
+    /// The stricter of each.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        Self {
+            floor: self.floor.max(other.floor),
+            network: self.network.min(other.network),
+            workspace: self.workspace.min(other.workspace),
+            limits: self.limits.within(other.limits),
+        }
+    }
 }
 
 /// One wall of the sandbox.
@@ -263,6 +307,11 @@ pub enum Enforcement {
     InProcess,
     /// It ran behind walls.
     Walls(Walls),
+    /// It ran with nothing around it: it could do whatever the user can do.
+    Nothing {
+        /// The limits that were kept nevertheless, each as far as it could be.
+        bounds: Vec<BoundHeld>,
+    },
 }
 
 /// The walls of a sandbox, as found.

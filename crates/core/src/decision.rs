@@ -105,6 +105,15 @@ impl Decision {
             Verdict::Allow | Verdict::Deny => self,
         }
     }
+
+    /// The same for a call that waits until somebody is there.
+    #[must_use]
+    pub fn waiting(self) -> Self {
+        match self.verdict {
+            Verdict::Ask | Verdict::AskEach => Self { code: Code::ApprovalWaiting, ..self },
+            Verdict::Allow | Verdict::Deny => self,
+        }
+    }
 }
 
 impl From<Decision> for Problem {

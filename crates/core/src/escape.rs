@@ -8,6 +8,8 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use core::fmt::Write;
 
+use crate::alike;
+
 /// Whether a character would do something other than show itself.
 #[must_use]
 pub fn is_hostile(c: char) -> bool {
@@ -37,13 +39,34 @@ pub fn block(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
+/// One line of which every character matters: words, names and paths. What may be taken for another
+/// character is named, too.
+#[must_use]
+pub fn exact(text: &str) -> Cow<'_, str> {
+    let alike = alike::places(text, true);
+    escaped_at(text, |at, c| is_hostile(c) || alike.contains(&at))
+}
+
+/// Text of several lines, of which every word matters: as [`block`], and a letter that passes for
+/// another one is named, too.
+#[must_use]
+pub fn text(text: &str) -> Cow<'_, str> {
+    let alike = alike::places(text, false);
+    let hides = |c: char| is_hostile(c) && !matches!(c, '\n' | '\t');
+    escaped_at(text, |at, c| hides(c) || alike.contains(&at))
+}
+
 fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if !text.chars().any(|c| is_hostile(c) && !keep(c)) {
+    escaped_at(text, |_, c| is_hostile(c) && !keep(c))
+}
+
+fn escaped_at(text: &str, hides: impl Fn(usize, char) -> bool) -> Cow<'_, str> {
+    if !text.char_indices().any(|(at, c)| hides(at, c)) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_hostile(c) && !keep(c) {
+    for (at, c) in text.char_indices() {
+        if hides(at, c) {
             // Writing to a string cannot fail.
             let _ = write!(shown, "⟨U+{:04X}⟩", u32::from(c));
         } else {
@@ -70,6 +93,21 @@ mod tests {
         ] {
             assert_eq!(line(text), shown);
         }
+        for (given, shown) in [
+            ("rm -rf /tmp/x", "rm -rf /tmp/x"),
+            ("\u{433}m", "⟨U+0433⟩m"),
+            ("\u{441}\u{43e}\u{440}", "⟨U+0441⟩⟨U+043E⟩⟨U+0440⟩"),
+            ("\u{2014}force", "⟨U+2014⟩force"),
+            ("notes \u{2014} more", "notes \u{2014} more"),
+            ("a\u{2044}b c\u{a0}d", "a⟨U+2044⟩b c⟨U+00A0⟩d"),
+            ("⟨U+0041⟩", "⟨U+27E8⟩U+0041⟨U+27E9⟩"),
+            ("\u{ff52}\u{ff4d}", "⟨U+FF52⟩⟨U+FF4D⟩"),
+            ("отчёт.md", "отчёт.md"),
+            ("Übung naïve 日本", "Übung naïve 日本"),
+        ] {
+            assert_eq!(exact(given), shown);
+        }
+        assert_eq!(text("a\u{a0}b \u{440}m\n\tмир"), "a\u{a0}b ⟨U+0440⟩m\n\tмир");
         assert_eq!(block("one\ntwo\r\n"), "one\ntwo⟨U+000D⟩\n");
     }
 }

@@ -15,6 +15,8 @@
 extern crate alloc;
 
 pub mod action;
+mod alike;
+pub mod approval;
 pub mod call;
 pub mod capability;
 pub mod change;
@@ -30,15 +32,16 @@ pub mod glob;
 pub mod id;
 pub mod journal;
 pub mod json;
+pub mod language;
 pub mod limits;
 pub mod net;
 pub mod outcome;
 pub mod path;
 pub mod policy;
 pub mod programs;
-pub mod redact;
 pub mod risk;
 pub mod tool;
+pub mod undo;
 pub mod units;
 pub mod url;
 pub mod yaml;

@@ -38,6 +38,14 @@ pub const PLAN_RETRIES: u64 = 10;
 pub const PLAN_BACKOFF: Duration = Duration::from_secs(300);
 /// The most digits of a number with a unit; more cannot be a size that anyone means.
 pub const UNIT_DIGITS: usize = 15;
+/// The most slips of its author that are tried on a policy, each of which is a policy of its own.
+pub const POLICY_MUTANTS: usize = 2_000;
+/// How many of the last runs under a policy are asked which of its rules they needed.
+pub const POLICY_RUNS: usize = 20;
+/// How few of them say nothing about that.
+pub const POLICY_RUNS_LEAST: usize = 5;
+/// The most rules that are learned at once; a person reads each.
+pub const LEARNED_RULES: usize = 50;
 /// The longest glob, and the most components of one.
 pub const GLOB_BYTES: usize = 1_024;
 /// The largest compiled regular expression of a policy, in bytes.
@@ -67,8 +75,31 @@ pub const REDACTION_MARGIN: u64 = 16_000;
 pub const WRITE_BYTES: u64 = 1_000_000;
 /// The most that a policy may raise `fs.write` to.
 pub const WRITE_BYTES_MAX: u64 = 2_500_000;
-/// The largest file whose former content is kept before it is replaced. Larger ones are refused.
+/// How many lines of a file an `fs.edit` may compare with those that it looks for. A file of the
+/// largest size is compared with a block of a hundred lines well within it.
+pub const EDIT_COMPARISONS: usize = 50_000_000;
+/// The most places that one `fs.edit` may change.
+pub const EDIT_COUNT: u64 = 10_000;
+/// How many of the lines where something was found are named.
+pub const EDIT_SHOWN_PLACES: usize = 20;
+/// How many lines of a file are shown that come closest to what was not found.
+pub const EDIT_SHOWN_LINES: usize = 20;
+/// How many bytes these lines may have together, unless one alone has more.
+pub const EDIT_SHOWN_BYTES: usize = 2_000;
+/// The longest text of a model in which edits are looked for.
+pub const MODEL_TEXT_BYTES: usize = ARGUMENT_BYTES;
+/// The most edits in one text of a model.
+pub const EDIT_BLOCKS: usize = 256;
+/// The most entries of a folder that `fs.delete` removes with it: each is judged, recorded and shown.
+pub const DELETE_ENTRIES: usize = 10_000;
+/// The most bytes of files that are kept before one call replaces or deletes them. What is more cannot
+/// be brought back, and is of high risk.
 pub const UNDO_BYTES: u64 = 64_000_000;
+/// The most bytes that are kept for undoing the calls of all runs of a store; beyond, those of the
+/// oldest runs are dropped. Room for months of edits, and for the largest call sixteen times.
+pub const UNDO_STORE_BYTES: u64 = 1 << 30;
+/// How many later calls are looked at to tell who changed what an undo would bring back.
+pub const UNDO_LOOKED: usize = 1_000;
 /// `fs.search` and `fs.list` without a limit (FR-8).
 pub const RESULTS: u64 = 20;
 /// The most results of `fs.search` (FR-8).
@@ -85,6 +116,23 @@ pub const LIST_DEPTH_MAX: u64 = 8;
 pub const SEARCH_TIME: Duration = Duration::from_secs(2);
 /// How many links a path may go through, as Linux has it (`MAXSYMLINKS`).
 pub const LINKS: usize = 40;
+
+// ---- repositories -------------------------------------------------------------------------------
+
+/// The most entries of `git.status`; more are a state that nobody reads entry by entry.
+pub const STATUS_ENTRIES: u64 = 500;
+/// `git.log` without a limit.
+pub const LOG_ENTRIES: u64 = 20;
+/// The most commits of `git.log`.
+pub const LOG_ENTRIES_MAX: u64 = 200;
+/// The most paths that `git.diff` and `git.log` take.
+pub const GIT_PATHS: usize = 200;
+/// The most files of one `git.diff`: each is named on git's command line.
+pub const DIFF_FILES: usize = 500;
+/// The most output of git that is read to be understood.
+pub const GIT_OUTPUT_BYTES: u64 = 4_000_000;
+/// The most drivers that a repository's configuration may name; each is switched off by its name.
+pub const GIT_DRIVERS: usize = 256;
 
 // ---- network ------------------------------------------------------------------------------------
 
@@ -109,6 +157,10 @@ pub const REQUEST_HEADERS: usize = 16;
 
 /// How long any call may take unless the policy says otherwise (NFR-11).
 pub const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the project's tests may take unless the policy says otherwise.
+pub const TEST_TIME: Duration = Duration::from_secs(120);
+/// The longest word that picks tests.
+pub const TEST_FILTER_BYTES: usize = 512;
 /// The ceiling that a call can ask for without the policy naming a higher one (SAF-4).
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// The longest that a policy may allow.
@@ -139,10 +191,28 @@ pub const FILE_BYTES: u64 = 256_000_000;
 pub const TMP_BYTES: u64 = 256_000_000;
 /// The most paths that a command's arguments may name; each is looked up before it is judged.
 pub const COMMAND_PATHS: usize = 1_024;
-/// The most words of a command line.
+/// How many command lines may stand in one another: `timeout 5 nice env A=b xargs ...`.
+pub const WRAPPED_COMMANDS: usize = 8;
+/// The most words of a command line, all programs of a pipeline together.
 pub const ARGV_WORDS: usize = 4_096;
 /// The most bytes of a command line; Linux gives a word 128 KiB and all of them a few MiB.
 pub const ARGV_BYTES: usize = 1_000_000;
+/// The longest text of a command. Holds the largest here-document with its command.
+pub const COMMAND_BYTES: usize = 1_100_000;
+/// The most pipelines of a command; each is judged and recorded as an action of its own.
+pub const COMMAND_ELEMENTS: usize = 256;
+/// The most programs of one pipeline; people write up to six. Each takes a process and a pipe.
+pub const PIPELINE_STAGES: usize = 16;
+/// The most redirections of one program; three streams, each led elsewhere a few times.
+pub const STAGE_REDIRECTS: usize = 8;
+/// The most variables that are set before one program.
+pub const STAGE_VARIABLES: usize = 64;
+/// The most words that the braces of one word make.
+pub const BRACE_WORDS: usize = 1_024;
+/// The most entries of one folder that are held against a pattern of a command.
+pub const PATTERN_ENTRIES: usize = 100_000;
+/// How deep braces may nest.
+pub const BRACE_DEPTH: usize = 16;
 /// The largest standard input that a call may give to a command.
 pub const STDIN_BYTES: usize = 1_000_000;
 /// The most paths that are hidden from commands one by one.
@@ -167,3 +237,40 @@ pub const STAGED_SHOWN: usize = 100;
 pub const APPLY_TIME: Duration = Duration::from_secs(600);
 /// How long the sandbox may take to be set up.
 pub const SANDBOX_SETUP: Duration = Duration::from_secs(10);
+
+// ---- approvals ----------------------------------------------------------------------------------
+
+/// How many uses a grant has where the policy says nothing: enough for a task, few enough to notice.
+pub const GRANT_USES: u64 = 20;
+/// The most uses that a policy may give a grant.
+pub const GRANT_USES_MAX: u64 = 1_000;
+/// How long a grant lives where the policy says nothing: an afternoon.
+pub const GRANT_TIME: Duration = Duration::from_secs(4 * 3600);
+/// The longest that a policy may let a grant live.
+pub const GRANT_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The longest reason that a person may give.
+pub const REASON_BYTES: usize = 4_000;
+/// How long nothing may have happened to a card before it can be allowed: a key, a page, a new size of
+/// the window. Nobody reads faster.
+pub const CARD_ARMING: Duration = Duration::from_millis(500);
+/// How long no other key may come behind a digit that allows or stops, and before one that stops: keys
+/// of somebody who is typing something else come closer to each other.
+pub const CARD_QUIET: Duration = Duration::from_millis(400);
+/// The most lines of one argument that a card shows before it is opened.
+pub const CARD_LINES: usize = 12;
+/// The longest arguments that can be changed in a card.
+pub const CHANGED_BYTES: usize = 8_000;
+/// The most earlier calls that a card lists below an offer.
+pub const CARD_COVERED: usize = 20;
+/// The most bytes, before and after, of a file of which a card shows what will differ.
+pub const CARD_DIFF_BYTES: usize = 500_000;
+/// How many earlier runs of a workspace a card is compared with.
+pub const HISTORY_RUNS: u64 = 50;
+/// How many earlier calls a card is compared with.
+pub const HISTORY_CALLS: usize = 500;
+/// How long a question waits that nobody was there to answer; after a week nobody knows any more what
+/// it was about.
+pub const QUESTION_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Characters that nobody reads more of in a second: five times as many as most people do. Who says
+/// yes sooner has not read what it was about.
+pub const READING_CHARS: u64 = 100;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::change::Change;
 use crate::code::{Class, Code, Move};
 use crate::confinement::Enforcement;
-use crate::redact::{Piece, Redactor};
+use capsule_redact::{Piece, Redactor};
 
 /// How a call that was allowed ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

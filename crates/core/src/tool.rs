@@ -48,6 +48,10 @@ pub enum Shape {
     Fetch,
     /// It runs programs.
     Exec,
+    /// It looks at a repository.
+    Repository,
+    /// It runs the project's tests.
+    Test,
 }
 
 /// What an argument may be.
@@ -57,6 +61,8 @@ pub enum Kind {
     Path,
     /// A URL.
     Url,
+    /// Paths inside the workspace.
+    Paths,
     /// The words of a command line.
     Argv,
     /// Text that nothing is derived from.
@@ -65,6 +71,8 @@ pub enum Kind {
     Name,
     /// A number, not negative.
     Number,
+    /// Yes or no.
+    Flag,
     /// A size: a number of bytes, or text with a unit.
     Size,
     /// A duration as text with a unit.
@@ -84,10 +92,12 @@ impl Kind {
         match self {
             Self::Path => "a path",
             Self::Url => "a URL",
+            Self::Paths => "a list of paths",
             Self::Argv => "a list of words",
             Self::Text => "text",
             Self::Name => "a name pattern",
             Self::Number => "a whole number",
+            Self::Flag => "true or false",
             Self::Size => "a size",
             Self::Duration => "a duration such as `10s`",
             Self::Time => "a time",
@@ -100,7 +110,10 @@ impl Kind {
         match self {
             Self::Number => value.as_u64().is_some(),
             Self::Size => value.as_u64().is_some() || value.is_string(),
-            Self::Argv => value.as_array().is_some_and(|words| words.iter().all(Value::is_string)),
+            Self::Flag => value.is_boolean(),
+            Self::Argv | Self::Paths => {
+                value.as_array().is_some_and(|words| words.iter().all(Value::is_string))
+            }
             Self::Headers => {
                 value.as_object().is_some_and(|map| map.values().all(Value::is_string))
             }

@@ -231,6 +231,16 @@ impl UrlPattern {
         Self::parse(&alloc::format!("https://{name}"))
     }
 
+    /// Whether nobody on the way can listen: it is over TLS, or to this machine itself.
+    #[must_use]
+    pub fn is_confidential(&self) -> bool {
+        let here = |host: &HostPattern| match host {
+            HostPattern::Exact(HostName::Ip(ip)) => ip.is_loopback(),
+            _ => false,
+        };
+        self.scheme == "https" || here(&self.host)
+    }
+
     /// Whether the address is one of those named.
     #[must_use]
     pub fn matches(&self, address: &Address) -> bool {

@@ -1,10 +1,13 @@
 //! What the types of evidence make impossible. Each file in `compile_fail` is a way around the one
 //! path; the compiler's answer beside it is the proof that there is none.
 
-use capsule_core::evidence::{Allowed, Asking, Cleared, Denied, Permit, Preflight, Proposed};
+use capsule_core::evidence::{
+    Allowed, Asking, Cleared, Denied, Permit, Preflight, Proposed, Unconfined,
+};
 use static_assertions::assert_not_impl_any;
 
 assert_not_impl_any!(Permit<'static>: Clone, Copy, serde::Serialize, Default);
+assert_not_impl_any!(Unconfined<'static>: Clone, Copy, serde::Serialize, Default);
 assert_not_impl_any!(Cleared: Clone, serde::Serialize, Default);
 assert_not_impl_any!(Allowed: Clone, serde::Serialize, Default);
 assert_not_impl_any!(Asking: Clone, serde::Serialize, Default);

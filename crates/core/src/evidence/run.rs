@@ -1,30 +1,46 @@
 //! From a clearance to an end that is written down.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use serde_json::Value;
 
 use crate::code::Code;
-use crate::confinement::Enforcement;
+use crate::confinement::{Enforcement, ProcessLimits};
 use crate::evidence::Cleared;
 use crate::journal::{
-    CallFinished, CallStarted, Durability, Event, Journal, PayloadClass, Recorded,
+    CallFinished, CallStarted, Covers, Durability, Event, Journal, PayloadClass, Recorded,
 };
 use crate::json;
 use crate::outcome::{Ending, Outcome, Output, Problem, Status};
-use crate::policy::Bounds;
-use crate::redact::Redactor;
+use crate::policy::{Bounds, Environment};
+use capsule_redact::Redactor;
+
+/// What was kept for an undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preserved {
+    /// The record, for whoever undoes.
+    pub record: Vec<u8>,
+    /// What it covers; none in runs that were recorded before that was said.
+    pub covers: Option<Covers>,
+}
 
 /// What a tool's preflight prepared: it owns the descriptors, and waits for a permit.
 pub trait Prepared {
-    /// Reads what an undo of the coming effect needs. Called once, before the intent is written.
+    /// Keeps what an undo of the coming effect needs, durably. Called once, before the intent is
+    /// written. Nothing is kept for what changes nothing, and for what was judged to be irreversible.
     ///
     /// # Errors
-    /// When it cannot be read, or is too large to be kept: then the call does not run.
-    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    /// When it cannot be kept although it was judged so: then the call does not run.
+    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
         Ok(None)
+    }
+
+    /// The lines in which a file will differ, for whoever is asked; none where that cannot be told.
+    fn preview(&mut self) -> Option<String> {
+        None
     }
 
     /// Carries the action out, within the bounds that the permit states.
@@ -60,6 +76,32 @@ impl<'p> Permit<'p> {
     pub const fn at(&self) -> u64 {
         self.at
     }
+
+    /// Spends it on running a program with nothing around it.
+    ///
+    /// # Errors
+    /// It is no leave to do that, and stays what it was.
+    pub fn unconfined(self) -> Result<Unconfined<'p>, Self> {
+        match self.bounds {
+            Bounds::Unconfined { limits, clamped, environment } => {
+                Ok(Unconfined { limits, clamped: *clamped, environment, once: PhantomData })
+            }
+            _ => Err(self),
+        }
+    }
+}
+
+/// Leave to run one program with nothing around it. It comes out of a permit that says so, and out of
+/// nothing else; what confines asks for no such thing, and what does not cannot do without.
+#[derive(Debug)]
+pub struct Unconfined<'p> {
+    /// The limits that can be kept without walls.
+    pub limits: &'p ProcessLimits,
+    /// Whether more time was asked for.
+    pub clamped: bool,
+    /// What the program finds in its environment.
+    pub environment: &'p Environment,
+    once: PhantomData<&'p mut &'p ()>,
 }
 
 /// A call that ended, as it was written down.
@@ -75,6 +117,8 @@ pub struct Done {
     pub problem: Option<Problem>,
     /// From the intent to the end, in microseconds.
     pub micros: u64,
+    /// Whether what it changed was kept for an undo.
+    pub kept: bool,
 }
 
 /// Writes the intent, runs the call, writes its end.
@@ -94,42 +138,46 @@ where
     J: Journal,
     F: for<'p> FnOnce(Permit<'p>, Box<dyn Prepared>) -> Outcome,
 {
-    let Cleared { number, bounds, confinement, decision, mut prepared } = cleared;
-    let undo = match prepared.preserve() {
-        Ok(None) => None,
-        Ok(Some(bytes)) => Some(journal.keep(PayloadClass::Undo, &bytes)?),
+    let Cleared { number, bounds, confinement, decision, mut prepared, union: _ } = cleared;
+    let (undo, covers) = match prepared.preserve() {
+        Ok(None) => (None, None),
+        Ok(Some(Preserved { record, covers })) => {
+            (Some(journal.keep(PayloadClass::Undo, &record)?), covers)
+        }
         Err(problem) => {
             let end = End { number, redactor, journal };
             return end.write(Outcome::failed(problem), None);
         }
     };
-    let effects = decision.capabilities.have_effect();
-    let started = CallStarted { call: number, effects, confinement, undo };
+    let (effects, kept) = (decision.capabilities.have_effect(), undo.is_some());
+    let started = CallStarted { call: number, effects, confinement, undo, covers };
     let durability = if effects { Durability::Power } else { Durability::Process };
     let Recorded { at, .. } = journal.append(Event::CallStarted(started), durability)?;
     let receipt = Receipt { at };
     let guard = Guard { end: Some(End { number, redactor, journal }), at };
     let permit = Permit { bounds: &bounds, at: receipt.at, once: PhantomData };
     let outcome = act(permit, prepared);
-    guard.finish(outcome)
+    guard.finish(outcome).map(|done| Done { kept, ..done })
 }
 
 /// Writes the end of a call.
-struct End<'e, J: Journal> {
-    number: u64,
-    redactor: &'e Redactor,
-    journal: &'e mut J,
+pub(super) struct End<'e, J: Journal> {
+    pub(super) number: u64,
+    pub(super) redactor: &'e Redactor,
+    pub(super) journal: &'e mut J,
 }
 
 impl<J: Journal> End<'_, J> {
-    fn write(self, outcome: Outcome, started: Option<u64>) -> Result<Done, J::Error> {
+    pub(super) fn write(self, outcome: Outcome, started: Option<u64>) -> Result<Done, J::Error> {
         let status = outcome.status();
         let Outcome { ending, problem, output, enforcement, changes } = outcome;
         let delivered = output.deliver(self.redactor);
         let output = self.journal.keep(PayloadClass::Output, &json::canonical(&delivered.value))?;
         let mut masked = delivered.masked;
+        let mut clean = |text: String| self.redactor.text(&text, &mut masked).into_owned();
         let problem = problem.map(|problem| Problem {
-            message: self.redactor.text(&problem.message, &mut masked).into_owned(),
+            message: clean(problem.message),
+            suggestion: problem.suggestion.map(&mut clean),
             ..problem
         });
         let words = match &problem {
@@ -159,7 +207,7 @@ impl<J: Journal> End<'_, J> {
         let Recorded { at, .. } =
             self.journal.append(Event::CallFinished(finished), Durability::Process)?;
         let micros = started.map_or(0, |started| at.saturating_sub(started));
-        Ok(Done { status, ending, value: delivered.value, problem, micros })
+        Ok(Done { status, ending, value: delivered.value, problem, micros, kept: false })
     }
 }
 
@@ -180,6 +228,7 @@ impl<J: Journal> Guard<'_, J> {
                 value: Value::Null,
                 problem: Some(Problem::new(Code::EngineFault, "a call ended twice")),
                 micros: 0,
+                kept: false,
             }),
         }
     }

@@ -8,23 +8,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Facts, Fingerprint};
 use crate::call::ToolCall;
-use crate::code::Code;
 use crate::confinement::Confinement;
 use crate::decision::{Decision, Verdict};
+use crate::digest::Digest;
 use crate::evidence::Prepared;
+use crate::evidence::asking::{Asking, Union, changed_since, refused};
+use crate::evidence::seen::Seen;
 use crate::journal::{
     CallDecided, CallProposed, Durability, Event, Journal, PayloadClass, PayloadRef,
 };
 use crate::json;
 use crate::outcome::Problem;
 use crate::policy::{Bounds, Case, Judgement, Policy, Usage, decide};
-use crate::redact::Redactor;
+use capsule_redact::Redactor;
 
 /// A call that was written down. Nothing is known about it yet.
 #[derive(Debug)]
 pub struct Proposed {
     call: ToolCall,
     number: u64,
+    args_mac: Digest,
 }
 
 /// Writes down that a call was asked for.
@@ -52,7 +55,7 @@ pub fn propose<J: Journal>(
         tainted: call.tainted.clone(),
     };
     journal.append(Event::CallProposed(event), Durability::Process)?;
-    Ok(Proposed { call, number })
+    Ok(Proposed { call, number, args_mac })
 }
 
 /// What a tool makes of a call: what it means, what was found out, and the hands that could do it.
@@ -72,6 +75,12 @@ impl Proposed {
         &self.call
     }
 
+    /// The digest of its raw arguments, under the run's key.
+    #[must_use]
+    pub const fn args_mac(&self) -> Digest {
+        self.args_mac
+    }
+
     /// The call was understood.
     #[must_use]
     pub fn understood(self, understanding: Understanding) -> Preflight {
@@ -89,7 +98,7 @@ impl Proposed {
         journal: &mut J,
     ) -> Result<Denied, J::Error> {
         let decision = Decision::misunderstood(problem);
-        write_decision(self.number, &decision, None, redactor, journal)?;
+        let decision = write_decision(self.number, decision, None, redactor, journal)?;
         Ok(Denied { decision })
     }
 }
@@ -115,58 +124,41 @@ impl Preflight {
         let Self { proposed, understanding } = self;
         let Understanding { action, facts, prepared } = understanding;
         let tool = &proposed.call.tool;
-        let case = Case { tool, action: &action, facts: &facts, usage };
-        let Judgement { decision, bounds } = decide(policy, &case);
-        let Some(clean) = Considered { action, facts }.masked(redactor) else {
-            let problem = Problem::new(Code::ArgsInvalid, UNRECORDABLE).suggest(WITHOUT_SECRET);
-            return proposed.misunderstood(problem, redactor, journal).map(Judged::Denied);
+        let (tainted, call) = (proposed.call.tainted.as_slice(), Some(proposed.args_mac));
+        let case = Case { tool, action: &action, facts: &facts, usage, tainted, call };
+        let Judgement { decision, bounds, .. } = decide(policy, &case);
+        let seen = match Seen::of(tool, (action, facts), policy.digest(), redactor) {
+            Ok(seen) => seen,
+            Err(problem) => {
+                return proposed.misunderstood(problem, redactor, journal).map(Judged::Denied);
+            }
         };
-        let kept = journal.keep(PayloadClass::Action, &json::canonical(&clean))?;
+        let kept = journal.keep(PayloadClass::Action, &json::canonical(&seen.clean))?;
         // Where the record holds a mask, the policy cannot be asked again: what it said of the
         // secret is in the record, and only a replay, whose hands touch nothing, remembers it.
         let (decision, confinement) = match journal.recall() {
             Some(recalled) => (recalled.decision, recalled.confinement),
             None => (decision, bounds.confinement()),
         };
-        let fingerprint = Fingerprint::of(tool, &clean.action, &clean.facts, policy.digest());
-        write_decision(proposed.number, &decision, Some((kept, fingerprint)), redactor, journal)?;
+        let considered = Some((kept, seen.fingerprint));
+        let decision = write_decision(proposed.number, decision, considered, redactor, journal)?;
         let cleared = Cleared {
             number: proposed.number,
             bounds,
             confinement,
             decision: decision.clone(),
             prepared,
+            union: None,
         };
         Ok(match decision.verdict {
             Verdict::Allow => Judged::Allowed(Allowed { cleared: Box::new(cleared) }),
-            Verdict::Ask | Verdict::AskEach => Judged::Asking(Asking { decision }),
+            Verdict::Ask | Verdict::AskEach => Judged::Asking(Box::new(Asking {
+                cleared: Box::new(cleared),
+                call: proposed.call,
+                seen,
+            })),
             Verdict::Deny => Judged::Denied(Denied { decision }),
         })
-    }
-}
-
-/// Why a call is denied whose meaning falls apart once its secrets are masked.
-const UNRECORDABLE: &str = "what it means cannot be recorded: a secret stands in it where no mask can, \
-                            such as in the name of a host";
-const WITHOUT_SECRET: &str = "leave the secret out of host names and paths";
-
-/// What was judged, as it is recorded.
-#[derive(Serialize, Deserialize)]
-struct Considered {
-    action: Action,
-    facts: Facts,
-}
-
-impl Considered {
-    /// The same without its secrets, in the form in which it reads back: a mask inside of a URL is
-    /// encoded like every other character there. None where it would not read back at all.
-    fn masked(self, redactor: &Redactor) -> Option<Self> {
-        let mut masked = 0;
-        let clean = redactor.value(serde_json::to_value(&self).ok()?, &mut masked);
-        if masked == 0 {
-            return Some(self);
-        }
-        serde_json::from_value(clean).ok()
     }
 }
 
@@ -177,18 +169,20 @@ struct Words {
     suggestion: Option<String>,
 }
 
+/// Writes a decision; gives it as it is written, which is all that anybody is told of it.
 fn write_decision<J: Journal>(
     call: u64,
-    decision: &Decision,
+    decision: Decision,
     considered: Option<(PayloadRef, Fingerprint)>,
     redactor: &Redactor,
     journal: &mut J,
-) -> Result<(), J::Error> {
-    let words = Words { reason: decision.reason.clone(), suggestion: decision.suggestion.clone() };
-    let mut masked = 0;
+) -> Result<Decision, J::Error> {
     // Text by text: a key that was cut off is masked to the end of its own text, not of the record.
-    let words = redactor.value(serde_json::json!(words), &mut masked);
+    let clean = |text: String| redactor.text(&text, &mut 0).into_owned();
+    let Decision { reason, suggestion, .. } = decision;
+    let words = Words { reason: clean(reason), suggestion: suggestion.map(clean) };
     let text = journal.keep(PayloadClass::Text, &json::canonical(&words))?;
+    let decision = Decision { reason: words.reason, suggestion: words.suggestion, ..decision };
     let event = CallDecided {
         call,
         decision: decision.verdict,
@@ -206,7 +200,7 @@ fn write_decision<J: Journal>(
     let allowed = decision.verdict == Verdict::Allow;
     let durability = if allowed { Durability::Next } else { Durability::Process };
     journal.append(Event::CallDecided(event), durability)?;
-    Ok(())
+    Ok(decision)
 }
 
 /// Puts a decision together again from its event and the words beside it.
@@ -226,19 +220,12 @@ pub fn recorded_decision(event: &CallDecided, words: &[u8]) -> Option<Decision> 
     })
 }
 
-/// The action and the facts that were judged, from their recorded bytes.
-#[must_use]
-pub fn recorded_action(bytes: &[u8]) -> Option<(Action, Facts)> {
-    let Considered { action, facts } = serde_json::from_slice(bytes).ok()?;
-    Some((action, facts))
-}
-
 /// A call that was judged.
 pub enum Judged {
     /// The policy allows it.
     Allowed(Allowed),
     /// The policy wants a person to approve it.
-    Asking(Asking),
+    Asking(Box<Asking>),
     /// The policy denies it.
     Denied(Denied),
 }
@@ -254,26 +241,25 @@ impl Allowed {
     pub fn clear(self) -> Cleared {
         *self.cleared
     }
-}
 
-/// A call that waits for a person.
-#[derive(Debug)]
-pub struct Asking {
-    decision: Decision,
-}
-
-impl Asking {
-    /// Nobody is there to ask, so it does not run.
-    #[must_use]
-    pub fn unattended(self) -> Denied {
-        Denied { decision: self.decision.unattended() }
+    /// It was asked about when somebody answered, and is not asked about now: another call than the
+    /// one that they saw, whose answer may have been no.
+    ///
+    /// # Errors
+    /// When the refusal cannot be written.
+    pub fn unasked<J: Journal>(
+        self,
+        redactor: &Redactor,
+        journal: &mut J,
+    ) -> Result<Denied, J::Error> {
+        refused(*self.cleared, changed_since(), redactor, journal)
     }
 }
 
 /// A call that will not run. It holds no hands and leads nowhere.
 #[derive(Debug)]
 pub struct Denied {
-    decision: Decision,
+    pub(super) decision: Decision,
 }
 
 impl Denied {
@@ -291,9 +277,16 @@ pub struct Cleared {
     pub(super) confinement: Option<Confinement>,
     pub(super) decision: Decision,
     pub(super) prepared: Box<dyn Prepared>,
+    /// What a person approved with it, if it is a list.
+    pub(super) union: Option<Union>,
 }
 
 impl Cleared {
+    /// What a person approved with it, if it is a list: its parts run within that.
+    pub const fn take_union(&mut self) -> Option<Union> {
+        self.union.take()
+    }
+
     /// The decision that cleared it.
     #[must_use]
     pub const fn decision(&self) -> &Decision {

@@ -125,6 +125,7 @@ mod tests {
             prev: Some(Digest::of(b"x")),
             at: 1_700_000_000_000_000,
             event: Event::RunSealed(RunSealed {
+                suspended: None,
                 exit: Exit::Ok,
                 events: 3,
                 calls: 0,

@@ -16,7 +16,11 @@ use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::exit::Exit;
 use crate::id::RunId;
-use crate::journal::{PayloadClass, PayloadRef};
+use crate::journal::layer::{LayerGone, LayerOpened};
+use crate::journal::{
+    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantUsed, PayloadClass,
+    PayloadRef, RunKind, RunResumed, Unpulled,
+};
 use crate::outcome::{Ending, Status};
 use crate::policy::Payloads;
 use crate::risk::Risk;
@@ -35,6 +39,44 @@ pub enum Event {
     /// The policy decided.
     #[serde(rename = "call.decided")]
     CallDecided(CallDecided),
+    /// A person is shown what they are asked.
+    #[serde(rename = "approval.shown")]
+    ApprovalShown(ApprovalShown),
+    /// A person is shown what a plan needs, before it begins.
+    #[serde(rename = "plan.shown")]
+    PlanShown(ApprovalShown),
+    /// The question about a plan came to its end.
+    #[serde(rename = "plan.answered")]
+    PlanAnswered(ApprovalAnswered),
+    /// Nobody is there: a question waits, and its run is suspended.
+    #[serde(rename = "approval.waiting")]
+    ApprovalWaiting(ApprovalWaiting),
+    /// A person answered a question that waited. Stands alone in a run of its own.
+    #[serde(rename = "answer.given")]
+    AnswerGiven(AnswerGiven),
+    /// A suspended run is gone on with. Stands second in a run of its own.
+    #[serde(rename = "run.resumed")]
+    RunResumed(RunResumed),
+    /// A question came to its end.
+    #[serde(rename = "approval.answered")]
+    ApprovalAnswered(ApprovalAnswered),
+    /// A grant that a person gave before answered a question.
+    #[serde(rename = "grant.used")]
+    GrantUsed(GrantUsed),
+    /// A part of a list runs within what was approved for the whole.
+    #[serde(rename = "approval.covered")]
+    ApprovalCovered {
+        /// The call.
+        call: u64,
+        /// The call that was approved.
+        by: u64,
+    },
+    /// A grant was taken back. Belongs to no run.
+    #[serde(rename = "grant.revoked")]
+    GrantRevoked {
+        /// The grant; none for all of them.
+        grant: Option<String>,
+    },
     /// A call is about to run. Without a later `call.finished` its outcome is unknown.
     #[serde(rename = "call.started")]
     CallStarted(CallStarted),
@@ -44,6 +86,9 @@ pub enum Event {
     /// A step of a plan ended, with what its expectations made of it.
     #[serde(rename = "step.ended")]
     StepEnded(StepEnded),
+    /// A person said that a decision was wrong. Stands alone in a run of its own.
+    #[serde(rename = "feedback.given")]
+    FeedbackGiven(FeedbackGiven),
     /// A run ended and nothing follows in it.
     #[serde(rename = "run.sealed")]
     RunSealed(RunSealed),
@@ -56,6 +101,14 @@ pub enum Event {
         /// The run.
         subject: RunId,
     },
+    /// Files that a run kept for an undo are dropped, to make room for newer ones. Belongs to no run.
+    #[serde(rename = "undo.dropped")]
+    UndoDropped {
+        /// The run.
+        subject: RunId,
+        /// How many files.
+        files: u64,
+    },
 }
 
 impl Event {
@@ -66,12 +119,24 @@ impl Event {
             Self::RunOpened(_) => "run.opened",
             Self::CallProposed(_) => "call.proposed",
             Self::CallDecided(_) => "call.decided",
+            Self::ApprovalShown(_) => "approval.shown",
+            Self::PlanShown(_) => "plan.shown",
+            Self::PlanAnswered(_) => "plan.answered",
+            Self::ApprovalWaiting(_) => "approval.waiting",
+            Self::AnswerGiven(_) => "answer.given",
+            Self::RunResumed(_) => "run.resumed",
+            Self::ApprovalAnswered(_) => "approval.answered",
+            Self::GrantUsed(_) => "grant.used",
+            Self::ApprovalCovered { .. } => "approval.covered",
+            Self::GrantRevoked { .. } => "grant.revoked",
             Self::CallStarted(_) => "call.started",
             Self::CallFinished(_) => "call.finished",
             Self::StepEnded(_) => "step.ended",
+            Self::FeedbackGiven(_) => "feedback.given",
             Self::RunSealed(_) => "run.sealed",
             Self::RunExported(_) => "run.exported",
             Self::ChangesDiscarded { .. } => "changes.discarded",
+            Self::UndoDropped { .. } => "undo.dropped",
         }
     }
 
@@ -81,14 +146,29 @@ impl Event {
     pub fn payloads(&self) -> Vec<(PayloadRef, PayloadClass)> {
         use PayloadClass::{Action, Arguments, Changes, Document, Key, Output, Text, Undo};
         let maybe: Vec<(Option<PayloadRef>, PayloadClass)> = match self {
-            Self::RunOpened(body) => alloc::vec![
-                (body.plan.as_ref().map(|document| document.text), Document),
-                (Some(body.policy.text), Document),
-                (Some(body.inputs), Document),
-                (Some(body.key), Key),
-            ],
+            Self::RunOpened(body) => {
+                let mut all = alloc::vec![
+                    (body.plan.as_ref().map(|document| document.text), Document),
+                    (Some(body.policy.text), Document),
+                    (Some(body.inputs), Document),
+                    (Some(body.key), Key),
+                    (body.extends.as_ref().map(|document| document.text), Document),
+                ];
+                all.extend(body.layers.iter().map(|own| (Some(own.document.text), Document)));
+                all
+            }
             Self::CallProposed(body) => alloc::vec![(Some(body.args), Arguments)],
             Self::CallDecided(body) => alloc::vec![(Some(body.text), Text), (body.action, Action)],
+            Self::ApprovalShown(body) | Self::PlanShown(body) => {
+                alloc::vec![(Some(body.card), Text)]
+            }
+            Self::ApprovalWaiting(body) => alloc::vec![(Some(body.card), Text)],
+            Self::AnswerGiven(body) => alloc::vec![(body.why, Text)],
+            Self::RunResumed(body) => alloc::vec![(Some(body.progress), Output)],
+            Self::ApprovalAnswered(body) | Self::PlanAnswered(body) => {
+                let reach = body.grant.as_ref().map(|grant| grant.reach);
+                alloc::vec![(body.why, Text), (reach, Text)]
+            }
             Self::CallStarted(body) => alloc::vec![(body.undo, Undo)],
             Self::CallFinished(body) => {
                 alloc::vec![
@@ -98,25 +178,17 @@ impl Event {
                 ]
             }
             Self::StepEnded(body) => alloc::vec![(body.note, Text)],
+            Self::FeedbackGiven(body) => alloc::vec![(body.why, Text)],
             Self::RunSealed(body) => alloc::vec![(body.outputs, Output)],
-            Self::RunExported(_) | Self::ChangesDiscarded { .. } => Vec::new(),
+            Self::GrantUsed(_)
+            | Self::ApprovalCovered { .. }
+            | Self::GrantRevoked { .. }
+            | Self::RunExported(_)
+            | Self::ChangesDiscarded { .. }
+            | Self::UndoDropped { .. } => Vec::new(),
         };
         maybe.into_iter().filter_map(|(own, class)| Some((own?, class))).collect()
     }
-}
-
-/// What started the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunKind {
-    /// `capsule run`: a plan.
-    Plan,
-    /// `capsule call`: one call.
-    Call,
-    /// `capsule exec`: one command, whose exit status is that of the run's process.
-    Exec,
-    /// `capsule apply`: what an earlier run changed is made in the workspace.
-    Apply,
 }
 
 /// A text that came from a file.
@@ -128,6 +200,15 @@ pub struct Document {
     pub sha256: Digest,
     /// The text, masked.
     pub text: PayloadRef,
+}
+
+/// A machine that can confine no command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bare {
+    /// What is missing.
+    pub why: String,
+    /// Whether the policy lets commands run there that name the power to.
+    pub unconfined: bool,
 }
 
 /// The folder that a run works in.
@@ -181,6 +262,9 @@ pub struct RunOpened {
     pub tools: Digest,
     /// The walls that commands will stand behind, if the run has commands.
     pub walls: Option<Walls>,
+    /// Why there are none, where the run has commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare: Option<Bare>,
     /// How many steps the plan has.
     pub steps: u64,
     /// Whether what it changes is staged.
@@ -189,6 +273,18 @@ pub struct RunOpened {
     /// Whether its commands may change the workspace itself, so that nothing is collected.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub direct: bool,
+    /// The policy that the policy extends, where it extends one besides the base policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<Document>,
+    /// The layers that tighten the policy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerOpened>,
+    /// The workspace's layer that the run before had and this one has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer_gone: Option<LayerGone>,
+    /// What waits in the same workspace from earlier runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpulled: Option<Unpulled>,
 }
 
 /// A call was asked for.
@@ -250,6 +346,18 @@ pub struct CallStarted {
     pub confinement: Option<Confinement>,
     /// What an undo needs.
     pub undo: Option<PayloadRef>,
+    /// What the undo covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covers: Option<Covers>,
+}
+
+/// What the undo record of a call covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Covers {
+    /// How many paths can be brought back, those among them that were not there.
+    pub paths: u64,
+    /// How many bytes of files are kept for it.
+    pub bytes: u64,
 }
 
 /// A call ended.
@@ -311,6 +419,27 @@ pub struct StepEnded {
     pub note: Option<PayloadRef>,
 }
 
+/// How a decision was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// It should have been allowed.
+    WrongDenial,
+    /// It should have been denied.
+    WrongAllow,
+}
+
+/// A person said that a decision of the run's subject was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FeedbackGiven {
+    /// The call of the subject that was decided so.
+    pub call: u64,
+    /// How it was wrong.
+    pub fault: Fault,
+    /// Why, in the person's words, masked.
+    pub why: Option<PayloadRef>,
+}
+
 /// A run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSealed {
@@ -322,6 +451,9 @@ pub struct RunSealed {
     pub calls: u64,
     /// The plan's outputs, as JSON, masked.
     pub outputs: Option<PayloadRef>,
+    /// The call that waits for an answer: the run is suspended, and can be gone on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<u64>,
 }
 
 /// A sealed run was written to a file of its own.

@@ -1,10 +1,14 @@
 //! What tells the file of a store, wherever it lies and whoever meets it.
 
-/// What SQLite, the locks of runs and staged workspaces put beside a store: the ends of their names.
-pub const BESIDE: [&str; 5] = ["-wal", "-shm", "-journal", ".locks", STAGED];
+/// What SQLite, the locks of runs, staged workspaces and undo records put beside a store: the ends of
+/// their names.
+pub const BESIDE: [&str; 6] = ["-wal", "-shm", "-journal", ".locks", STAGED, UNDO];
 
 /// What is put behind a store's name for the folder of its staged workspaces.
 pub const STAGED: &str = ".staged";
+
+/// What is put behind a store's name for the folder of what its calls replaced and deleted.
+pub const UNDO: &str = ".undo";
 
 /// Marks a database as a store (`PRAGMA application_id`): "CPSL".
 pub const APPLICATION_ID: i32 = i32::from_be_bytes(*b"CPSL");

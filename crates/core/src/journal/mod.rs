@@ -7,14 +7,23 @@
 mod entry;
 mod event;
 mod file;
+mod kind;
+mod layer;
 mod merkle;
 mod port;
+mod questions;
 
 pub use entry::{Entry, EntryError, Header, VERSION};
 pub use event::{
-    CallDecided, CallFinished, CallProposed, CallStarted, Document, Event, RunExported, RunKind,
-    RunOpened, RunSealed, StepEnded, StepEnding, Workspace,
+    Bare, CallDecided, CallFinished, CallProposed, CallStarted, Covers, Document, Event, Fault,
+    FeedbackGiven, RunExported, RunOpened, RunSealed, StepEnded, StepEnding, Workspace,
 };
-pub use file::{APPLICATION_ID, BESIDE, HEADER_BYTES, STAGED, has_log, is_store};
+pub use file::{APPLICATION_ID, BESIDE, HEADER_BYTES, STAGED, UNDO, has_log, is_store};
+pub use kind::{RunKind, Unpulled};
+pub use layer::{LayerGone, LayerOpened};
 pub use merkle::{Frontier, leaf_hash};
 pub use port::{Durability, Journal, PayloadClass, PayloadRef, Recalled, Recorded, commitment};
+pub use questions::{
+    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantGiven, GrantUsed,
+    RunResumed,
+};

@@ -1,7 +1,33 @@
-//! The base policy: what always applies, with or without `extends`.
+//! The policies that come with the program.
 
 /// What the base policy is called where a rule's place is shown.
 pub(crate) const NAME: &str = "builtin:base";
 
-/// Its text. It is written in the policy language; see the file for every rule and its reason.
+/// The text of the base policy. It is written in the policy language; see the file for every rule and its reason.
 pub(crate) const TEXT: &str = include_str!("../../../../policies/base.yaml");
+
+/// The policies that can be named in place of a file, as `builtin:NAME`, each with its text. The base
+/// policy always applies; by itself it allows nothing, and says in tests what it decides.
+const SHIPPED: [(&str, &str); 4] = [
+    (
+        "base",
+        concat!(
+            include_str!("../../../../policies/base.yaml"),
+            include_str!("../../../../policies/base.tests.yaml")
+        ),
+    ),
+    ("developer", include_str!("../../../../policies/developer.yaml")),
+    ("readonly", include_str!("../../../../policies/readonly.yaml")),
+    ("assistant", include_str!("../../../../policies/assistant.yaml")),
+];
+
+/// The text of a policy that comes with the program.
+#[must_use]
+pub fn shipped(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+}
+
+/// The names of those policies.
+pub fn shipped_names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}

@@ -3,8 +3,11 @@
 //! They come out of the decision and travel in the permit, so a tool needs no policy of its own:
 //! what it may show, follow or dial on its way is asked here, by the same functions that judged.
 
+mod within;
+
+use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -12,15 +15,17 @@ use core::net::IpAddr;
 use crate::capability::{Capabilities, Capability};
 use crate::change::{Change, Node};
 use crate::code::Code;
-use crate::confinement::Confinement;
+use crate::confinement::{Confinement, ProcessLimits};
 use crate::decision::Verdict;
 use crate::limits;
 use crate::net;
 use crate::outcome::Problem;
 use crate::path::WorkspacePath;
+use crate::policy::commands::Environment;
 use crate::policy::decide::{any_child, because, judge_address, judge_url, open_to, words};
-use crate::policy::model::{Constraint, Environment, FetchRule, Policy};
+use crate::policy::model::{Constraint, FetchRule, Never, Policy};
 use crate::policy::patterns::PathPattern;
+use crate::policy::secrets::SecretRule;
 use crate::tool::ToolName;
 use crate::url::{Address, HostName};
 
@@ -54,6 +59,20 @@ pub enum Bounds {
         /// How long it may take, in milliseconds.
         timeout_ms: u64,
     },
+    /// Changing some places of a file.
+    Edit {
+        /// The most bytes of the file, before and after.
+        bytes: u64,
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
+    /// Deleting.
+    Delete {
+        /// What may go: this, and what is beneath it.
+        path: WorkspacePath,
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
     /// Fetching a URL.
     Fetch {
         /// What may be dialled and followed.
@@ -67,6 +86,19 @@ pub enum Bounds {
         /// How long it may take, in milliseconds.
         timeout_ms: u64,
     },
+    /// Looking at a repository.
+    Git {
+        /// What git is confined to.
+        confinement: Confinement,
+        /// The most results.
+        results: u64,
+        /// Whether more were asked for.
+        clamped: bool,
+        /// The most bytes of text.
+        bytes: u64,
+        /// What may be shown.
+        contents: Contents,
+    },
     /// Running a program.
     Run {
         /// What it is confined to.
@@ -74,11 +106,20 @@ pub enum Bounds {
         /// Whether more time was asked for.
         clamped: bool,
         /// What it finds in its environment.
-        environment: Environment,
+        environment: Box<Environment>,
         /// What it may see of the workspace, if not all that no invariant protects.
         reads: Option<Scope>,
         /// What it may change, if anything.
         writes: Option<Scope>,
+    },
+    /// Running a program with nothing around it.
+    Unconfined {
+        /// The limits that can be kept without walls.
+        limits: ProcessLimits,
+        /// Whether more time was asked for.
+        clamped: bool,
+        /// What it finds in its environment.
+        environment: Box<Environment>,
     },
 }
 
@@ -87,7 +128,7 @@ impl Bounds {
     #[must_use]
     pub const fn confinement(&self) -> Option<Confinement> {
         match self {
-            Self::Run { confinement, .. } => Some(*confinement),
+            Self::Run { confinement, .. } | Self::Git { confinement, .. } => Some(*confinement),
             _ => None,
         }
     }
@@ -110,8 +151,42 @@ impl Sight {
     /// not entered is asked about.
     #[must_use]
     pub fn shows(&self, path: &WorkspacePath) -> bool {
-        !self.policy.conceals(path)
-            && self.policy.files(&self.tool).is_some_and(|rule| open_to(rule, path))
+        let is_open = |own: &Policy| own.files(&self.tool).is_some_and(|rule| open_to(rule, path));
+        !self.policy.conceals(path) && self.policy.all().all(is_open)
+    }
+}
+
+/// The files whose contents may be shown, by whatever tool: those that are open to `fs.read` and that
+/// no invariant protects.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    policy: Arc<Policy>,
+}
+
+impl Contents {
+    pub(crate) const fn new(policy: Arc<Policy>) -> Self {
+        Self { policy }
+    }
+
+    /// Whether a path may be shown. Nothing has to be there any more: a repository knows what was.
+    #[must_use]
+    pub fn shows(&self, path: &WorkspacePath) -> bool {
+        let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
+        // Whole, and folder by folder from the root down, as a walk would ask.
+        let mut folder = WorkspacePath::root();
+        let closed = path.components().any(|name| {
+            folder = folder.join(name);
+            self.policy.conceals(&folder)
+        });
+        let reader = ToolName::asked("fs.read");
+        let meant =
+            |own: &Never| own.capabilities.intersects(look) && own.could_mean(path.as_str());
+        !closed
+            && self.policy.forbids(path, look).is_none()
+            && self.policy.all().all(|own| {
+                !own.never.iter().any(meant)
+                    && own.files(&reader).is_none_or(|rule| open_to(rule, path))
+            })
     }
 }
 
@@ -121,11 +196,29 @@ pub struct Scope {
     policy: Arc<Policy>,
     /// For each reading of the command line; all of them must agree.
     readings: Vec<Vec<PathPattern>>,
+    /// Files that were judged by themselves: those that streams of the command lead to.
+    also: Vec<WorkspacePath>,
 }
 
 impl Scope {
     pub(crate) const fn new(policy: Arc<Policy>, readings: Vec<Vec<PathPattern>>) -> Self {
-        Self { policy, readings }
+        Self { policy, readings, also: Vec::new() }
+    }
+
+    /// What both allow; one that is not there bounds nothing.
+    pub(crate) fn both(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(mut one), Some(other)) => {
+                one.readings.extend(other.readings);
+                Some(one)
+            }
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The same with files that were judged by themselves.
+    pub(crate) fn and_also(self, also: Vec<WorkspacePath>) -> Self {
+        Self { also, ..self }
     }
 
     fn all(&self, names: impl Fn(&PathPattern) -> bool) -> bool {
@@ -157,7 +250,10 @@ impl Scope {
     /// of the command line, which all have to agree. Where changes are direct, rules name nothing
     /// else.
     pub fn places(&self) -> impl Iterator<Item = Vec<(String, bool)>> {
-        self.readings.iter().map(|own| own.iter().flat_map(PathPattern::places).collect())
+        let also = || self.also.iter().map(|path| (path.as_str().into(), false));
+        self.readings
+            .iter()
+            .map(move |own| own.iter().flat_map(PathPattern::places).chain(also()).collect())
     }
 
     /// Judges one path that a command changed, when it has ended.
@@ -173,7 +269,7 @@ impl Scope {
             matches!((&change.before, &change.after), (None, Some(Node::Folder { .. })))
                 && own.reaches_beneath(&path)
         };
-        match self.all(|own| own.matches(&path) || is_way(own)) {
+        match self.also.contains(&path) || self.all(|own| own.matches(&path) || is_way(own)) {
             true => Ok(()),
             false => Err("the command's rule does not name it under `writes`".into()),
         }
@@ -182,15 +278,18 @@ impl Scope {
 
 /// The path of a change that anybody may ever apply.
 pub(crate) fn sound(change: &Change) -> Result<WorkspacePath, String> {
+    let path = named(change)?;
+    change.flaw().map_or(Ok(path), |flaw| Err(flaw.into()))
+}
+
+/// The path of a change that brings back what stood there, whatever that was.
+pub(crate) fn named(change: &Change) -> Result<WorkspacePath, String> {
     // Asked before any pattern is: what a pattern costs grows with the depth.
     if change.path.split('/').count() > limits::STAGED_DEPTH {
         return Err(format!("it is nested deeper than {} folders", limits::STAGED_DEPTH));
     }
-    match (WorkspacePath::beneath(&change.path), change.flaw()) {
-        (Some(path), None) => Ok(path),
-        (None, _) => Err("it has a name that no call can name".into()),
-        (_, Some(flaw)) => Err(flaw.into()),
-    }
+    WorkspacePath::beneath(&change.path)
+        .ok_or_else(|| "it has a name that no call can name".to_string())
 }
 
 /// Whether no invariant protects what was changed, or what a new link leads to.
@@ -222,16 +321,9 @@ impl Reach {
         Self { policy, tool }
     }
 
-    fn rule(&self) -> Option<&FetchRule> {
-        match self.policy.tool(&self.tool).map(|rule| &rule.constraint) {
-            Some(Constraint::Fetch(rule)) => Some(rule),
-            _ => None,
-        }
-    }
-
-    fn own_word(&self) -> Verdict {
-        let own = self.policy.tool(&self.tool).and_then(|rule| rule.decision);
-        own.unwrap_or_else(|| self.policy.profile.word(Capabilities::of(Capability::NetEgress)))
+    /// What each policy says about the tool that has to agree.
+    fn each(&self) -> impl Iterator<Item = Said<'_>> {
+        self.policy.all().map(|policy| Said { policy, tool: &self.tool })
     }
 
     /// Judges an address that a name resolved to, before it is dialled.
@@ -239,8 +331,20 @@ impl Reach {
     /// # Errors
     /// [`Code::NetPrivate`] where it is not public and the policy does not name it.
     pub fn dial(&self, address: IpAddr) -> Result<(), Problem> {
-        let private: &[net::Range] = self.rule().map_or(&[], |rule| &rule.private);
-        judge_address(private, address)
+        self.each().try_for_each(|own| own.dial(address))
+    }
+
+    /// The secrets that are sent to an address, on the way from the one that was judged: each only
+    /// where its own rule names both.
+    pub fn secrets<'r>(
+        &'r self,
+        asked: &'r Address,
+        to: &'r Address,
+    ) -> impl Iterator<Item = &'r SecretRule> {
+        let named = self.policy.sent_to(&self.tool, asked);
+        named.filter(move |own| {
+            self.policy.sent_to(&self.tool, to).any(|other| core::ptr::eq(*own, other))
+        })
     }
 
     /// Judges where a redirect leads, before the name is looked up.
@@ -250,6 +354,36 @@ impl Reach {
     /// where somebody would have to be asked, which nobody can be in the middle of a call, and
     /// [`Code::NetRedirect`] where the policy would not have allowed a call to it.
     pub fn follow(&self, from: &Address, to: &Address) -> Result<(), Problem> {
+        self.each().try_for_each(|own| own.follow(from, to))
+    }
+}
+
+/// What one policy says about a fetch.
+#[derive(Clone, Copy)]
+struct Said<'s> {
+    policy: &'s Policy,
+    tool: &'s ToolName,
+}
+
+impl Said<'_> {
+    fn rule(&self) -> Option<&FetchRule> {
+        match self.policy.tool(self.tool).map(|rule| &rule.constraint) {
+            Some(Constraint::Fetch(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
+    fn own_word(&self) -> Verdict {
+        let own = self.policy.tool(self.tool).and_then(|rule| rule.decision);
+        own.unwrap_or_else(|| self.policy.profile.word(Capabilities::of(Capability::NetEgress)))
+    }
+
+    fn dial(&self, address: IpAddr) -> Result<(), Problem> {
+        let private: &[net::Range] = self.rule().map_or(&[], |rule| &rule.private);
+        judge_address(private, address)
+    }
+
+    fn follow(&self, from: &Address, to: &Address) -> Result<(), Problem> {
         let refused = |verdict: Verdict, why: &str| {
             let (code, word) = match verdict {
                 Verdict::Ask | Verdict::AskEach => (Code::ApprovalNeeded, "needs an approval"),

@@ -1,21 +1,49 @@
 //! From a text to a policy that is bound to a workspace.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::capability::{Capabilities, Capability};
+use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::digest::Digest;
-use crate::policy::base;
-use crate::policy::model::{Constraint, Never, Policy, Source};
-use crate::policy::parse;
+use crate::policy::base::{self, shipped};
+use crate::policy::layer::{Layer, LayerKind};
+use crate::policy::model::{Constraint, Lift, Never, Policy, Source};
+use crate::policy::parse::{self, Layers, Parsed, Under};
 use crate::policy::patterns::PathPattern;
-use crate::tool::Catalogue;
+use crate::programs::Effects;
+use crate::tool::{Catalogue, closest};
 
 /// A policy that was read and is not bound to a workspace yet. It cannot decide.
 #[derive(Clone, Debug)]
 pub struct Draft {
     policy: Policy,
+    /// Its text, behind how its place is shown.
+    own: Extended,
+    /// What it extends.
+    extended: Option<Extended>,
+    /// Where its own text says so, and how long that text is.
+    seam: (Range<usize>, usize),
+    /// Whether it is the base policy itself, byte by byte.
+    is_base: bool,
+}
+
+/// A policy that another one extends, as its text is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extended {
+    /// How its place is shown: `builtin:NAME`.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+impl Extended {
+    const fn under(&self) -> Under<'_> {
+        Under { name: self.name.as_str(), text: self.text.as_str() }
+    }
 }
 
 /// Where a policy is bound to.
@@ -26,6 +54,9 @@ pub struct Roots {
     /// The real paths of the runtime's own files: the store, the policy, keys. Out of reach of
     /// every tool, wherever they lie.
     pub own: Vec<String>,
+    /// Whether the policy may drop rules of the base policy: it is the user's own, and did not come
+    /// with the workspace.
+    pub lifts: bool,
 }
 
 impl Draft {
@@ -39,13 +70,75 @@ impl Draft {
         home: &str,
         tools: Catalogue,
     ) -> Result<(Self, Diagnostics), Diagnostics> {
-        let (policy, problems) = parse::policy(text, name, home, tools);
+        let carried = |name: &'static str| {
+            let text = shipped(name.strip_prefix("builtin:")?)?;
+            Some(Under { name, text })
+        };
+        Self::read(text, name, home, tools, &carried)
+    }
+
+    /// Reads a policy again whose text was recorded, over the text that was recorded with it.
+    ///
+    /// # Errors
+    /// As [`Draft::parse`].
+    pub fn parse_again(
+        text: &str,
+        name: &str,
+        home: &str,
+        tools: Catalogue,
+        extended: Option<&Extended>,
+    ) -> Result<(Self, Diagnostics), Diagnostics> {
+        let recorded = |_: &'static str| extended.map(Extended::under);
+        Self::read(text, name, home, tools, &recorded)
+    }
+
+    fn read(
+        text: &str,
+        name: &str,
+        home: &str,
+        tools: Catalogue,
+        layers: Layers<'_>,
+    ) -> Result<(Self, Diagnostics), Diagnostics> {
+        let Parsed { policy, problems, under } = parse::policy(text, name, home, tools, layers);
+        let (under, at) = under.unzip();
+        let extended = |own: Under<'_>| Extended { name: own.name.into(), text: own.text.into() };
         match policy {
             Some(policy) if problems.iter().all(|p| p.severity == Severity::Warning) => {
-                Ok((Self { policy }, problems))
+                let seam = (at.unwrap_or_default(), text.len());
+                let is_base = name == base::NAME && shipped("base") == Some(text);
+                let own = extended(Under { name, text });
+                Ok((Self { policy, own, extended: under.map(extended), seam, is_base }, problems))
             }
             _ => Err(problems),
         }
+    }
+
+    /// Reads a layer over the policy.
+    ///
+    /// # Errors
+    /// As [`Draft::parse`].
+    pub fn layer(
+        &self,
+        (text, name): (&str, &str),
+        kind: LayerKind,
+        home: &str,
+        tools: Catalogue,
+    ) -> Result<(LayerDraft, Diagnostics), Diagnostics> {
+        let beneath = (self.own.under(), self.extended.as_ref().map(Extended::under));
+        let Parsed { policy, problems, .. } =
+            parse::layer((text, name), kind, beneath, home, tools);
+        match policy {
+            Some(policy) if problems.iter().all(|p| p.severity == Severity::Warning) => {
+                Ok((LayerDraft { policy, kind, place: name.into() }, problems))
+            }
+            _ => Err(problems),
+        }
+    }
+
+    /// What the policy extends besides the base policy, which always applies.
+    #[must_use]
+    pub const fn extended(&self) -> Option<&Extended> {
+        self.extended.as_ref()
     }
 
     /// The folder that the policy names for a workspace, relative to its own place.
@@ -69,49 +162,132 @@ impl Draft {
     /// itself be broken, what is wrong with it.
     pub fn bind(self, roots: &Roots, home: &str, tools: Catalogue) -> Result<Policy, Diagnostics> {
         let mut policy = self.policy;
-        let (base, mut problems) = parse::policy(base::TEXT, base::NAME, home, tools);
-        if let Some(base) = base {
+        let base = parse::policy(base::TEXT, base::NAME, home, tools, &|_| None);
+        let Parsed { policy: base, mut problems, .. } = base;
+        // By itself it holds once.
+        if let Some(mut base) = base.filter(|_| !self.is_base) {
+            problems.extend(lift(&policy, &mut base, roots.lifts));
             policy.never.extend(base.never);
             policy.base_denials.extend(base.base_denials);
         }
         problems.retain(|problem| problem.severity == Severity::Error);
         policy.never.push(own_files(&roots.own));
-        let root = roots.workspace.as_str();
-        for never in policy.never.iter_mut().chain(&mut policy.base_denials) {
-            for pattern in never.paths.iter_mut().chain(&mut never.except) {
-                pattern.bind(root);
-            }
+        problems.extend(seen_from(&mut policy, roots.workspace.as_str()));
+        let (own, base) = (policy.digest, Digest::of(base::TEXT.as_bytes()));
+        policy.digest = match policy.under {
+            Some(under) => Digest::of_parts(&[&own.0, &under.0, &base.0]),
+            None => Digest::of_parts(&[&own.0, &base.0]),
+        };
+        if let Some(Extended { name, .. }) = &self.extended {
+            let (at, own) = &self.seam;
+            problems.iter_mut().for_each(|problem| parse::ground(problem, *own, name, at));
         }
-        for rule in policy.tools.values_mut() {
-            if let Constraint::Exec(exec) = &mut rule.constraint {
-                for program in &mut exec.programs {
-                    for pattern in program.command.paths_mut() {
-                        if !pattern.bind(root) {
-                            problems.push(outside(pattern, root));
-                        }
-                    }
-                }
-            }
-            let Constraint::Files(files) = &mut rule.constraint else { continue };
-            for pattern in &mut files.deny {
-                pattern.bind(root);
-            }
-            let nested = files.rules.iter_mut().flat_map(|rule| &mut rule.paths);
-            for pattern in files.allow.iter_mut().chain(nested) {
-                if !pattern.bind(root) {
-                    problems.push(outside(pattern, root));
-                }
-            }
-        }
-        let own = policy.digest;
-        policy.digest = Digest::of_parts(&[&own.0, &Digest::of(base::TEXT.as_bytes()).0]);
         if problems.is_empty() { Ok(policy) } else { Err(problems) }
     }
 }
 
+/// A layer that was read and is not bound to a workspace yet.
+#[derive(Clone, Debug)]
+pub struct LayerDraft {
+    policy: Policy,
+    kind: LayerKind,
+    place: String,
+}
+
+impl LayerDraft {
+    /// The same layer under the digest of the text that it was recorded from.
+    #[must_use]
+    pub fn recorded_as(mut self, sha256: Digest) -> Self {
+        self.policy.digest = sha256;
+        self
+    }
+
+    /// Sees every pattern from the workspace. The base policy and the runtime's own files stay with
+    /// the policy that is tightened.
+    ///
+    /// # Errors
+    /// Names each `allow` pattern that lies outside of the workspace.
+    pub fn bind(self, roots: &Roots) -> Result<Layer, Diagnostics> {
+        let Self { mut policy, kind, place } = self;
+        let problems = seen_from(&mut policy, roots.workspace.as_str());
+        match problems.is_empty() {
+            true => Ok(Layer { kind, place, policy: Arc::new(policy) }),
+            false => Err(problems),
+        }
+    }
+}
+
+/// Sees every pattern of a policy from the workspace; gives those that open what lies outside.
+fn seen_from(policy: &mut Policy, root: &str) -> Diagnostics {
+    let mut problems = Vec::new();
+    for never in policy.never.iter_mut().chain(&mut policy.base_denials) {
+        for pattern in never.paths.iter_mut().chain(&mut never.except) {
+            pattern.bind(root);
+        }
+    }
+    for rule in policy.tools.values_mut() {
+        if let Constraint::Exec(exec) = &mut rule.constraint {
+            for pattern in exec.cwd.iter_mut().flat_map(|own| &mut own.beneath) {
+                if !pattern.bind(root) {
+                    problems.push(outside(pattern, root));
+                }
+            }
+            for program in &mut exec.programs {
+                for pattern in program.command.paths_mut() {
+                    if !pattern.bind(root) {
+                        problems.push(outside(pattern, root));
+                    }
+                }
+            }
+        }
+        let Constraint::Files(files) = &mut rule.constraint else { continue };
+        for pattern in &mut files.deny {
+            pattern.bind(root);
+        }
+        let nested = files.rules.iter_mut().flat_map(|rule| &mut rule.paths);
+        for pattern in files.allow.iter_mut().chain(nested) {
+            if !pattern.bind(root) {
+                problems.push(outside(pattern, root));
+            }
+        }
+    }
+    problems
+}
+
+/// Drops what a policy drops of the base policy; gives what is wrong with that.
+fn lift(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics {
+    let mut problems = Vec::new();
+    for Lift { id, source, inherited, .. } in &policy.lifts {
+        if *inherited && !may {
+            continue;
+        }
+        let at = source.span.clone();
+        let rules = || base.never.iter().chain(&base.base_denials);
+        if !rules().any(|rule| rule.id == *id) {
+            let message = alloc::format!("the base policy has no rule `{id}`");
+            let names = rules().map(|rule| rule.id.as_str());
+            let problem = Diagnostic::error(Code::PolicyValue, at, message);
+            problems.push(match closest(id, names) {
+                Some(near) => problem.hint(alloc::format!("did you mean `{near}`?")),
+                None => problem.hint("`capsule policy show --policy builtin:base` lists them"),
+            });
+        } else if !may {
+            let message = "a policy that lies in the workspace only tightens";
+            let problem = Diagnostic::error(Code::PolicyLift, at, message);
+            problems.push(problem.hint("keep a policy of your own outside of the workspace"));
+        }
+    }
+    // What is handed on by a policy of ours drops nothing for a text that may only tighten.
+    let dropped =
+        |rule: &Never| policy.lifts.iter().any(|own| own.id == rule.id && (may || !own.inherited));
+    base.never.retain(|rule| !dropped(rule));
+    base.base_denials.retain(|rule| !dropped(rule));
+    problems
+}
+
 fn outside(pattern: &PathPattern, root: &str) -> Diagnostic {
     let message = alloc::format!("`{}` lies outside of the workspace `{root}`", pattern.text);
-    Diagnostic::error(crate::code::Code::PolicyGlob, pattern.source.span.clone(), message)
+    Diagnostic::error(Code::PolicyGlob, pattern.source.span.clone(), message)
         .hint("write it relative to the workspace, or choose another with `--workspace`")
 }
 
@@ -129,6 +305,8 @@ fn own_files(own: &[String]) -> Never {
         except: Vec::new(),
         tool: None,
         argv: Vec::new(),
+        effects: Effects::NONE,
+        into: Effects::NONE,
         because: Some("A run must not read or change its own rules, record or keys".to_string()),
         suggest: Some("Tell the user what you need from there, and why".to_string()),
     }

@@ -7,24 +7,40 @@
 mod apply;
 mod base;
 mod bounds;
+mod budget;
+mod commands;
 mod decide;
 mod draft;
+mod layer;
 mod model;
+mod narrow;
 mod parse;
 mod patterns;
 mod profile;
+mod secrets;
+mod stakes;
 mod usage;
+mod variables;
 
-pub use apply::APPLY;
-pub use bounds::{Bounds, Reach, Scope, Sight};
-pub use decide::{Case, Judgement, decide};
-pub use draft::{Draft, Roots};
-pub use model::{
-    AuditRule, CommandRule, Constraint, Environment, Example, ExecRule, Expected, FetchRule,
-    FileRule, FlagRule, Never, PathRule, Payloads, Policy, ProgramRule, Quota, SandboxRule, Source,
-    Token, TokenPattern, ToolRule, UrlRule,
+pub use apply::{APPLY, UNDO};
+pub use base::{shipped, shipped_names};
+pub use bounds::{Bounds, Contents, Reach, Scope, Sight};
+pub use budget::Budgets;
+pub use commands::{
+    CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,
+    TokenPattern,
 };
+pub use decide::{Case, Check, Judgement, Trace, decide};
+pub use draft::{Draft, Extended, LayerDraft, Roots};
+pub use layer::{Layer, LayerKind, is_layer};
+pub use model::{
+    AuditRule, Constraint, Example, Expectation, Expected, FetchRule, FileRule, Lift, Never,
+    PathRule, Payloads, Policy, PolicyTest, Quota, SandboxRule, Source, ToolRule, UrlRule,
+};
+pub use narrow::{GitRule, TestRule};
 pub use parse::DIALECT;
 pub use patterns::{ArgvPattern, PathPattern, WordPattern};
-pub use profile::Profile;
+pub use profile::{Profile, Requires, Unattended};
+pub use secrets::{PatternRule, RedactionRule, Returned, SecretRule};
+pub use stakes::{Hazard, Stakes};
 pub use usage::{Usage, Used};

@@ -3,19 +3,30 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use core::ops::Range;
 
-use regex::bytes::Regex;
 use serde_json::Value;
 
+use crate::action::WriteMode;
+use crate::approval::Grants;
 use crate::capability::{Capabilities, Capability};
-use crate::confinement::{Network, ProcessLimits, Tier, WorkspaceAccess};
+use crate::code::Code;
+use crate::confinement::{Network, Tier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::net;
 use crate::path::WorkspacePath;
+use crate::policy::budget::Budgets;
+use crate::policy::commands::ExecRule;
+use crate::policy::layer::Layer;
+use crate::policy::narrow::{GitRule, TestRule};
 use crate::policy::patterns::{ArgvPattern, PathPattern};
 use crate::policy::profile::Profile;
+use crate::policy::secrets::{RedactionRule, SecretRule};
+use crate::policy::stakes::Stakes;
+use crate::programs::Effects;
+use crate::risk::Risk;
 use crate::tool::ToolName;
 use crate::url::UrlPattern;
 
@@ -30,18 +41,40 @@ pub struct Policy {
     pub root: Option<String>,
     /// Its invariants: the user's first, then those that are built in.
     pub never: Vec<Never>,
-    /// What the base policy denies besides; nothing lifts one of these yet.
+    /// What the base policy denies besides.
     pub base_denials: Vec<Never>,
+    /// The rules of the base policy that it drops.
+    pub lifts: Vec<Lift>,
     /// The tools that may be called at all.
     pub tools: BTreeMap<ToolName, ToolRule>,
-    /// What decides where a rule has no word of its own.
+    /// What decides where a rule has no word of its own, and the ceiling over those that have.
     pub profile: Profile,
+    /// The profiles that it defines.
+    pub profiles: Vec<Profile>,
+    /// How much a call may cost.
+    pub stakes: Stakes,
+    /// How much one run may do in all.
+    pub budgets: Budgets,
+    /// What a prompt may offer beyond the call that it is about.
+    pub grants: Grants,
+    /// Whether a plan is asked about as a whole before it begins.
+    pub composites: bool,
+    /// What its author says that it decides, under which profiles.
+    pub tests: Vec<PolicyTest>,
     /// What commands are confined to.
     pub sandbox: SandboxRule,
+    /// What is masked, and what becomes of masks.
+    pub redaction: RedactionRule,
+    /// The values that are sent without being known.
+    pub secrets: Vec<SecretRule>,
     /// What is kept.
     pub audit: AuditRule,
-    /// The digest of the text, together with that of the base policy.
+    /// What tightens it.
+    pub layers: Vec<Layer>,
+    /// The digest of the text; once it is bound, together with those of all others that decide.
     pub(crate) digest: Digest,
+    /// The digest of the text of the policy that it extends.
+    pub(crate) under: Option<Digest>,
 }
 
 /// Where a rule stands.
@@ -51,6 +84,19 @@ pub struct Source {
     pub at: String,
     /// The bytes of the text.
     pub span: Range<usize>,
+}
+
+/// A rule of the base policy that a policy drops.
+#[derive(Clone, Debug)]
+pub struct Lift {
+    /// The rule's name.
+    pub id: String,
+    /// Where it is dropped.
+    pub source: Source,
+    /// Why.
+    pub because: String,
+    /// Whether it stands in the policy that is extended.
+    pub inherited: bool,
 }
 
 /// An invariant.
@@ -70,6 +116,10 @@ pub struct Never {
     pub tool: Option<ToolName>,
     /// The command lines that it forbids.
     pub argv: Vec<ArgvPattern>,
+    /// What no command may do; with `into`, what no program may be fed with that does this.
+    pub effects: Effects,
+    /// What a program does that may not be fed so.
+    pub into: Effects,
     /// Why.
     pub because: Option<String>,
     /// What to do instead.
@@ -85,6 +135,16 @@ impl Never {
     pub fn covers(&self, path: &WorkspacePath) -> bool {
         self.paths.iter().any(|pattern| pattern.covers(path))
             && !self.except.iter().any(|pattern| pattern.covers(path))
+    }
+
+    /// Whether a pattern for names, or a name in another spelling of its letters, could mean one that
+    /// the rule protects.
+    #[must_use]
+    pub fn could_mean(&self, word: &str) -> bool {
+        let lower = word.to_ascii_lowercase();
+        let spelled = WorkspacePath::beneath(&lower).filter(|_| lower != word);
+        spelled.is_some_and(|path| self.covers(&path))
+            || self.paths.iter().any(|pattern| pattern.is_named_by(&lower))
     }
 }
 
@@ -118,6 +178,10 @@ pub enum Constraint {
     Fetch(FetchRule),
     /// Programs.
     Exec(ExecRule),
+    /// A repository.
+    Git(GitRule),
+    /// The project's tests.
+    Test(TestRule),
     /// What a run changed in its staged workspace.
     Apply,
 }
@@ -156,6 +220,8 @@ pub struct FileRule {
     pub results_max: u64,
     /// Rules for some of the paths, with a word of their own.
     pub rules: Vec<PathRule>,
+    /// Words for the ways of writing, where no rule has one for the path.
+    pub modes: Vec<(WriteMode, Verdict, Source)>,
 }
 
 /// A rule for some paths.
@@ -211,59 +277,6 @@ pub struct UrlRule {
     pub suggest: Option<String>,
 }
 
-/// Constraints on programs.
-#[derive(Clone, Debug)]
-pub struct ExecRule {
-    /// The programs that may run.
-    pub programs: Vec<ProgramRule>,
-    /// Words that no command line may hold.
-    pub denied_tokens: Vec<TokenPattern>,
-    /// What programs find in their environment.
-    pub env: Environment,
-    /// The bounds of a command.
-    pub limits: ProcessLimits,
-    /// The longest time that a call may ask for, in milliseconds.
-    pub timeout_max_ms: u64,
-}
-
-/// A word that no command line may hold.
-#[derive(Clone, Debug)]
-pub struct TokenPattern {
-    /// Where it stands.
-    pub source: Source,
-    /// The word, or what words it is.
-    pub token: Token,
-}
-
-/// One word, or many.
-#[derive(Clone, Debug)]
-pub enum Token {
-    /// This word.
-    Word(String),
-    /// The words that this expression matches as a whole.
-    Regex(Regex),
-}
-
-impl Token {
-    /// Whether it is this word.
-    #[must_use]
-    pub fn is(&self, word: &str) -> bool {
-        match self {
-            Self::Word(own) => own == word,
-            Self::Regex(regex) => regex.is_match(word.as_bytes()),
-        }
-    }
-}
-
-/// What programs find in their environment besides what every sandbox sets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
-    /// Variables that are passed on from the user's own.
-    pub pass: Vec<String>,
-    /// Variables with their values.
-    pub set: Vec<(String, String)>,
-}
-
 impl ToolRule {
     /// Every pattern of what a command may change by this rule.
     #[must_use]
@@ -271,70 +284,6 @@ impl ToolRule {
         let Constraint::Exec(exec) = &self.constraint else { return Vec::new() };
         exec.programs.iter().flat_map(|own| own.command.writes()).collect()
     }
-}
-
-impl CommandRule {
-    fn writes(&self) -> Vec<&PathPattern> {
-        let inner = self.subcommands.iter().flat_map(|(_, inner)| inner.writes());
-        self.writes.iter().flatten().chain(inner).collect()
-    }
-
-    /// Every pattern of what it, or a subcommand of it, may see and change.
-    pub(crate) fn paths_mut(&mut self) -> Vec<&mut PathPattern> {
-        let inner = self.subcommands.iter_mut().flat_map(|(_, inner)| inner.paths_mut());
-        self.reads.iter_mut().chain(&mut self.writes).flatten().chain(inner).collect()
-    }
-}
-
-/// What a policy says about a program.
-#[derive(Clone, Debug)]
-pub struct ProgramRule {
-    /// Its name.
-    pub name: String,
-    /// Where it stands.
-    pub source: Source,
-    /// Where the program must be.
-    pub path: Option<String>,
-    /// Its word, flags and subcommands.
-    pub command: CommandRule,
-    /// The options before a subcommand.
-    pub global_flags: FlagRule,
-    /// The bounds of the program, where they differ from the tool's.
-    pub limits: Option<ProcessLimits>,
-    /// The longest time that a call may ask for, in milliseconds, where it differs.
-    pub timeout_max_ms: Option<u64>,
-}
-
-/// What a policy says about a command or subcommand.
-#[derive(Clone, Debug, Default)]
-pub struct CommandRule {
-    /// Where it stands.
-    pub source: Source,
-    /// Its word.
-    pub decision: Option<Verdict>,
-    /// Its options.
-    pub flags: FlagRule,
-    /// Its subcommands by name; `*` is any other.
-    pub subcommands: Vec<(String, CommandRule)>,
-    /// What it may see of the workspace, where that differs from what stands above it.
-    pub reads: Option<Vec<PathPattern>>,
-    /// What it may change, where that differs from what stands above it.
-    pub writes: Option<Vec<PathPattern>>,
-    /// Why.
-    pub because: Option<String>,
-    /// What to do instead, where it denies.
-    pub suggest: Option<String>,
-}
-
-/// Which options may be used.
-#[derive(Clone, Debug, Default)]
-pub struct FlagRule {
-    /// Where it stands.
-    pub source: Source,
-    /// Only these, if any are named.
-    pub allow: Option<Vec<String>>,
-    /// None of these.
-    pub deny: Vec<(String, Source)>,
 }
 
 /// What commands are confined to.
@@ -349,6 +298,9 @@ pub struct SandboxRule {
     /// Whether programs whose rules do not say what they may change may change everything that no
     /// invariant protects (`level: workspace-write`).
     pub writes: bool,
+    /// Whether commands whose rules name `proc.unconfined` may run where the machine has no sandbox
+    /// (`require: false`).
+    pub optional: bool,
 }
 
 /// What is kept.
@@ -382,6 +334,40 @@ pub struct Example {
     pub rule: String,
 }
 
+/// What a policy's author says that it decides on a call.
+#[derive(Clone, Debug)]
+pub struct PolicyTest {
+    /// Where it stands.
+    pub source: Source,
+    /// What it is called.
+    pub name: String,
+    /// The profiles that it is asked under; the policy's own if none is named.
+    pub profiles: Vec<String>,
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments of the call.
+    pub args: Value,
+    /// What the host resolves to.
+    pub resolves: Vec<IpAddr>,
+    /// What is decided.
+    pub expect: Expectation,
+}
+
+/// What a decision has to be, as far as it is said.
+#[derive(Clone, Debug, Default)]
+pub struct Expectation {
+    /// The word.
+    pub decision: Option<Verdict>,
+    /// The rule that decides.
+    pub rule: Option<String>,
+    /// The code.
+    pub code: Option<Code>,
+    /// The risk.
+    pub risk: Option<Risk>,
+    /// What the call needs.
+    pub capabilities: Option<Capabilities>,
+}
+
 /// What an example says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
@@ -392,6 +378,24 @@ pub enum Expected {
 }
 
 impl Policy {
+    /// The same under another of its profiles, or one that is built in; none if there is no such
+    /// profile.
+    #[must_use]
+    pub fn under(mut self, profile: &str) -> Option<Self> {
+        let own = self.profiles.iter().find(|own| own.name == profile).cloned();
+        // What the policy's own profile wants beyond its words, one that is built in keeps.
+        let builtin = || Some(Profile::builtin(profile)?.wanting(&self.profile));
+        self.profile = own.or_else(builtin)?;
+        Some(self)
+    }
+
+    /// The names of the profiles that can be chosen.
+    pub fn profile_names(&self) -> impl Iterator<Item = &str> {
+        let builtin = Profile::BUILTIN.into_iter();
+        let others = builtin.filter(|name| !self.profiles.iter().any(|own| own.name == *name));
+        self.profiles.iter().map(|own| own.name.as_str()).chain(others)
+    }
+
     /// The digest of everything that decides: the policy's text and the base policy's.
     #[must_use]
     pub const fn digest(&self) -> Digest {
@@ -418,7 +422,7 @@ impl Policy {
     pub fn conceals(&self, path: &WorkspacePath) -> bool {
         let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
         let Some(name) = path.name() else { return false };
-        self.never.iter().any(|never| {
+        self.all().flat_map(|own| &own.never).any(|never| {
             never.capabilities.intersects(look)
                 && never.paths.iter().any(|pattern| pattern.meets(path, name))
                 && !never.except.iter().any(|pattern| pattern.covers(path))
@@ -428,7 +432,7 @@ impl Policy {
     /// The invariant that forbids a power on a path, if there is one.
     #[must_use]
     pub fn forbids(&self, path: &WorkspacePath, power: Capabilities) -> Option<&Never> {
-        let mut rules = self.never.iter().chain(&self.base_denials);
+        let mut rules = self.all().flat_map(|own| own.never.iter().chain(&own.base_denials));
         rules.find(|rule| rule.capabilities.intersects(power) && rule.covers(path))
     }
 }

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use crate::glob::{self, Glob, GlobError};
 use crate::path::WorkspacePath;
-use crate::policy::model::{Source, Token};
+use crate::policy::commands::Token;
+use crate::policy::model::Source;
 use crate::programs::{Command, CommandLine};
 
 /// A pattern for paths, as written and as seen from the workspace.
@@ -74,6 +75,19 @@ impl PathPattern {
     #[must_use]
     pub fn meets(&self, path: &WorkspacePath, name: &str) -> bool {
         self.above || self.bound.iter().any(|glob| glob.could_end_in(name) && glob.matches(path))
+    }
+
+    /// Whether a pattern for hidden names (`.e*`) means the last plain name of this one.
+    #[must_use]
+    pub fn is_named_by(&self, word: &str) -> bool {
+        let last = word.rsplit('/').next().unwrap_or(word);
+        if !last.starts_with('.') || !last.contains(['*', '?', '[']) {
+            return false;
+        }
+        let mut names = self.text.rsplit('/').filter(|name| !name.is_empty() && *name != "**");
+        let name = names.next().filter(|name| !name.contains(['*', '?', '[']));
+        let path = name.and_then(WorkspacePath::beneath);
+        path.zip(Glob::parse(last).ok()).is_some_and(|(path, glob)| glob.matches(&path))
     }
 
     /// Whether it names one place, alone or with all that is beneath it.

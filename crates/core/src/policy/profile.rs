@@ -1,44 +1,181 @@
-//! What decides where a rule has no word of its own: the strictest word over the capabilities.
+//! What decides where a rule has no word of its own, and the ceiling over rules that have one.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Verdict;
+use crate::policy::model::Source;
 
-/// A ceiling for each capability.
-#[derive(Clone, Copy, Debug)]
+/// A word for each capability.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// What it is called.
-    pub name: &'static str,
-    word: fn(Capability) -> Verdict,
+    pub name: String,
+    /// Where it stands; none for one that is built in.
+    pub source: Option<Source>,
+    /// The words for capabilities that it names.
+    pub words: Vec<(Capability, Verdict)>,
+    /// The word for all others.
+    pub rest: Verdict,
+    /// What a question becomes with nobody there.
+    pub unattended: Unattended,
+    /// What must hold before a run begins.
+    pub requires: Requires,
+}
+
+/// What a question becomes with nobody there to answer it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unattended {
+    /// The call is denied, and whoever asked may go on with something else.
+    #[default]
+    Deny,
+    /// The run ends with it.
+    Fail,
+    /// It waits with its card, the run is suspended, and a person answers later.
+    Wait,
+}
+
+/// What must hold before a run begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requires {
+    /// Commands stand behind the walls that the policy wants, or the run does not begin.
+    pub sandbox: bool,
+    /// What the run changes is staged, so that it can be dropped.
+    pub disposable: bool,
 }
 
 impl Profile {
+    /// The names of those that are built in.
+    pub const BUILTIN: [&'static str; 3] = ["supervised", "autonomous", "readonly"];
+
+    /// The word in place of a capability that stands for all that are not named.
+    pub const REST: &'static str = "*";
+
+    /// One that is built in.
+    #[must_use]
+    pub fn builtin(name: &str) -> Option<Self> {
+        match name {
+            "supervised" => Some(Self::supervised()),
+            "autonomous" => Some(Self::autonomous()),
+            "readonly" => Some(Self::readonly()),
+            _ => None,
+        }
+    }
+
+    fn of(name: &str, words: &[(Capability, Verdict)]) -> Self {
+        Self {
+            name: name.to_string(),
+            source: None,
+            words: words.to_vec(),
+            rest: Verdict::Deny,
+            unattended: Unattended::Deny,
+            requires: Requires::default(),
+        }
+    }
+
     /// Reading is free; writing, running and fetching are asked (APR-9).
     #[must_use]
-    pub const fn supervised() -> Self {
-        Self {
-            name: "supervised",
-            word: |capability| match capability {
+    pub fn supervised() -> Self {
+        let words = Capability::ALL.map(|capability| {
+            let word = match capability {
                 Capability::FsMeta | Capability::FsRead => Verdict::Allow,
                 Capability::FsWrite
                 | Capability::FsDelete
                 | Capability::NetEgress
                 | Capability::ProcExec
                 | Capability::DataUser => Verdict::Ask,
-                Capability::SecretsAccess => Verdict::AskEach,
-            },
-        }
+                Capability::ProcUnconfined | Capability::SecretsAccess => Verdict::AskEach,
+            };
+            (capability, word)
+        });
+        Self::of("supervised", &words)
+    }
+
+    /// Reading, writing and running are free behind walls that hold and in a workspace that can be
+    /// thrown away; nothing leaves it (APR-9).
+    #[must_use]
+    pub fn autonomous() -> Self {
+        let words = Capability::ALL.map(|capability| {
+            let word = match capability {
+                Capability::FsMeta
+                | Capability::FsRead
+                | Capability::FsWrite
+                | Capability::ProcExec => Verdict::Allow,
+                Capability::FsDelete => Verdict::Ask,
+                Capability::NetEgress
+                | Capability::ProcUnconfined
+                | Capability::DataUser
+                | Capability::SecretsAccess => Verdict::Deny,
+            };
+            (capability, word)
+        });
+        let requires = Requires { sandbox: true, disposable: true };
+        Self { requires, ..Self::of("autonomous", &words) }
+    }
+
+    /// Looking, and nothing else.
+    #[must_use]
+    pub fn readonly() -> Self {
+        let look = [(Capability::FsMeta, Verdict::Allow), (Capability::FsRead, Verdict::Allow)];
+        Self::of("readonly", &look)
+    }
+
+    /// That of a layer which names none: it has no opinion on what its rules do not name.
+    #[must_use]
+    pub fn silent() -> Self {
+        let words = [(Capability::ProcUnconfined, Verdict::Allow)];
+        Self { rest: Verdict::Allow, ..Self::of("none", &words) }
+    }
+
+    /// The same, with what another one wants beyond its words.
+    #[must_use]
+    pub(crate) fn wanting(self, other: &Self) -> Self {
+        let unattended = match other.unattended {
+            Unattended::Fail => Unattended::Fail,
+            Unattended::Deny | Unattended::Wait => self.unattended,
+        };
+        let requires = Requires {
+            sandbox: self.requires.sandbox || other.requires.sandbox,
+            disposable: self.requires.disposable || other.requires.disposable,
+        };
+        Self { unattended, requires, ..self }
+    }
+
+    /// The first capability for which it has a milder word than another one.
+    #[must_use]
+    pub fn milder_than(&self, other: &Self) -> Option<Capability> {
+        Capability::ALL.into_iter().find(|own| self.of_one(*own) < other.of_one(*own))
+    }
+
+    /// The word for a capability. The one for all others is none for running unconfined, which has to
+    /// be named.
+    #[must_use]
+    pub fn of_one(&self, capability: Capability) -> Verdict {
+        let named = self.words.iter().find(|(own, _)| *own == capability);
+        let rest = match capability {
+            Capability::ProcUnconfined => Verdict::Deny,
+            _ => self.rest,
+        };
+        named.map_or(rest, |(_, word)| *word)
     }
 
     /// The strictest word over these capabilities; an action that needs none is denied, since
     /// nothing is known to need nothing.
     #[must_use]
     pub fn word(&self, capabilities: Capabilities) -> Verdict {
-        capabilities.iter().map(self.word).max().unwrap_or_default()
+        capabilities.iter().map(|own| self.of_one(own)).max().unwrap_or_default()
+    }
+
+    /// The first of these capabilities that it denies: a ceiling, whatever a rule says.
+    #[must_use]
+    pub fn denied(&self, capabilities: Capabilities) -> Option<Capability> {
+        capabilities.iter().find(|own| self.of_one(*own) == Verdict::Deny)
     }
 }
 
 impl Default for Profile {
     fn default() -> Self {
-        Self::supervised()
+        Self::readonly()
     }
 }

@@ -2,17 +2,26 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
 use crate::tool::ToolName;
 
-/// What one run has used, by tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What one run has used, by tool, and how its calls went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Listed", into = "Listed")]
 pub struct Usage {
     tools: BTreeMap<ToolName, Used>,
+    /// How often each call was made, by the digest of its arguments.
+    same: BTreeMap<(ToolName, Digest), u64>,
+    denied_total: u64,
+    denied_in_a_row: u64,
 }
 
 /// What one run has used of a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
     /// Calls that ran.
     pub calls: u64,
@@ -24,6 +33,31 @@ pub struct Used {
     pub hosts: BTreeMap<String, u64>,
 }
 
+/// The same as it is recorded: JSON has no keys of two parts.
+#[derive(Serialize, Deserialize)]
+struct Listed {
+    tools: BTreeMap<ToolName, Used>,
+    same: Vec<(ToolName, Digest, u64)>,
+    denied_total: u64,
+    denied_in_a_row: u64,
+}
+
+impl From<Usage> for Listed {
+    fn from(usage: Usage) -> Self {
+        let Usage { tools, same, denied_total, denied_in_a_row } = usage;
+        let same = same.into_iter().map(|((tool, call), times)| (tool, call, times)).collect();
+        Self { tools, same, denied_total, denied_in_a_row }
+    }
+}
+
+impl From<Listed> for Usage {
+    fn from(listed: Listed) -> Self {
+        let Listed { tools, same, denied_total, denied_in_a_row } = listed;
+        let same = same.into_iter().map(|(tool, call, times)| ((tool, call), times)).collect();
+        Self { tools, same, denied_total, denied_in_a_row }
+    }
+}
+
 impl Usage {
     /// What was used of a tool.
     #[must_use]
@@ -31,8 +65,59 @@ impl Usage {
         self.tools.get(tool)
     }
 
+    /// What was used of all tools together; hosts are not added up.
+    #[must_use]
+    pub fn total(&self) -> Used {
+        let mut total = Used::default();
+        for used in self.tools.values() {
+            total.calls = total.calls.saturating_add(used.calls);
+            total.bytes = total.bytes.saturating_add(used.bytes);
+            total.micros = total.micros.saturating_add(used.micros);
+        }
+        total
+    }
+
+    /// How often a call was made before.
+    #[must_use]
+    pub fn same(&self, tool: &ToolName, call: Option<Digest>) -> u64 {
+        let key = call.map(|call| (tool.clone(), call));
+        key.and_then(|key| self.same.get(&key)).copied().unwrap_or(0)
+    }
+
+    /// How many calls were denied, with none that ran between them and now.
+    #[must_use]
+    pub const fn denied_in_a_row(&self) -> u64 {
+        self.denied_in_a_row
+    }
+
+    /// How many calls were denied.
+    #[must_use]
+    pub const fn denied_total(&self) -> u64 {
+        self.denied_total
+    }
+
+    /// Counts a call that was made, whatever comes of it.
+    pub fn made(&mut self, tool: &ToolName, call: Digest) {
+        let times = self.same.entry((tool.clone(), call)).or_default();
+        *times = times.saturating_add(1);
+    }
+
+    /// Takes a call back that waits: it is made again when somebody has answered.
+    pub fn waits(&mut self, tool: &ToolName, call: Digest) {
+        if let Some(times) = self.same.get_mut(&(tool.clone(), call)) {
+            *times = times.saturating_sub(1);
+        }
+    }
+
+    /// Counts a call that was denied.
+    pub const fn denied(&mut self) {
+        self.denied_total = self.denied_total.saturating_add(1);
+        self.denied_in_a_row = self.denied_in_a_row.saturating_add(1);
+    }
+
     /// Counts a call that ran.
     pub fn count(&mut self, tool: &ToolName, bytes: u64, micros: u64, host: Option<String>) {
+        self.denied_in_a_row = 0;
         let used = self.tools.entry(tool.clone()).or_default();
         used.calls = used.calls.saturating_add(1);
         used.bytes = used.bytes.saturating_add(bytes);

@@ -7,18 +7,25 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::action::ProgramFact;
-use crate::programs::{Command, Reading, known};
+use crate::limits;
+use crate::programs::{Added, Command, Effect, Effects, Reading, Word, known};
 
 /// A command line, read once for all rules.
 #[derive(Clone, Debug)]
 pub struct CommandLine<'c> {
     /// Its words.
     pub argv: &'c [String],
+    /// What was found on disk of its program, if that was looked up.
+    pub program: Option<&'c ProgramFact>,
     /// The names that the program goes by, plainest first.
     pub names: Vec<String>,
     /// What is known of it under its names, with the command line read so; without any knowledge
     /// one reading.
     pub readings: Vec<(Option<&'static Command>, Reading)>,
+    /// The command lines that stand among its words: what `env`, `xargs` or `find -exec` start.
+    pub inner: Vec<CommandLine<'c>>,
+    /// Whether command lines stand in one another deeper than is looked.
+    pub too_deep: bool,
 }
 
 /// What distributions append to a program's name to tell its variants apart.
@@ -29,15 +36,27 @@ impl<'c> CommandLine<'c> {
     /// Reads a command line. `expects` says whether the policy expects subcommands of a program of
     /// which nothing is known.
     #[must_use]
-    pub fn of(argv: &'c [String], program: Option<&ProgramFact>, expects: bool) -> Self {
+    pub fn of(argv: &'c [String], program: Option<&'c ProgramFact>, expects: bool) -> Self {
+        Self::at(argv, program, expects, limits::WRAPPED_COMMANDS)
+    }
+
+    fn at(
+        argv: &'c [String],
+        program: Option<&'c ProgramFact>,
+        expects: bool,
+        depth: usize,
+    ) -> Self {
         let mut own: Vec<&str> = argv.first().map(|word| base_name(word)).into_iter().collect();
         if let Some(program) = program {
             own.extend([base_name(&program.path), base_name(&program.real)]);
         }
         let mut names: Vec<String> = Vec::new();
         for name in own.iter().copied().chain(own.iter().map(|name| plain(name))) {
-            if !names.iter().any(|known| known == name) {
-                names.push(name.to_string());
+            // Where a file system does not tell `Git` from `git`, both are the same program.
+            for name in [name.to_string(), name.to_ascii_lowercase()] {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
         }
         let mut readings: Vec<_> = names
@@ -48,7 +67,65 @@ impl<'c> CommandLine<'c> {
         if readings.is_empty() {
             readings.push((None, Reading::of(argv, None, expects)));
         }
-        Self { argv, names, readings }
+        if let Some(word) = argv.first().filter(|word| word.contains('/') && !is_of_system(word)) {
+            readings.iter_mut().for_each(|(_, reading)| reading.of_workspace(word));
+        }
+        let mut places: Vec<_> =
+            readings.iter().flat_map(|(_, reading)| reading.inner.iter().cloned()).collect();
+        places.dedup();
+        let too_deep = depth == 0 && !places.is_empty();
+        let feeds = readings.iter().any(|(known, _)| known.is_some_and(|known| known.feeds));
+        let inner = places.into_iter().filter(|_| depth > 0).filter_map(|place| {
+            let words = argv.get(place).filter(|words| !words.is_empty())?;
+            let mut inner = Self::at(words, None, false, depth - 1);
+            if feeds {
+                inner.fed();
+            }
+            Some(inner)
+        });
+        Self { argv, program, names, readings, inner: inner.collect(), too_deep }
+    }
+
+    /// The words that come from elsewhere may be what is missing here: the subcommand, or the program
+    /// that a wrapper starts. What that does is not known.
+    fn fed(&mut self) {
+        for (known, reading) in &mut self.readings {
+            let Some(command) = known else { continue };
+            let wraps = command.operands.contains(&Word::Command);
+            let lacks = !command.subcommands.is_empty() && reading.levels.len() == 1
+                || wraps && reading.inner.is_empty();
+            if lacks {
+                reading.nature.push(Added {
+                    effects: Effects::of(Effect::Starts),
+                    word: reading.last().map(|level| level.name.clone()).unwrap_or_default(),
+                    why: "does what words from elsewhere say".into(),
+                    instead: Some("name the subcommand in the command itself".into()),
+                    guessed: false,
+                });
+            }
+        }
+        self.inner.iter_mut().for_each(Self::fed);
+    }
+
+    /// It and all command lines that stand in it, itself first.
+    #[must_use]
+    pub fn all(&self) -> Vec<&Self> {
+        let mut lines = alloc::vec![self];
+        let mut at = 0;
+        while let Some(line) = lines.get(at) {
+            let inner: Vec<&Self> = line.inner.iter().collect();
+            lines.extend(inner);
+            at += 1;
+        }
+        lines
+    }
+
+    /// All that it does, with what the command lines in it do.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        let lines = self.all();
+        let readings = lines.iter().flat_map(|line| line.readings());
+        readings.fold(Effects::NONE, |sum, reading| sum.and(reading.effects()))
     }
 
     /// The readings alone.
@@ -64,6 +141,15 @@ impl<'c> CommandLine<'c> {
             levels.unwrap_or_default().iter().map(|level| level.name.as_str()).collect();
         names.join(" ")
     }
+}
+
+/// The folders that programs of the system lie in.
+const SYSTEM: &[&str] =
+    &["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// Whether a program is named by its place in one of the system's folders.
+fn is_of_system(word: &str) -> bool {
+    word.rsplit_once('/').is_some_and(|(folder, _)| SYSTEM.contains(&folder))
 }
 
 /// The last component of a program's path.

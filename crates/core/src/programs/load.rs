@@ -1,50 +1,95 @@
 //! Reads a file of program knowledge.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::policy::DIALECT;
-use crate::programs::{Command, Effect, Opt, Word};
-use crate::yaml::{self, Key, Node, Reader, Section, key};
+use crate::programs::{ANY, Adds, Command, Effect, Effects, Opt, Style, Target, Word};
+use crate::yaml::{Key, Node, Reader, Section, key};
 
 const PROGRAM: &[Key] = &[
     key("program"),
+    key("also"),
     key("about"),
     key("effect"),
     key("why"),
+    key("instead"),
+    key("touches"),
+    key("style"),
     key("operands"),
+    key("last"),
     key("options"),
     key("groups"),
     key("uses"),
     key("subcommands"),
     key("abbreviates"),
     key("negates"),
+    key("prefix"),
+    key("bare"),
+    key("beyond"),
+    key("targets"),
+    key("feeds"),
+    key("ends"),
+    key("lenient"),
+    key("walks"),
 ];
-const OPTION: &[Key] = &[key("value"), key("attached"), key("effect"), key("why")];
-const EFFECTS: &[&str] = &["reads", "opens", "writes", "runs", "network"];
-const WORDS: &[&str] = &["text", "path", "written", "maybe-path", "folder", "range"];
+const OPTION: &[Key] = &[
+    key("value"),
+    key("attached"),
+    key("until"),
+    key("effect"),
+    key("why"),
+    key("instead"),
+    key("touches"),
+    key("only"),
+    key("targets"),
+    key("first"),
+    key("changes"),
+    key("narrows"),
+];
+const ADDS: &[Key] = &[key("effect"), key("why"), key("instead"), key("touches")];
+const STYLES: &[(&str, Style)] =
+    &[("gnu", Style::Letters), ("words", Style::Words), ("bundle", Style::Bundle)];
+const WORDS: &[(&str, Word)] = &[
+    ("text", Word::Text),
+    ("path", Word::Path),
+    ("written", Word::Written),
+    ("deleted", Word::Deleted),
+    ("maybe-path", Word::MaybePath),
+    ("folder", Word::Folder),
+    ("range", Word::Range),
+    ("script", Word::Script),
+    ("code", Word::Code),
+    ("command", Word::Command),
+    ("assignments", Word::Assignments),
+    ("sed", Word::Sed),
+    ("awk", Word::Awk),
+    ("sql", Word::Sql),
+    ("url", Word::Url),
+    ("name", Word::Name),
+];
 
 /// Reads the file of the program `name`.
 ///
 /// # Errors
 /// Every problem of the file.
-pub fn load(name: &str, text: &str) -> Result<Command, Diagnostics> {
+pub(super) fn load(name: &str, root: &Node) -> Result<Command, Diagnostics> {
     let mut reader = Reader::new(&DIALECT);
-    let root = yaml::parse(text, &DIALECT).map_err(|problem| alloc::vec![problem])?;
-    let command = root.and_then(|root| {
-        let section = reader.section(&root, "a program", PROGRAM)?;
+    let section = reader.section(root, "a program", PROGRAM);
+    let program = section.and_then(|section| {
         let own = reader.need(&section, "program", "a program")?;
         if own.text() != Some(name) {
             let message = alloc::format!("the file of `{name}` is about another program");
             reader.problem(Diagnostic::error(Code::PolicyValue, own.span.clone(), message));
         }
         let groups = section.get("groups").map(|node| groups(&mut reader, node));
-        Some(command(&mut reader, &section, &groups.unwrap_or_default(), false))
+        let inherited = Command { abbreviates: true, ..Command::default() };
+        Some(command(&mut reader, &section, &groups.unwrap_or_default(), &inherited))
     });
-    match command {
-        Some(command) if reader.problems.is_empty() => Ok(command),
+    match program {
+        Some(program) if reader.problems.is_empty() => Ok(program),
         _ => Err(reader.problems),
     }
 }
@@ -57,19 +102,19 @@ fn groups<'n>(reader: &mut Reader, node: &'n Node) -> Groups<'n> {
     map.entries().map(|(name, _, node)| (name, options(reader, node))).collect()
 }
 
-/// Reads a command; what negates its options holds for its subcommands as well.
+/// Reads a command; how its options are spelled holds for its subcommands as well.
 fn command(
     reader: &mut Reader,
     section: &Section<'_>,
     groups: &Groups<'_>,
-    negates: bool,
+    above: &Command,
 ) -> Command {
-    let negates = section.get("negates").and_then(|node| reader.truth(node)).unwrap_or(negates);
-    let effect = reader
-        .need(section, "effect", "a command")
-        .and_then(|node| effect(reader, node))
-        .unwrap_or(Effect::Network);
-    let operands = section.get("operands").map(|node| operands(reader, node)).unwrap_or_default();
+    reader.need(section, "effect", "a command");
+    let mut truth = |name| section.get(name).and_then(|node| reader.truth(node));
+    let (negates, abbreviates) = (truth("negates"), truth("abbreviates"));
+    let [feeds, ends, lenient, walks] =
+        ["feeds", "ends", "lenient", "walks"].map(|name| truth(name).unwrap_or(false));
+    let style = section.get("style").and_then(|node| choice(reader, node, STYLES));
     let mut options = section.get("options").map(|node| options(reader, node)).unwrap_or_default();
     for used in section.get("uses").and_then(|node| reader.list(node, "groups")).unwrap_or_default()
     {
@@ -78,56 +123,119 @@ fn command(
             None => reader.wrong(used, "the name of a group"),
         }
     }
-    let subcommands = section
-        .get("subcommands")
-        .map(|node| subcommands(reader, node, groups, negates))
-        .unwrap_or_default();
-    let abbreviates =
-        section.get("abbreviates").and_then(|node| reader.truth(node)).unwrap_or(true);
-    Command { effect, operands, options, subcommands, abbreviates, negates }
+    let mut own = Command {
+        nature: adds(reader, section),
+        style: style.unwrap_or(above.style),
+        operands: section.get("operands").map(|node| operands(reader, node)).unwrap_or_default(),
+        last: section.get("last").and_then(|node| choice(reader, node, WORDS)),
+        options,
+        subcommands: Vec::new(),
+        abbreviates: abbreviates.unwrap_or(above.abbreviates),
+        negates: negates.unwrap_or(above.negates),
+        prefix: section.get("prefix").and_then(|node| reader.line(node)),
+        bare: section.get("bare").and_then(|node| added(reader, node)),
+        beyond: section.get("beyond").map(|node| beyond(reader, node)).unwrap_or_default(),
+        targets: section.get("targets").map(|node| targets(reader, node)).unwrap_or_default(),
+        feeds,
+        ends,
+        lenient,
+        walks,
+    };
+    if let Some(node) = section.get("subcommands") {
+        own.subcommands = subcommands(reader, node, groups, &own);
+    }
+    own
 }
 
 fn subcommands(
     reader: &mut Reader,
     node: &Node,
     groups: &Groups<'_>,
-    negates: bool,
+    above: &Command,
 ) -> Vec<(String, Command)> {
     let Some(map) = reader.map(node, "the subcommands") else { return Vec::new() };
-    map.entries()
-        .filter_map(|(name, _, node)| {
-            let section = reader.section(node, "a subcommand", PROGRAM)?;
-            Some((name.into(), command(reader, &section, groups, negates)))
-        })
-        .collect()
+    let mut found = Vec::new();
+    for (name, _, node) in map.entries() {
+        let Some(section) = reader.section(node, "a subcommand", PROGRAM) else { continue };
+        let command = command(reader, &section, groups, above);
+        let also = texts(reader, section.get("also"));
+        if name == ANY && command.operands.is_empty() {
+            reader.wrong(node, "what its words stand for: `operands`");
+        }
+        found.extend(also.into_iter().map(|name| (name, command.clone())));
+        found.push((name.to_string(), command));
+    }
+    found
 }
 
-fn effect(reader: &mut Reader, node: &Node) -> Option<Effect> {
-    Some(match reader.word(node, EFFECTS)? {
-        "reads" => Effect::Reads,
-        "opens" => Effect::Opens,
-        "writes" => Effect::Writes,
-        "runs" => Effect::Runs,
-        _ => Effect::Network,
-    })
+/// A word of a list of words, with what it means.
+fn choice<T: Copy>(reader: &mut Reader, node: &Node, words: &[(&'static str, T)]) -> Option<T> {
+    let names: Vec<&'static str> = words.iter().map(|(name, _)| *name).collect();
+    let name = reader.word(node, &names)?;
+    words.iter().find(|(own, _)| *own == name).map(|(_, meaning)| *meaning)
 }
 
-fn word(reader: &mut Reader, node: &Node) -> Option<Word> {
-    Some(match reader.word(node, WORDS)? {
-        "path" => Word::Path,
-        "written" => Word::Written,
-        "maybe-path" => Word::MaybePath,
-        "folder" => Word::Folder,
-        "range" => Word::Range,
-        _ => Word::Text,
-    })
+/// One word, or a list of them.
+fn texts(reader: &mut Reader, node: Option<&Node>) -> Vec<String> {
+    match node {
+        Some(node) if node.text().is_some() => reader.line(node).into_iter().collect(),
+        Some(node) => reader.lines(node, "a list").into_iter().map(|(text, _)| text).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// The effects of a section, with their reasons.
+fn adds(reader: &mut Reader, section: &Section<'_>) -> Adds {
+    let mut line = |name| section.get(name).and_then(|node| reader.line(node));
+    let (why, instead) = (line("why"), line("instead"));
+    let effects = section.get("effect").map(|node| effects(reader, node)).unwrap_or_default();
+    let touches = texts(reader, section.get("touches"));
+    Adds { effects, why, instead, touches }
+}
+
+fn added(reader: &mut Reader, node: &Node) -> Option<Adds> {
+    let section = reader.section(node, "an effect", ADDS)?;
+    Some(adds(reader, &section))
+}
+
+fn effects(reader: &mut Reader, node: &Node) -> Effects {
+    let one = |reader: &mut Reader, node: &Node| {
+        let names: Vec<&'static str> = Effect::ALL.into_iter().map(Effect::name).collect();
+        reader.word(node, &names).and_then(Effect::named)
+    };
+    if node.text().is_some() {
+        return one(reader, node).into_iter().collect();
+    }
+    let items = reader.list(node, "effects").unwrap_or_default();
+    items.iter().filter_map(|item| one(reader, item)).collect()
 }
 
 fn operands(reader: &mut Reader, node: &Node) -> Vec<Word> {
     if let Some(items) = node.text().is_none().then(|| reader.list(node, "operands")).flatten() {
-        return items.iter().filter_map(|item| word(reader, item)).collect();
+        return items.iter().filter_map(|item| choice(reader, item, WORDS)).collect();
     }
-    word(reader, node).into_iter().collect()
+    choice(reader, node, WORDS).into_iter().collect()
+}
+
+fn beyond(reader: &mut Reader, node: &Node) -> Vec<(usize, Adds)> {
+    let Some(map) = reader.map(node, "numbers of operands") else { return Vec::new() };
+    let mut found = Vec::new();
+    for (count, at, node) in map.entries() {
+        match count.parse() {
+            Ok(count) => found.extend(added(reader, node).map(|adds| (count, adds))),
+            Err(_) => reader.wrong(at, "a number of operands"),
+        }
+    }
+    found
+}
+
+fn targets(reader: &mut Reader, node: &Node) -> Vec<Target> {
+    let Some(map) = reader.map(node, "the names of operands") else { return Vec::new() };
+    let target = |(names, _, node): (&str, &Node, &Node)| {
+        let adds = added(reader, node)?;
+        Some(Target { names: names.split(',').map(|name| name.trim().into()).collect(), adds })
+    };
+    map.entries().filter_map(target).collect()
 }
 
 fn options(reader: &mut Reader, node: &Node) -> Vec<Opt> {
@@ -135,15 +243,32 @@ fn options(reader: &mut Reader, node: &Node) -> Vec<Opt> {
     let mut options = Vec::new();
     for (names, at, node) in map.entries() {
         let names: Vec<String> = names.split(", ").map(Into::into).collect();
-        if names.iter().any(|name| !name.starts_with('-') || name.contains([' ', '='])) {
+        let is_name = |name: &String| {
+            let keyed = name.ends_with('=') && !name.starts_with('-');
+            !name.contains(' ') && (keyed || name.starts_with('-') && !name.contains('='))
+        };
+        if !names.iter().all(is_name) {
             reader.wrong(at, "names such as `-n, --lines`");
         }
         let Some(section) = reader.section(node, "an option", OPTION) else { continue };
-        let value = section.get("value").and_then(|node| word(reader, node));
-        let effect = section.get("effect").and_then(|node| effect(reader, node));
-        let attached = section.get("attached").and_then(|node| reader.truth(node));
-        let why = section.get("why").and_then(|node| reader.line(node));
-        options.push(Opt { names, value, attached: attached.unwrap_or(false), effect, why });
+        let mut truth =
+            |name| section.get(name).and_then(|node| reader.truth(node)).unwrap_or_default();
+        let (attached, first, changes) = (truth("attached"), truth("first"), truth("changes"));
+        let narrows = truth("narrows");
+        let values = section.get("value").map(|node| operands(reader, node)).unwrap_or_default();
+        options.push(Opt {
+            names,
+            value: values.first().copied(),
+            more: values.get(1..).unwrap_or_default().to_vec(),
+            attached,
+            until: texts(reader, section.get("until")),
+            adds: adds(reader, &section),
+            only: section.get("only").map(|node| effects(reader, node)),
+            targets: section.get("targets").map(|node| targets(reader, node)).unwrap_or_default(),
+            first,
+            changes,
+            narrows,
+        });
     }
     options
 }

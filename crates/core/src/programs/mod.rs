@@ -1,41 +1,33 @@
 //! What is known about programs: which of their options take a value, which words are paths, what
-//! reads, writes, or starts something else.
+//! reads, writes, sends, or starts something else.
 //!
 //! The knowledge is data, one file a program under `crates/core/programs/`, with a reason beside
 //! whatever is not plain reading. It refines a decision and never replaces the sandbox: a program
 //! that is not known is judged by its words alone, and what a program does when it runs is held by
 //! the walls around it.
 
+mod effect;
+mod embedded;
 mod line;
 mod load;
+mod meaning;
+mod packed;
+mod read;
 mod reading;
+mod table;
 mod word;
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use once_cell::race::OnceBox;
-
+pub(crate) use effect::sum;
+pub use effect::{Added, Adds, Effect, Effects};
+pub(crate) use embedded::effects as effects_of_text;
 pub use line::{CommandLine, base_name};
-pub use load::load;
+use load::load;
 pub use reading::{Flag, Level, Reading};
+pub use table::{known, names};
 pub use word::{PathUse, Start, Use};
-
-/// What a command does by its nature, mildest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
-    /// It reads and prints.
-    Reads,
-    /// It reads files that its words do not name, so that no rule about words can judge them.
-    Opens,
-    /// It may change files.
-    Writes,
-    /// It may start other programs, or take orders from files in the workspace.
-    Runs,
-    /// It may talk to other computers.
-    Network,
-}
 
 /// What a word on a command line stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,36 +38,134 @@ pub enum Word {
     Path,
     /// A path that is written.
     Written,
+    /// A path that is removed.
+    Deleted,
     /// A path or something else, such as a revision; or both, such as `HEAD:docs/a.md`.
     MaybePath,
     /// A folder from which the paths behind it are seen.
     Folder,
     /// A range of lines and a file, such as `1,20:docs/a.md`.
     Range,
+    /// A file that is read and run as a program.
+    Script,
+    /// A program text.
+    Code,
+    /// This and all that follow are a command line of their own.
+    Command,
+    /// `NAME=VALUE`, for as long as words are of that form.
+    Assignments,
+    /// A script of `sed`.
+    Sed,
+    /// A program of `awk`.
+    Awk,
+    /// Statements in SQL.
+    Sql,
+    /// The address of another computer.
+    Url,
+    /// A name, or a pattern for names, that something is done with.
+    Name,
+}
+
+impl Word {
+    /// What a command does that is given such a word.
+    #[must_use]
+    pub const fn effects(self) -> Effects {
+        match self {
+            Self::Written => Effects::of(Effect::Writes),
+            Self::Deleted => Effects::of(Effect::Deletes),
+            Self::Script => Effects::of(Effect::Runs),
+            Self::Code => Effects::of(Effect::Code),
+            Self::Url => Effects::of(Effect::Network),
+            _ => Effects::NONE,
+        }
+    }
+}
+
+/// How the options of a program are spelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// `-abc` is `-a -b -c`; `--long=value`.
+    #[default]
+    Letters,
+    /// One dash and a whole word: `-name`.
+    Words,
+    /// Like the first, and the first word may be letters without a dash: `tar xzf`.
+    Bundle,
 }
 
 /// One option of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opt {
-    /// Its names with their dashes, such as `-n` and `--lines`; `-NUM` stands for `-5`.
+    /// Its names with their dashes, such as `-n` and `--lines`; `-NUM` stands for `-5`, and a name
+    /// that ends with `=` for an operand of that form.
     pub names: Vec<String>,
     /// What its value stands for, if it takes one.
     pub value: Option<Word>,
+    /// What further values stand for, where it takes more than one word.
+    pub more: Vec<Word>,
     /// Whether the value can only be attached (`--color=always`) and may be left out.
     pub attached: bool,
-    /// What it adds to the command's own effect.
-    pub effect: Option<Effect>,
-    /// Why that effect is named.
-    pub why: Option<String>,
+    /// What ends its value, where that is a command line.
+    pub until: Vec<String>,
+    /// What it adds to the command's own effects.
+    pub adds: Adds,
+    /// All that the command does with it, whatever it would do without.
+    pub only: Option<Effects>,
+    /// What particular values add.
+    pub targets: Vec<Target>,
+    /// Whether it says what the first operand says without it, so that the operands are all of the
+    /// kinds that follow: `sed -e SCRIPT FILE`.
+    pub first: bool,
+    /// Whether the files that the operands name are changed with it: `sed -i`.
+    pub changes: bool,
+    /// Whether it makes the command mean fewer of the files that it finds.
+    pub narrows: bool,
 }
 
-/// A program or one of its subcommands.
+/// What a word adds that is one of some names.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The names; `*` stands for any characters.
+    pub names: Vec<String>,
+    /// What it adds.
+    pub adds: Adds,
+}
+
+impl Target {
+    fn names(&self, word: &str) -> bool {
+        self.names.iter().any(|name| like(name, word))
+    }
+}
+
+/// Whether a word is like a name in which `*` stands for any characters.
+fn like(name: &str, word: &str) -> bool {
+    let Some((before, rest)) = name.split_once('*') else { return name == word };
+    let Some(mut word) = word.strip_prefix(before) else { return false };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return word.ends_with(part);
+        }
+        let Some((_, behind)) = word.split_once(part) else { return false };
+        word = behind;
+    }
+    true
+}
+
+/// Stands for any word that is no subcommand.
+pub(crate) const ANY: &str = "*";
+
+/// A program or one of its subcommands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// What it does by its nature.
-    pub effect: Effect,
+    pub nature: Adds,
+    /// How its options are spelled.
+    pub style: Style,
     /// What the words that are not options stand for; the last entry holds for all that follow.
     pub operands: Vec<Word>,
+    /// What the last of at least two operands stands for, where that is something else.
+    pub last: Option<Word>,
     /// Its options.
     pub options: Vec<Opt>,
     /// Its subcommands, by name. With any, the first word that is no option is one.
@@ -84,6 +174,22 @@ pub struct Command {
     pub abbreviates: bool,
     /// Whether `--no-x` takes back what `--x` says.
     pub negates: bool,
+    /// With what a word before the subcommand begins that is none: the `+` of `cargo +nightly`.
+    pub prefix: Option<String>,
+    /// What it does in addition without any operand.
+    pub bare: Option<Adds>,
+    /// What it does in addition with more operands than so many.
+    pub beyond: Vec<(usize, Adds)>,
+    /// What particular operands add.
+    pub targets: Vec<Target>,
+    /// Whether no option stands behind the first operand: what follows belongs to what it names.
+    pub ends: bool,
+    /// Whether a word that looks like an option and is none is text.
+    pub lenient: bool,
+    /// Whether it does what it does to all that is beneath a folder.
+    pub walks: bool,
+    /// Whether it adds words to the command line that stands in it: those that it reads.
+    pub feeds: bool,
 }
 
 impl Command {
@@ -91,13 +197,18 @@ impl Command {
     #[must_use]
     pub fn unknown() -> Self {
         Self {
-            effect: Effect::Network,
+            nature: Adds { effects: Effects::of(Effect::Unknown), ..Adds::default() },
             operands: alloc::vec![Word::MaybePath],
-            options: Vec::new(),
-            subcommands: Vec::new(),
-            abbreviates: false,
-            negates: false,
+            ..Self::default()
         }
+    }
+
+    /// Whether it starts other programs by its nature.
+    #[must_use]
+    pub fn starts_others(&self) -> bool {
+        let own = Effects::of(Effect::Runs).with(Effect::Code).with(Effect::Unknown);
+        self.nature.effects.meets(own)
+            || self.bare.as_ref().is_some_and(|adds| adds.effects.meets(own))
     }
 
     /// Whether this takes back an option that is known. It does no more than leaving that out.
@@ -135,37 +246,25 @@ impl Command {
     pub fn subcommand(&self, name: &str) -> Option<&Self> {
         self.subcommands.iter().find(|(own, _)| own == name).map(|(_, command)| command)
     }
-}
 
-/// What is known of one program: its file, and what that says, once it was asked for.
-struct File {
-    name: &'static str,
-    text: &'static str,
-    read: OnceBox<Command>,
-}
+    /// What a text on its standard input is to it, if it is more than data.
+    #[must_use]
+    pub fn input(&self) -> Option<Word> {
+        let takes = |kind| {
+            self.operands.contains(&kind) || self.options.iter().any(|own| own.value == Some(kind))
+        };
+        if takes(Word::Sql) {
+            return Some(Word::Sql);
+        }
+        let code = self.bare.as_ref().is_some_and(|adds| adds.effects.has(Effect::Code));
+        (code || takes(Word::Code) && takes(Word::Script)).then_some(Word::Code)
+    }
 
-const fn file(name: &'static str, text: &'static str) -> File {
-    File { name, text, read: OnceBox::new() }
-}
-
-/// The files. A new program is a file and a line here.
-static FILES: [File; 4] = [
-    file("cat", include_str!("../../programs/cat.yaml")),
-    file("git", include_str!("../../programs/git.yaml")),
-    file("head", include_str!("../../programs/head.yaml")),
-    file("ls", include_str!("../../programs/ls.yaml")),
-];
-
-/// The names of all programs that are known.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|file| file.name)
-}
-
-/// What is known about a program. Its file is read once: several rules of every decision ask.
-#[must_use]
-pub fn known(name: &str) -> Option<&'static Command> {
-    let file = FILES.iter().find(|file| file.name == name)?;
-    file.read.get_or_try_init(|| load(file.name, file.text).map(Box::new)).ok()
+    /// What any other word in its place means, where that is known: the name of a script.
+    #[must_use]
+    pub fn any_other(&self) -> Option<&Self> {
+        self.subcommand(ANY)
+    }
 }
 
 #[cfg(test)]
@@ -173,30 +272,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_can_be_read() {
-        for File { name, text, .. } in &FILES {
-            if let Err(problems) = load(name, text) {
-                panic!("{name}: {problems:#?}");
-            }
-        }
+    fn no_name_stands_for_two_programs() {
+        let mut names: Vec<&str> = names().collect();
+        names.sort_unstable();
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
     }
 
     #[test]
     fn every_effect_has_its_reason() {
-        fn check(path: &str, command: &Command) {
-            for option in &command.options {
-                assert!(
-                    option.effect.is_none() || option.why.is_some(),
-                    "{path} {:?} has an effect and no reason",
-                    option.names
-                );
-            }
-            for (name, inner) in &command.subcommands {
-                check(&alloc::format!("{path} {name}"), inner);
+        fn adds(path: &str, adds: &Adds, wrong: &mut Vec<String>) {
+            if !adds.effects.within(Effects::of(Effect::Reads)) && adds.why.is_none() {
+                wrong.push(alloc::format!("{path} does {:?} and has no reason", adds.effects));
             }
         }
+        fn check(path: &str, command: &Command, wrong: &mut Vec<String>) {
+            adds(path, &command.nature, wrong);
+            let own = command.bare.iter().chain(command.beyond.iter().map(|(_, adds)| adds));
+            own.chain(command.targets.iter().map(|own| &own.adds))
+                .for_each(|own| adds(path, own, wrong));
+            for option in &command.options {
+                adds(&alloc::format!("{path} {:?}", option.names), &option.adds, wrong);
+            }
+            for (name, inner) in &command.subcommands {
+                check(&alloc::format!("{path} {name}"), inner, wrong);
+            }
+        }
+        let mut wrong = Vec::new();
         for name in names() {
-            check(name, known(name).unwrap());
+            check(name, known(name).unwrap(), &mut wrong);
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn stars_in_names_stand_for_any_characters() {
+        for (name, word, is) in [
+            ("deploy", "deploy", true),
+            ("deploy", "deployed", false),
+            ("deploy*", "deploy:prod", true),
+            ("*:deploy", "web:deploy", true),
+            ("*publish*", "prepublishOnly", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxc", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(like(name, word), is, "{name} {word}");
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Reads a command line with what is known about its program.
+//! A command line, read with what is known about its program.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use crate::programs::{Command, Effect, PathUse, Word, word};
+use crate::programs::{Added, Effect, Effects, PathUse, sum};
 
 /// A command line, read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// The program first, then its subcommand, then that one's.
     pub levels: Vec<Level>,
@@ -16,10 +17,16 @@ pub struct Reading {
     pub paths: Vec<PathUse>,
     /// A word that names files in a way that cannot be judged.
     pub unclear: Option<String>,
-    /// The folder that an option made the paths behind it start from.
-    folder: Option<String>,
-    /// The strongest effect of the command and its options; none if the program is not known.
-    pub effect: Option<Effect>,
+    /// What the command does by its nature, without its options.
+    pub nature: Vec<Added>,
+    /// What its words add.
+    pub added: Vec<Added>,
+    /// The words that are a command line of their own, by their places.
+    pub inner: Vec<Range<usize>>,
+    /// Whether it walks a folder and no option makes it mean less than all that is in it.
+    pub walks_all: bool,
+    /// The variables that its words set for a command line of its own.
+    pub variables: Vec<String>,
 }
 
 /// A program or subcommand on a command line.
@@ -44,8 +51,8 @@ pub struct Flag {
     pub names: Vec<String>,
     /// Its value, where it is known to have one.
     pub value: Option<String>,
-    /// What it adds, and why, where that is known.
-    pub effect: Option<(Effect, String)>,
+    /// What it adds, where that is known.
+    pub added: Option<Added>,
 }
 
 impl Flag {
@@ -88,28 +95,6 @@ fn attached_value(spelled: &str, name: &str) -> bool {
 }
 
 impl Reading {
-    /// Reads a command line. With `knowledge` the arity of options is known; without it every word
-    /// that begins with a dash is an option and may or may not take the next word.
-    #[must_use]
-    pub fn of(argv: &[String], knowledge: Option<&Command>, expect_subcommands: bool) -> Self {
-        let (name, rest) = match argv.split_first() {
-            Some((name, rest)) => (name.clone(), rest),
-            None => (String::new(), argv),
-        };
-        let mut reading = Self {
-            levels: Vec::new(),
-            ambiguous: false,
-            paths: Vec::new(),
-            unclear: None,
-            folder: None,
-            effect: knowledge.map(|command| command.effect),
-        };
-        let known = knowledge.is_some();
-        let level = Level { name, known, flags: Vec::new(), operands: Vec::new() };
-        reading.level(level, rest, knowledge, expect_subcommands);
-        reading
-    }
-
     /// Whether the program is known.
     #[must_use]
     pub fn known(&self) -> bool {
@@ -122,210 +107,34 @@ impl Reading {
         self.levels.last()
     }
 
-    fn level(
-        &mut self,
-        mut level: Level,
-        words: &[String],
-        knowledge: Option<&Command>,
-        mut subcommand_next: bool,
-    ) {
-        if let Some(command) = knowledge {
-            subcommand_next = !command.subcommands.is_empty();
-            self.effect = self.effect.map(|effect| match subcommand_next {
-                true => effect,
-                false => effect.max(command.effect),
-            });
-        }
-        let mut words = words.iter();
-        let mut uncertain = false;
-        let mut options_end = false;
-        while let Some(word) = words.next() {
-            if !options_end && word == "--" {
-                options_end = true;
-                continue;
-            }
-            let is_option = word.len() > 1 && word.starts_with('-');
-            if is_option && (!options_end || knowledge.is_none()) {
-                uncertain |= self.option(&mut level, word, &mut words, knowledge);
-                continue;
-            }
-            if subcommand_next && !options_end {
-                self.ambiguous |= uncertain;
-                self.levels.push(level);
-                return self.subcommand(word, words.as_slice(), knowledge);
-            }
-            self.operand(&mut level, word, knowledge, options_end);
-        }
-        self.levels.push(level);
-    }
-
-    fn subcommand(&mut self, name: &str, words: &[String], knowledge: Option<&Command>) {
-        let inner = knowledge.and_then(|command| command.subcommand(name));
-        let known = inner.is_some();
-        let level =
-            Level { name: name.to_string(), known, flags: Vec::new(), operands: Vec::new() };
-        match (knowledge, inner) {
-            // An unknown subcommand of a known program could do anything.
-            (Some(_), None) => self.level(level, words, Some(&Command::unknown()), false),
-            _ => self.level(level, words, inner, false),
-        }
-    }
-
-    /// Reads one option; says whether its arity is unknown.
-    fn option(
-        &mut self,
-        level: &mut Level,
-        word: &str,
-        words: &mut core::slice::Iter<'_, String>,
-        knowledge: Option<&Command>,
-    ) -> bool {
-        let (spelled, attached) = match word.split_once('=') {
-            Some((spelled, value)) if word.starts_with("--") => (spelled, Some(value)),
-            _ => (word, None),
-        };
-        let is_number = word.bytes().skip(1).all(|byte| byte.is_ascii_digit());
-        let exact = knowledge.and_then(|command| match is_number {
-            true => command.option(word).or_else(|| command.option("-NUM")),
-            false => command.option(spelled).or_else(|| command.abbreviated(spelled)),
-        });
-        if let (None, Some(command), false) = (exact, knowledge, word.starts_with("--")) {
-            return self.cluster(level, word, words, command);
-        }
-        let Some(option) = exact else {
-            if attached.is_none() && knowledge.is_some_and(|command| command.takes_back(spelled)) {
-                level.flags.push(taken_back(spelled));
-                return false;
-            }
-            level.flags.push(unknown(spelled, attached));
-            self.unknown_effect(knowledge);
-            return attached.is_none();
-        };
-        let value = match (attached, option.value) {
-            (Some(value), _) => Some(value.to_string()),
-            (None, Some(_)) if !option.attached => words.next().cloned(),
-            _ => None,
-        };
-        self.understood(level, option, spelled, value);
-        false
-    }
-
-    /// Reads `-xvf value`, `-n5` and their like.
-    fn cluster(
-        &mut self,
-        level: &mut Level,
-        word: &str,
-        words: &mut core::slice::Iter<'_, String>,
-        command: &Command,
-    ) -> bool {
-        let mut letters = word.strip_prefix('-').unwrap_or(word).chars();
-        while let Some(letter) = letters.next() {
-            let name = alloc::format!("-{letter}");
-            let Some(option) = command.option(&name) else {
-                level.flags.push(unknown(word, None));
-                self.unknown_effect(Some(command));
-                return true;
-            };
-            let rest = letters.as_str();
-            let value = match option.value {
-                None => None,
-                Some(_) if !rest.is_empty() => Some(rest.to_string()),
-                Some(_) if option.attached => None,
-                Some(_) => words.next().cloned(),
-            };
-            let takes_rest = option.value.is_some();
-            self.understood(level, option, &name, value);
-            if takes_rest {
-                break;
-            }
-        }
-        false
-    }
-
-    fn understood(
-        &mut self,
-        level: &mut Level,
-        option: &crate::programs::Opt,
-        spelled: &str,
-        value: Option<String>,
-    ) {
-        if let (Some(word), Some(value)) = (option.value, &value) {
-            self.path(word, value);
-        }
-        if let Some(effect) = option.effect {
-            self.effect = self.effect.map(|own| own.max(effect));
-        }
-        let why = || option.why.clone().unwrap_or_default();
-        level.flags.push(Flag {
-            spelled: spelled.to_string(),
-            names: option.names.clone(),
-            value,
-            effect: option.effect.map(|effect| (effect, why())),
+    /// The program is a file that a word names by its path: what it is called says little.
+    pub(super) fn of_workspace(&mut self, word: &str) {
+        self.paths.push(PathUse::read(word));
+        self.nature.push(Added {
+            effects: Effects::of(Effect::Code),
+            word: word.into(),
+            why: "is a file that can be any program".into(),
+            instead: None,
+            guessed: false,
         });
     }
 
-    /// An option that a known program is not known to have could do anything the program can.
-    fn unknown_effect(&mut self, knowledge: Option<&Command>) {
-        if knowledge.is_some() {
-            self.effect = self.effect.map(|own| own.max(Effect::Runs));
-        }
+    /// All that the command does, without what command lines of their own among its words do.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        sum(&self.nature).and(sum(&self.added))
     }
 
-    fn operand(
-        &mut self,
-        level: &mut Level,
-        word: &str,
-        knowledge: Option<&Command>,
-        options_end: bool,
-    ) {
-        let kinds = knowledge.map(|command| command.operands.as_slice()).unwrap_or_default();
-        if let Some(kind) = kinds.get(level.operands.len()).or(kinds.last()) {
-            self.paths_of(word::Place::of(options_end), *kind, word);
-        }
-        level.operands.push(word.to_string());
-    }
-
-    fn path(&mut self, kind: Word, text: &str) {
-        self.paths_of(word::Place::Option, kind, text);
-    }
-
-    fn paths_of(&mut self, place: word::Place, kind: Word, text: &str) {
-        match word::paths(place, kind, text) {
-            Some(paths) => {
-                let folder = self.folder.clone();
-                self.paths.extend(paths.into_iter().map(|used| used.within(folder.as_deref())));
-            }
-            None => self.unclear = Some(text.to_string()),
-        }
-        if kind == Word::Folder {
-            let outer = self.folder.take();
-            self.folder = Some(word::joined(outer.as_deref(), text));
-        }
-    }
-}
-
-/// `--no-x`: known to do nothing of its own.
-fn taken_back(spelled: &str) -> Flag {
-    Flag {
-        spelled: spelled.to_string(),
-        names: alloc::vec![spelled.to_string()],
-        value: None,
-        effect: None,
-    }
-}
-
-fn unknown(spelled: &str, value: Option<&str>) -> Flag {
-    Flag {
-        spelled: spelled.to_string(),
-        names: Vec::new(),
-        value: value.map(ToString::to_string),
-        effect: None,
+    /// What the command does, word by word.
+    pub fn reasons(&self) -> impl Iterator<Item = &Added> {
+        self.nature.iter().chain(&self.added)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::programs::known;
+    use crate::programs::{Effect, known};
 
     fn argv(line: &str) -> Vec<String> {
         line.split(' ').map(String::from).collect()
@@ -408,11 +217,42 @@ mod tests {
 
     #[test]
     fn effects_add_up() {
-        assert_eq!(read("git log --oneline -5").effect, Some(Effect::Reads));
-        assert_eq!(read("git log --output=x").effect, Some(Effect::Writes));
-        assert_eq!(read("git diff --ext-diff").effect, Some(Effect::Runs));
-        assert_eq!(read("git made-up").effect, Some(Effect::Network));
-        assert_eq!(read("cat --made-up x").effect, Some(Effect::Runs));
-        assert_eq!(read("tool x").effect, None);
+        use Effect::{Reads, Starts, Unknown, Writes};
+        for (line, effects) in [
+            ("git log --oneline -5", &[Reads][..]),
+            ("git log --output=x", &[Reads, Writes]),
+            ("git diff --ext-diff", &[Reads, Starts]),
+            ("git made-up", &[Unknown]),
+            ("cat --made-up x", &[Reads, Unknown]),
+            ("tool x", &[Unknown]),
+        ] {
+            assert_eq!(read(line).effects(), effects.iter().copied().collect(), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_option_may_stand_for_the_first_operand() {
+        use crate::programs::Use;
+        for (line, paths) in [
+            ("grep x a", &[("a", Use::Read)][..]),
+            ("grep -e x a", &[("a", Use::Read)]),
+            ("grep -e x -e y a b", &[("a", Use::Read), ("b", Use::Read)]),
+            ("grep -rfpats a", &[("pats", Use::Read), ("a", Use::Read)]),
+            ("sed s/x/y/ a", &[("a", Use::Read)]),
+            ("sed -i s/x/y/ a", &[("a", Use::Write)]),
+            ("sed -e s/x/y/ a -i", &[("a", Use::Write)]),
+            ("sed -ne s/x/y/p a", &[("a", Use::Read)]),
+            ("chmod 644 a", &[("a", Use::Write)]),
+            ("chmod -x a", &[("a", Use::Write)]),
+            ("install -d a b", &[("a", Use::Write), ("b", Use::Write)]),
+        ] {
+            let reading = read(line);
+            let found: Vec<_> =
+                reading.paths.iter().map(|own| (own.path.as_str(), own.usage)).collect();
+            assert_eq!(found, paths, "{line}");
+            assert!(reading.unclear.is_none(), "{line}");
+            assert!(!reading.effects().has(Effect::Unknown), "{line}");
+        }
+        assert_eq!(read("grep a -e x b").unclear.as_deref(), Some("a"));
     }
 }

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::programs::Word;
+use crate::programs::{Word, embedded};
 
 /// A path that a word names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,14 @@ pub struct PathUse {
     pub start: Start,
     /// Whether it surely is a path. One that may be something else counts where it is there.
     pub sure: bool,
+    /// Whether it is the value of an option.
+    pub of_option: bool,
+    /// Whether it is a folder that the command works in.
+    pub is_folder: bool,
+    /// Whether it is a name or a pattern for names, wherever they are.
+    pub is_name: bool,
+    /// Whether it only stands in a program text.
+    pub guessed: bool,
 }
 
 /// What would be done with a path.
@@ -32,6 +40,10 @@ pub enum Use {
     ReadTree,
     /// It is written.
     Write,
+    /// What is beneath it may be changed or removed.
+    Change,
+    /// It is removed, with all that is beneath it.
+    Delete,
 }
 
 /// Where a path is seen from.
@@ -61,8 +73,28 @@ impl Place {
 }
 
 impl PathUse {
-    fn read(path: &str) -> Self {
-        Self { path: path.to_string(), usage: Use::Read, start: Start::Folder, sure: true }
+    pub(crate) fn read(path: &str) -> Self {
+        Self {
+            path: path.to_string(),
+            usage: Use::Read,
+            start: Start::Folder,
+            sure: true,
+            of_option: false,
+            is_folder: false,
+            is_name: false,
+            guessed: false,
+        }
+    }
+
+    /// A place that a command changes without naming it.
+    pub(super) fn touched(place: &str) -> Self {
+        Self { usage: Use::Write, start: Start::Above, ..Self::read(place) }
+    }
+
+    /// A word of which nothing is known, if it surely leads somewhere else than beneath this folder.
+    pub(crate) fn stray(text: &str) -> Option<Self> {
+        let away = text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
+        (away && text != "/dev/null" && !text.starts_with("//")).then(|| Self::read(text))
     }
 
     fn tree(path: &str, sure: bool) -> Self {
@@ -85,17 +117,39 @@ pub(super) fn joined(folder: Option<&str>, path: &str) -> String {
 
 /// The paths that a word may name; none where that cannot be told.
 pub(super) fn paths(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
+    let mut found = named_by(place, kind, text)?;
+    for own in &mut found {
+        own.of_option = place == Place::Option;
+        own.is_folder = kind == Word::Folder;
+        own.is_name = kind == Word::Name;
+        own.guessed = kind == Word::Code;
+    }
+    Some(found)
+}
+
+fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
     // What is never a file of the workspace: nothing, and standard input or output.
     if matches!(text, "-" | "/dev/null") {
         return Some(Vec::new());
     }
     match (kind, place) {
-        (Word::Text, _) => Some(Vec::new()),
-        (Word::Path | Word::Folder, _) => Some(alloc::vec![PathUse::read(text)]),
         (Word::Written, _) => {
             Some(alloc::vec![PathUse { usage: Use::Write, ..PathUse::read(text) }])
         }
+        (Word::Deleted, _) => {
+            Some(alloc::vec![PathUse { usage: Use::Delete, ..PathUse::read(text) }])
+        }
+        (Word::Url, _) => Some(file_of(text).map(PathUse::read).into_iter().collect()),
+        (Word::Code, _) => Some(embedded::code_paths(text)),
+        (Word::Awk, _) => Some(embedded::awk_paths(text)),
+        (Word::Name, _) => Some(alloc::vec![PathUse { sure: false, ..PathUse::read(text) }]),
+        (Word::Sed, _) => Some(embedded::sed_paths(text)),
         (Word::Range, _) => Some(range(text)),
+        // An address of another computer is no path.
+        (Word::MaybePath | Word::Script, _) if text.contains("://") => {
+            Some(file_of(text).map(PathUse::read).into_iter().collect())
+        }
+        (Word::Path | Word::Folder | Word::Script, _) => Some(alloc::vec![PathUse::read(text)]),
         (Word::MaybePath, Place::Behind) => pathspec(text, true),
         (Word::MaybePath, Place::Option | Place::Before) => {
             let mut paths = alloc::vec![PathUse::tree(text, leads_away(text))];
@@ -103,7 +157,15 @@ pub(super) fn paths(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>
             paths.extend(pathspec(text, false)?);
             Some(paths)
         }
+        _ => Some(Vec::new()),
     }
+}
+
+/// The file that an address is about, if it is one of this machine.
+fn file_of(address: &str) -> Option<&str> {
+    let (scheme, rest) = address.split_once(':')?;
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    scheme.eq_ignore_ascii_case("file").then(|| rest.strip_prefix("localhost").unwrap_or(rest))
 }
 
 /// Whether a word can only be a path. A revision range such as `v1..v2` is none.

@@ -2,7 +2,7 @@
 
 use capsule_core::evidence::{self, Cleared};
 use capsule_core::journal::Journal;
-use capsule_core::redact::Redactor;
+use capsule_redact::Redactor;
 
 fn keep<J: Journal>(cleared: Cleared, redactor: &Redactor, journal: &mut J) {
     let mut kept = None;

@@ -1,20 +1,28 @@
-//! Changes of a staged workspace that a person wants to have in the workspace itself.
+//! Changes that a person wants to have in the workspace: those of a staged one, or what stood there
+//! before.
 
 use alloc::format;
+use alloc::string::String;
 
 use crate::change::Change;
 use crate::code::Code;
 use crate::limits;
-use crate::policy::bounds::{sound, unprotected};
+use crate::path::WorkspacePath;
+use crate::policy::bounds::unprotected;
 use crate::policy::decide::Finding;
 use crate::policy::model::Policy;
-use crate::redact::excerpt;
+use capsule_redact::excerpt;
 
-/// What stands in the way of the first change that cannot be applied. All of them are, or none.
-pub(super) fn check(policy: &Policy, changes: &[Change]) -> Option<Finding> {
+/// What stands in the way of the first change that cannot be made, by whether its `path` may be and by
+/// the invariants. All of them are, or none.
+pub(super) fn check(
+    policy: &Policy,
+    changes: &[Change],
+    path: impl Fn(&Change) -> Result<WorkspacePath, String>,
+) -> Option<Finding> {
     let judge = |change: &Change| match &change.refused {
         Some(why) => Err(why.clone()),
-        None => sound(change).and_then(|path| unprotected(policy, change, &path)),
+        None => path(change).and_then(|path| unprotected(policy, change, &path)),
     };
     let (path, why) =
         changes.iter().find_map(|change| Some((&change.path, judge(change).err()?)))?;

@@ -13,6 +13,8 @@ pub(super) struct Command<'c> {
     pub line: &'c CommandLine<'c>,
     /// The words that name paths, reading by reading.
     words: Vec<Vec<Word<'c>>>,
+    /// The command lines that stand in it.
+    pub inner: Vec<Command<'c>>,
 }
 
 /// A word that names paths in the workspace.
@@ -48,7 +50,14 @@ impl<'c> Command<'c> {
             Word { used, places }
         };
         let words = line.readings().map(|reading| reading.paths.iter().map(word).collect());
-        Self { line, words: words.collect() }
+        let inner = line.inner.iter().map(|inner| Self::of(case, inner)).collect();
+        Self { line, words: words.collect(), inner }
+    }
+
+    /// It and all that stand in it.
+    pub(super) fn all(&self) -> Vec<&Self> {
+        let inner = self.inner.iter().flat_map(Self::all);
+        core::iter::once(self).chain(inner).collect()
     }
 
     /// All words that name paths.

@@ -2,23 +2,23 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{FileKind, PathFact, PathTarget, Place};
+use crate::action::{PathTarget, Place};
 use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, Tier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::limits;
-use crate::policy::bounds::Scope;
+use crate::policy::commands::{CommandRule, EffectRule, ExecRule, FlagRule, ProgramRule};
 use crate::policy::decide::command::{Command, Named, Word};
-use crate::policy::decide::files::{closed_argument, outside};
-use crate::policy::decide::{Case, Finding, because, words};
-use crate::policy::model::{
-    CommandRule, Constraint, ExecRule, FlagRule, Policy, ProgramRule, ToolRule,
+use crate::policy::decide::effects::by_effects;
+use crate::policy::decide::everything::{everything, whole_walk};
+use crate::policy::decide::files::{self, closed_argument, outside};
+use crate::policy::decide::{Case, Finding, because, script, walls, words};
+use crate::policy::model::{Policy, ToolRule};
+use crate::programs::{
+    self, CommandLine, Effect, Effects, Flag, Level, PathUse, Reading, Use, sum,
 };
-use crate::policy::patterns::PathPattern;
-use crate::programs::{self, CommandLine, Effect, Flag, Level, PathUse, Reading, Use};
 use crate::risk::Risk;
 use crate::tool::ToolName;
 
@@ -35,21 +35,89 @@ pub(super) fn check(
     if let Some(finding) = unusable(argv) {
         return alloc::vec![finding.by(tool, &rule.source)];
     }
-    let mut found: Vec<Finding> = working_folder(case, cwd).into_iter().collect();
+    let mut found: Vec<Finding> = files::inside(cwd, case).err().into_iter().collect();
+    found.extend(elsewhere(exec, cwd, case).map(|finding| finding.by(tool, &rule.source)));
     found.extend(denied_token(exec, argv, tool));
-    let Some(program) = program_rule(exec, argv) else {
-        found.push(not_allowed(exec, argv).by(tool, &rule.source));
+    for own in own.all() {
+        found.extend(one(policy, exec, rule, case, own));
+    }
+    found.extend(walls::of_command(policy, exec, case, own));
+    found
+}
+
+/// A folder that commands may not run in, by where it really is.
+fn elsewhere(exec: &ExecRule, cwd: &PathTarget, case: &Case<'_>) -> Option<Finding> {
+    let (folders, asked) = (exec.cwd.as_ref()?, cwd.inside()?);
+    let folder = files::seen(case, asked);
+    if folders.have(asked) && folders.have(folder) {
+        return None;
+    }
+    let reason = match folder.is_root() {
+        true => "commands do not run in the workspace itself".to_string(),
+        false => format!("commands do not run in `{}`", cwd.asked),
+    };
+    let named = folders.texts();
+    let hint = match named.as_slice() {
+        [] => "the policy names no folder to run commands in".to_string(),
+        named => format!("run it in `{}`", named.join("`, `")),
+    };
+    Some(Finding::deny(Code::PathNotAllowed, reason).suggest(Some(hint)))
+}
+
+/// Checks one of the command lines that stand in one another.
+fn one(
+    policy: &Policy,
+    exec: &ExecRule,
+    rule: &ToolRule,
+    case: &Case<'_>,
+    own: &Command<'_>,
+) -> Vec<Finding> {
+    let tool = case.tool.as_str();
+    let mut found: Vec<Finding> = too_deep(own.line).into_iter().collect();
+    found.extend(whole_walk(own));
+    found.extend(variables(exec, own.line));
+    let program = program_rule(exec, own.line.argv);
+    let Some(program) = program else {
+        match &exec.effects {
+            Some(words) => {
+                let reasons = own.line.readings().flat_map(Reading::reasons);
+                found.extend(by_effects(words, reasons, &own.line.shown(), tool));
+            }
+            None => found.push(not_allowed(exec, own.line.argv).by(tool, &rule.source)),
+        }
+        for (number, reading) in own.line.readings().enumerate() {
+            found.extend(untold(reading));
+            found.extend(paths(policy, own.words_of(number).iter()));
+        }
         return found;
     };
     let id = format!("{tool}/{}", program.name);
-    let anew = anew(program, case, own.line);
+    let anew = anew(program, own.line);
     for (number, reading) in anew.as_ref().unwrap_or(own.line).readings().enumerate() {
-        found.extend(command(program, &id, reading));
+        found.extend(command(program, &id, reading, exec.effects.as_ref()));
         found.extend(untold(reading).map(|finding| finding.by(id.clone(), &program.source)));
-        found.extend(paths(policy, own.words_of(number)));
+        // The rule says itself where its program is.
+        let words = own.words_of(number);
+        let place = program.path.as_deref();
+        let named = words
+            .iter()
+            .filter(|word| !word.used.guessed && Some(word.used.path.as_str()) != place);
+        found.extend(paths(policy, named));
     }
-    found.extend(walls(policy, case));
     found
+}
+
+fn too_deep(line: &CommandLine<'_>) -> Option<Finding> {
+    let reason = "command lines stand in one another too deep to be judged";
+    let finding = Finding::deny(Code::ExecAmbiguous, reason);
+    line.too_deep.then(|| finding.suggest(Some("run the innermost program itself")))
+}
+
+/// Variables that a word of the command line sets for a program behind it.
+fn variables(exec: &ExecRule, line: &CommandLine<'_>) -> Option<Finding> {
+    let mut names = line.readings().flat_map(|reading| &reading.variables);
+    let name = names.find(|name| !exec.env.accepts(name))?;
+    Some(script::variable(Some(exec), name))
 }
 
 /// A command line that cannot be run at all.
@@ -73,23 +141,6 @@ fn unusable(argv: &[String]) -> Option<Finding> {
     Some(Finding::deny(Code::ExecArgv, why).suggest(Some(hint)))
 }
 
-fn working_folder(case: &Case<'_>, cwd: &PathTarget) -> Option<Finding> {
-    match &cwd.place {
-        Place::Outside(problem) => Some(outside(&cwd.asked, *problem)),
-        Place::Inside(path) => match case.facts.at(path) {
-            Some(PathFact { real: Place::Outside(problem), .. }) => {
-                Some(outside(&cwd.asked, *problem))
-            }
-            Some(PathFact { kind: FileKind::File | FileKind::Special, .. }) => {
-                let reason = format!("`{path}` is not a folder");
-                let hint = "run in the folder that the file lies in, or leave `cwd` out";
-                Some(Finding::deny(Code::PathInvalid, reason).suggest(Some(hint)))
-            }
-            _ => None,
-        },
-    }
-}
-
 fn denied_token(exec: &ExecRule, argv: &[String], tool: &str) -> Option<Finding> {
     argv.iter().find_map(|word| {
         let pattern = exec.denied_tokens.iter().find(|pattern| pattern.token.is(word))?;
@@ -100,7 +151,7 @@ fn denied_token(exec: &ExecRule, argv: &[String], tool: &str) -> Option<Finding>
 }
 
 /// The rule for a program: by its plain name, or by the very path that the rule names.
-fn program_rule<'p>(exec: &'p ExecRule, argv: &[String]) -> Option<&'p ProgramRule> {
+pub(super) fn program_rule<'p>(exec: &'p ExecRule, argv: &[String]) -> Option<&'p ProgramRule> {
     let asked = argv.first()?;
     exec.programs.iter().find(|program| match asked.contains('/') {
         true => program.path.as_ref() == Some(asked),
@@ -134,7 +185,7 @@ fn untold(reading: &Reading) -> Option<Finding> {
 }
 
 /// Paths among the arguments of a program whose arguments are known.
-fn paths(policy: &Policy, words: &[Word<'_>]) -> Vec<Finding> {
+fn paths<'w, 'c: 'w>(policy: &Policy, words: impl Iterator<Item = &'w Word<'c>>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut named = 0_usize;
     for Word { used, places } in words {
@@ -159,7 +210,14 @@ fn paths(policy: &Policy, words: &[Word<'_>]) -> Vec<Finding> {
 /// program as well. A folder is walked by the program; what no run may see there is masked in its
 /// view.
 fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option<Finding> {
-    let tool = ToolName::asked(if used.usage == Use::Write { "fs.write" } else { "fs.read" });
+    if used.usage == Use::Delete && path.is_root() {
+        return Some(everything(&used.path));
+    }
+    let tool = ToolName::asked(match used.usage {
+        Use::Write | Use::Change => "fs.write",
+        Use::Delete => "fs.delete",
+        Use::Read | Use::ReadTree => "fs.read",
+    });
     let finding = match policy.files(&tool) {
         Some(files) => closed_argument(files, path, *fact, used),
         None => match fact.map(|fact| &fact.real) {
@@ -177,7 +235,12 @@ fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option
 
 /// The program's rule, its subcommand's, and their flags. Nothing found means that neither has a
 /// word of its own.
-fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
+fn command(
+    program: &ProgramRule,
+    id: &str,
+    reading: &Reading,
+    effects: Option<&EffectRule>,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut rule = &program.command;
     let mut id = id.to_string();
@@ -212,8 +275,11 @@ fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
     for level in level.into_iter().chain(levels) {
         found.extend(flags(&rule.flags, level, &id));
     }
-    found.extend(unasked_effect(program, rule, reading, &id));
+    found.extend(unasked_effect(program, rule, reading, &id, effects));
     found.extend(unknown_subcommand(program, reading, &id));
+    if let (None, Some(words)) = (&word, effects) {
+        found.extend(by_effects(words, reading.reasons(), &program.name, &id));
+    }
     if let Some((verdict, id, rule)) = word {
         let shown = id.rsplit('/').next().unwrap_or(&id).to_string();
         let reason = because(&rule.because, || words(verdict, &format!("`{shown}`")));
@@ -227,7 +293,7 @@ fn command(program: &ProgramRule, id: &str, reading: &Reading) -> Vec<Finding> {
     found
 }
 
-fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<&'r CommandRule> {
+pub(super) fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<&'r CommandRule> {
     let exact = rule.subcommands.iter().find(|(own, _)| own == name);
     let any = || rule.subcommands.iter().find(|(own, _)| own == "*");
     exact.or_else(any).map(|(_, inner)| inner)
@@ -297,6 +363,7 @@ fn unasked_effect(
     rule: &CommandRule,
     reading: &Reading,
     id: &str,
+    effects: Option<&EffectRule>,
 ) -> Option<Finding> {
     let listed = |flag: &Flag| {
         [&program.global_flags, &rule.flags]
@@ -305,11 +372,21 @@ fn unasked_effect(
             .flatten()
             .any(|own| flag.surely_is(own))
     };
+    // A program that runs others by its nature does no more with an option that says which.
+    let nature = sum(&reading.nature);
+    let runs = nature.meets(Effects::of(Effect::Runs).with(Effect::Code).with(Effect::Unknown));
+    let harmless = match runs {
+        true => {
+            nature.with(Effect::Code).with(Effect::Runs).with(Effect::Reads).with(Effect::Opens)
+        }
+        false => Effects::of(Effect::Reads),
+    };
     let flags = reading.levels.iter().flat_map(|level| &level.flags);
     flags.into_iter().find_map(|flag| {
-        let why = match &flag.effect {
-            Some((Effect::Reads, _)) => return None,
-            Some((_, why)) => why.as_str(),
+        let why = match &flag.added {
+            Some(added) if added.effects.within(harmless) => return None,
+            Some(added) => added.why.as_str(),
+            None if runs => return None,
             // What a known program is not known to have could do anything that the program can.
             None if flag.names.is_empty() && reading.known() => {
                 "is not known, so what it does is not known either"
@@ -321,39 +398,40 @@ fn unasked_effect(
         }
         let reason = format!("the flag `{}` {why}", flag.spelled);
         let hint = format!("drop `{}`, or name it under `flags.allow`", flag.spelled);
-        let finding = Finding::deny(Code::ExecFlagEffect, reason);
+        let word = |words: &EffectRule| {
+            let added = flag.added.as_ref().map(|added| added.effects.iter());
+            let each = added.into_iter().flatten().map(|effect| words.word(effect).0);
+            each.max().unwrap_or_else(|| words.word(Effect::Unknown).0)
+        };
+        let finding = match effects.map(word) {
+            Some(Verdict::Allow) => return None,
+            Some(verdict @ (Verdict::Ask | Verdict::AskEach)) => Finding::word(verdict, reason),
+            Some(Verdict::Deny) | None => Finding::deny(Code::ExecFlagEffect, reason),
+        };
         Some(finding.by(id, &rule.source).suggest(Some(hint)))
     })
-}
-
-/// The walls that the machine can give, against those that the policy wants.
-fn walls(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
-    let floor = policy.sandbox.floor;
-    let mut hint = "`capsule doctor` names the missing layer and how to get it";
-    let reason = match case.facts.walls.as_ref()? {
-        Ok(walls) if walls.reach(floor) => return None,
-        Ok(walls) => {
-            let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
-            let (tier, gaps) = (walls.tier, gaps.join(", "));
-            if walls.reach(Tier::Landlock) {
-                hint = "`capsule doctor` names the missing layer and how to get it; with \
-                        `sandbox.floor: landlock` the policy would do with less";
-            }
-            format!("the policy wants `{floor}` and this machine gives `{tier}` (missing: {gaps})")
-        }
-        Err(why) => format!("the policy wants `{floor}` and there is no sandbox: {why}"),
-    };
-    Some(Finding::deny(Code::SandboxBelowFloor, reason).suggest(Some(hint)))
 }
 
 /// What is known of the program says how much it could cost; an unknown one could do anything that
 /// the walls let it.
 pub(super) fn risk(line: &CommandLine<'_>) -> Risk {
-    match line.readings().map(|reading| reading.effect).max().flatten() {
-        Some(Effect::Reads) => Risk::Low,
-        _ => Risk::Medium,
+    let effects = line.effects();
+    match effects.within(Effects::of(Effect::Reads)) && line.inner.is_empty() {
+        true => Risk::Low,
+        false => Risk::Medium,
     }
 }
+
+/// Whether what it does cannot be brought back.
+pub(super) fn is_irreversible(line: &CommandLine<'_>) -> bool {
+    line.effects().meets(IRREVERSIBLE)
+}
+
+/// What cannot be brought back: by no undo record, and by nobody on this machine.
+const IRREVERSIBLE: Effects = Effects::of(Effect::Publishes)
+    .with(Effect::System)
+    .with(Effect::Destroys)
+    .with(Effect::Secrets);
 
 /// What a command is confined to.
 pub(super) fn confinement(
@@ -375,55 +453,7 @@ pub(super) fn confinement(
 }
 
 /// The line read anew, where nothing is known of the program and its rule names subcommands.
-fn anew<'c>(
-    program: &ProgramRule,
-    case: &Case<'c>,
-    line: &CommandLine<'c>,
-) -> Option<CommandLine<'c>> {
+pub(super) fn anew<'c>(program: &ProgramRule, line: &CommandLine<'c>) -> Option<CommandLine<'c>> {
     let expects = !program.command.subcommands.is_empty() && !line.readings().any(Reading::known);
-    expects.then(|| CommandLine::of(line.argv, case.facts.program.as_ref(), true))
-}
-
-/// What a command may see and change: for each, what the rule of its innermost subcommand says about
-/// it, or the nearest one above. It may change nothing unless all readings of the line may.
-pub(super) fn reach(
-    policy: &Arc<Policy>,
-    rule: &ToolRule,
-    case: &Case<'_>,
-    own: &Command<'_>,
-) -> (Option<Scope>, Option<Scope>) {
-    let Constraint::Exec(exec) = &rule.constraint else { return (None, None) };
-    let Some(program) = program_rule(exec, own.line.argv) else { return (None, None) };
-    let anew = anew(program, case, own.line);
-    let readings = || anew.as_ref().unwrap_or(own.line).readings();
-    let seen = readings().filter_map(|own| innermost(program, own, |rule| rule.reads.as_ref()));
-    let reads: Vec<_> = seen.cloned().collect();
-    let reads = (!reads.is_empty()).then(|| Scope::new(Arc::clone(policy), reads));
-    if policy.sandbox.workspace == WorkspaceAccess::ReadOnly {
-        return (reads, None);
-    }
-    let mut writes = Vec::new();
-    for reading in readings() {
-        match innermost(program, reading, |rule| rule.writes.as_ref()) {
-            Some(patterns) if patterns.is_empty() => return (reads, None),
-            Some(patterns) => writes.push(patterns.clone()),
-            None if policy.sandbox.writes => {}
-            None => return (reads, None),
-        }
-    }
-    (reads, Some(Scope::new(Arc::clone(policy), writes)))
-}
-
-fn innermost<'r>(
-    program: &'r ProgramRule,
-    reading: &Reading,
-    pick: impl Fn(&'r CommandRule) -> Option<&'r Vec<PathPattern>>,
-) -> Option<&'r Vec<PathPattern>> {
-    let (mut rule, mut found) = (&program.command, pick(&program.command));
-    for level in reading.levels.iter().skip(1) {
-        let Some(inner) = subcommand(rule, &level.name) else { break };
-        rule = inner;
-        found = pick(rule).or(found);
-    }
-    found
+    expects.then(|| CommandLine::of(line.argv, line.program, true))
 }

@@ -13,8 +13,8 @@ use crate::net;
 use crate::outcome::Problem;
 use crate::policy::decide::{Case, Finding, because, words};
 use crate::policy::model::{FetchRule, ToolRule, UrlRule};
-use crate::redact::excerpt;
 use crate::url::{Address, HostName};
+use capsule_redact::excerpt;
 
 /// The headers that a call may set: they say what is wanted, never who asks or whom.
 const HEADERS: &[&str] =

@@ -4,15 +4,17 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::action::{Action, FileKind, PathFact, PathTarget, Place};
+use crate::action::{Action, FileKind, PathFact, PathTarget, Place, WriteMode};
 use crate::code::Code;
 use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::decide::{Case, Finding, because, words};
-use crate::policy::model::{FileRule, PathRule, ToolRule};
+use crate::policy::model::{FileRule, PathRule, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
+use crate::policy::secrets::Returned;
 use crate::programs::{PathUse, Use};
-use crate::redact::excerpt;
+use crate::tool::ToolName;
+use capsule_redact::excerpt;
 
 /// Checks the path of a file tool. Nothing found means that the tool's own word decides.
 pub(super) fn check(
@@ -31,26 +33,153 @@ pub(super) fn check(
     if let Some(finding) = closed(files, path, fact, looks) {
         return alloc::vec![finding.by(tool, &rule.source)];
     }
-    if let Action::Write { bytes, .. } = case.action
+    if let Action::Write { bytes, .. } | Action::Edit { bytes, .. } = case.action
         && *bytes > files.bytes_max
     {
         let reason =
             format!("{bytes} bytes are more than the {} that may be written", files.bytes_max);
-        let finding = Finding::deny(Code::PathNotAllowed, reason)
-            .by(tool, &rule.source)
-            .suggest(Some("write it in parts with `mode: append`"));
+        let finding = Finding::deny(Code::PathNotAllowed, reason).by(tool, &rule.source).suggest(
+            Some(match case.action {
+                Action::Edit { .. } => "put less there at once",
+                _ => "write it in parts with `mode: append`",
+            }),
+        );
         return alloc::vec![finding];
     }
-    let seen = fact.and_then(real).unwrap_or(path);
-    let names = |nested: &&PathRule| nested.paths.iter().any(|pattern| pattern.matches(seen));
-    files.rules.iter().filter(names).filter_map(|nested| nested_word(nested, case)).collect()
+    nested_words(files, tool, seen(case, path)).collect()
 }
 
-fn nested_word(nested: &PathRule, case: &Case<'_>) -> Option<Finding> {
+/// Refuses masks in what is to be written. Where the policy has them put back into what they stand for,
+/// there has to be a file that held it.
+pub(super) fn check_masks(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
+    let replaces = match case.action {
+        Action::Write { mode, .. } => *mode == WriteMode::Overwrite,
+        Action::Edit { .. } => true,
+        _ => return None,
+    };
+    let masks = case.facts.masks;
+    if masks == 0 || replaces && policy.redaction.returned == Returned::Resolve {
+        return None;
+    }
+    let what = if masks == 1 { "a mask stands".into() } else { format!("{masks} masks stand") };
+    let reason = format!("{what} in what is to be written, in place of what it hides");
+    Some(Finding::deny(Code::MaskInContent, reason).suggest(Some(Code::MaskInContent.next_step())))
+}
+
+/// Checks what is deleted: it, and everything that goes with it. What no nested rule has a word for
+/// has the tool's `own`.
+pub(super) fn check_tree(
+    files: &FileRule,
+    rule: &ToolRule,
+    case: &Case<'_>,
+    target: &PathTarget,
+    own: impl FnOnce() -> Finding,
+) -> Vec<Finding> {
+    let tool = case.tool.as_str();
+    if target.inside().is_some_and(WorkspacePath::is_root) {
+        let finding = Finding::deny(Code::PathNotAllowed, "the workspace itself is never deleted");
+        return alloc::vec![finding.suggest(Some("name what is to go in it"))];
+    }
+    let mut findings = check(files, rule, case, target);
+    let mut is_silent = findings.is_empty();
+    let Some(path) = target.inside() else { return findings };
+    for fact in case.facts.paths.iter().filter(|fact| fact.path != *path) {
+        if let Some(finding) = closed(files, &fact.path, Some(fact), false) {
+            // Which of it is closed is not told.
+            let reason = format!("`{path}` holds something that is closed to this tool");
+            let finding = Finding { reason, ..finding }.by(tool, &rule.source);
+            return alloc::vec![finding.suggest(Some("delete only what is open to it"))];
+        }
+        let before = findings.len();
+        findings.extend(nested_words(files, tool, real(fact).unwrap_or(&fact.path)));
+        is_silent |= findings.len() == before;
+    }
+    findings.extend(is_silent.then(own));
+    findings
+}
+
+/// Checks that what is edited may be read, where the policy says what may be: the errors of an edit
+/// tell what is in a file.
+pub(super) fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<Finding> {
+    const READ: &str = "fs.read";
+    let name = ToolName::asked(READ);
+    let (Some(rule), Some(files), Some(path)) =
+        (policy.tool(&name), policy.files(&name), target.inside())
+    else {
+        return Vec::new();
+    };
+    if let Some(finding) = closed(files, path, case.facts.at(path), false) {
+        return alloc::vec![finding.by(READ, &rule.source)];
+    }
+    let mut findings: Vec<Finding> = nested_words(files, READ, seen(case, path)).collect();
+    if let (true, Some(verdict)) = (findings.is_empty(), rule.decision) {
+        let reason = because(&rule.because, || words(verdict, "reading, which an edit needs,"));
+        findings.push(Finding::word(verdict, reason).by(READ, &rule.source));
+    }
+    findings
+}
+
+/// Where a path leads, as far as that is known.
+pub(super) fn seen<'c>(case: &'c Case<'_>, path: &'c WorkspacePath) -> &'c WorkspacePath {
+    case.facts.at(path).and_then(real).unwrap_or(path)
+}
+
+/// What the rules for some of the paths say about one.
+fn nested_words<'r>(
+    files: &'r FileRule,
+    tool: &'r str,
+    seen: &'r WorkspacePath,
+) -> impl Iterator<Item = Finding> + 'r {
+    let names = |nested: &&PathRule| nested.paths.iter().any(|pattern| pattern.matches(seen));
+    files.rules.iter().filter(names).filter_map(|nested| nested_word(nested, tool))
+}
+
+/// The word for a way of writing, where no rule has one for the path.
+pub(super) fn mode_word(
+    files: &FileRule,
+    rule: &ToolRule,
+    tool: &str,
+    mode: WriteMode,
+) -> Option<Finding> {
+    let (_, verdict, source) = files.modes.iter().find(|(own, ..)| *own == mode)?;
+    let reason =
+        because(&rule.because, || words(*verdict, &format!("`{tool}` with `{}`", mode.word())));
+    let id = format!("{tool}/modes.{}", mode.word());
+    Some(Finding::word(*verdict, reason).by(id, source).suggest(rule.suggest.clone()))
+}
+
+fn nested_word(nested: &PathRule, tool: &str) -> Option<Finding> {
     let verdict = nested.decision?;
-    let id = format!("{}/{}", case.tool, nested.id);
+    let id = format!("{tool}/{}", nested.id);
     let reason = because(&nested.because, || words(verdict, &format!("`{}`", nested.id)));
     Some(Finding::word(verdict, reason).by(id, &nested.source).suggest(nested.suggest.clone()))
+}
+
+/// Whether a path is inside by its text and by where it leads; for a folder to work in or to go
+/// to, whether it can be one.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn inside(target: &PathTarget, case: &Case<'_>) -> Result<(), Finding> {
+    let path = match &target.place {
+        Place::Inside(path) => path,
+        Place::Outside(problem) => return Err(outside(&target.asked, *problem)),
+    };
+    let is_folder = matches!(
+        case.action,
+        Action::Run { .. } | Action::Command { .. } | Action::Test { .. } | Action::List { .. }
+    );
+    match case.facts.at(path) {
+        Some(PathFact { real: Place::Outside(problem), .. }) => {
+            Err(outside(&target.asked, *problem))
+        }
+        Some(PathFact { kind: FileKind::File | FileKind::Special, .. }) if is_folder => {
+            let reason = format!("`{path}` is not a folder");
+            let hint = "run in the folder that the file lies in, or leave `cwd` out";
+            Err(Finding::deny(Code::PathInvalid, reason).suggest(Some(hint)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A path that is not inside.
@@ -98,7 +227,7 @@ pub(super) fn closed_argument(
     });
     let real = fact.and_then(real);
     let named = if used.sure || found {
-        closed(files, path, fact, used.usage != Use::Write)
+        closed(files, path, fact, matches!(used.usage, Use::Read | Use::ReadTree))
     } else {
         closed_by_name(files, path, real)
     };
@@ -109,7 +238,7 @@ pub(super) fn closed_argument(
             let inner = closed_by_name(files, &any_child(path), Some(&any_child(real)))?;
             Some(Finding { reason: inner.reason.replace("/\u{1}", ""), ..inner })
         }
-        Use::Read | Use::Write => None,
+        Use::Read | Use::Write | Use::Change | Use::Delete => None,
     })
 }
 

@@ -4,29 +4,46 @@
 //! several that are equally strict, and where there is none the call is denied.
 
 mod apply;
+mod budget;
 mod command;
+mod effects;
+mod everything;
 mod exec;
 mod fetch;
 mod files;
+mod flow;
+mod layers;
+mod narrow;
 mod never;
 mod quota;
+mod reach;
+mod script;
+mod stakes;
+mod trace;
+mod walls;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Facts};
+use crate::action::{Action, Facts, Parsed, UrlTarget};
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::decision::{Decision, Verdict};
-use crate::policy::bounds::{Bounds, Reach, Scope, Sight};
+use crate::digest::Digest;
+use crate::policy::bounds::{Bounds, Reach, Scope, Sight, named, sound};
+use crate::policy::commands::ExecRule;
 use crate::policy::decide::command::Command;
 use crate::policy::model::{Constraint, Policy, Source, ToolRule};
 use crate::policy::usage::Usage;
 use crate::programs::CommandLine;
 use crate::risk::Risk;
 use crate::tool::ToolName;
+use trace::weigh;
+
+pub use trace::{Check, Trace};
 
 pub(crate) use fetch::{judge_address, judge_url};
 pub(crate) use files::{any_child, open_to};
@@ -42,6 +59,10 @@ pub struct Case<'c> {
     pub facts: &'c Facts,
     /// What the run has used so far.
     pub usage: &'c Usage,
+    /// The arguments that derive from content that nobody vouches for.
+    pub tainted: &'c [String],
+    /// The digest of its arguments, by which an equal call is known.
+    pub call: Option<Digest>,
 }
 
 /// A decision, and the bounds that come with it where it allows.
@@ -51,6 +72,8 @@ pub struct Judgement {
     pub decision: Decision,
     /// The bounds.
     pub bounds: Bounds,
+    /// What was asked on the way.
+    pub trace: Trace,
 }
 
 /// What one check found.
@@ -92,24 +115,68 @@ impl Finding {
         Self { rule: Some(rule.into()), at: Some(source.at.clone()), ..self }
     }
 
+    /// The decision that it makes.
+    fn decision(self, capabilities: Capabilities, risk: Risk) -> Decision {
+        // Whoever is refused is told what to do, if nothing better the code's own next step.
+        let next_step = || Some(self.code.next_step().to_string());
+        let suggestion = match self.verdict {
+            Verdict::Allow => self.suggestion,
+            _ => self.suggestion.or_else(next_step),
+        };
+        Decision {
+            verdict: self.verdict,
+            code: self.code,
+            rule: self.rule,
+            at: self.at,
+            risk,
+            capabilities,
+            reason: self.reason,
+            suggestion,
+            // A person's word turns a question into a yes, and nothing else.
+            liftable: matches!(self.verdict, Verdict::Ask | Verdict::AskEach),
+        }
+    }
+
     /// The same with a way forward.
     pub(crate) fn suggest(self, suggestion: Option<impl Into<String>>) -> Self {
         Self { suggestion: suggestion.map(Into::into), ..self }
     }
 }
 
-/// Decides a case.
+/// Decides a case, by the policy and by everything that tightens it.
 #[must_use]
 pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
-    let line = command::line(case);
-    let command = line.as_ref().map(|line| Command::of(case, line));
-    let mut findings = never::check(policy, case, command.as_ref());
+    layers::tightened(policy, case, alone(policy, case))
+}
+
+/// Decides a case by a policy without its layers.
+fn alone(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
+    match case.action {
+        Action::Command { steps, .. } => script::decide(policy, case, steps),
+        _ => simple(policy, case),
+    }
+}
+
+/// Decides a case that is about one thing.
+fn simple(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
+    about(policy, case, command::line(case).as_ref())
+}
+
+/// Decides a case that is about one thing; if it is a command line, one that was read.
+fn about(policy: &Arc<Policy>, case: &Case<'_>, line: Option<&CommandLine<'_>>) -> Judgement {
+    let command = line.map(|line| Command::of(case, line));
+    // A run that has used itself up says so, whatever it asks for.
+    let mut found = alloc::vec![
+        (Check::Budgets, budget::check(policy, case)),
+        (Check::Never, never::check(policy, case, command.as_ref())),
+    ];
     let rule = policy.tool(case.tool);
-    let (reads, writes) = match rule.zip(command.as_ref()) {
-        Some((rule, own)) => exec::reach(policy, rule, case, own),
-        None => (None, None),
+    let (reads, writes) = match (rule.zip(command.as_ref()), case.action) {
+        (Some((rule, own)), _) => reach::reach(policy, rule, own),
+        (None, Action::Test { .. }) => (None, narrow::test_writes(policy)),
+        (None, _) => (None, None),
     };
-    let own = case.action.capabilities();
+    let own = needed(policy, case);
     // What may be written may be removed, too.
     let capabilities = match writes {
         Some(_) => own.with(Capability::FsWrite).with(Capability::FsDelete),
@@ -118,41 +185,38 @@ pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
     match rule {
         Some(rule) => {
             let command = command.as_ref();
-            constraints(policy, rule, case, (command, capabilities), &mut findings);
-            findings.extend(quota::check(rule, case));
+            let said = constraints(policy, rule, case, (command, capabilities));
+            found.extend([(Check::Rule, said), (Check::Quota, quota::check(rule, case))]);
         }
-        None => findings.push(no_rule(policy, case)),
+        None => found.push((Check::Rule, alloc::vec![no_rule(policy, case)])),
     }
-    let strictest = findings.iter().map(|finding| finding.verdict).max().unwrap_or_default();
-    let decided = findings
-        .into_iter()
-        .find(|finding| finding.verdict == strictest)
-        .unwrap_or_else(|| Finding::deny(Code::NoRule, "no rule of the policy matches"));
+    let ceiling = stakes::ceiling(policy, capabilities).into_iter();
+    let ceiling = ceiling.chain(walls::unconfined(policy, capabilities)).collect();
+    let (risk, hazards) = stakes::of(policy, rule, case, line, capabilities);
+    let too_risky = stakes::check(policy, case, risk, &hazards);
+    let too_risky = too_risky.into_iter().chain(stakes::unknown(policy, line)).collect();
+    found.extend([(Check::Profile, ceiling), (Check::Risk, too_risky)]);
+    let (decision, trace) = weigh(found, capabilities, risk);
     let bounds = match rule {
-        Some(rule) if decided.verdict != Verdict::Deny => {
+        Some(rule) if decision.verdict != Verdict::Deny => {
             bounds(policy, rule, case, (reads, writes))
         }
         _ => Bounds::Nothing,
     };
-    // Whoever is refused is told what to do, if nothing better the code's own next step.
-    let next_step = || Some(decided.code.next_step().to_string());
-    let suggestion = match decided.verdict {
-        Verdict::Allow => decided.suggestion,
-        _ => decided.suggestion.or_else(next_step),
+    Judgement { decision, bounds, trace }
+}
+
+/// The powers that a call needs: also that of a secret, if one is sent with it.
+fn needed(policy: &Policy, case: &Case<'_>) -> Capabilities {
+    let own = case.action.capabilities();
+    let Action::Fetch { url: UrlTarget { parsed: Parsed::Url(address), .. }, .. } = case.action
+    else {
+        return own;
     };
-    let decision = Decision {
-        verdict: decided.verdict,
-        code: decided.code,
-        rule: decided.rule,
-        at: decided.at,
-        risk: risk(line.as_ref(), capabilities),
-        capabilities,
-        reason: decided.reason,
-        suggestion,
-        // A person's word turns a question into a yes, and nothing else.
-        liftable: matches!(decided.verdict, Verdict::Ask | Verdict::AskEach),
-    };
-    Judgement { decision, bounds }
+    match policy.sent_to(case.tool, address).next() {
+        Some(_) => own.with(Capability::SecretsAccess),
+        None => own,
+    }
 }
 
 fn no_rule(policy: &Policy, case: &Case<'_>) -> Finding {
@@ -170,36 +234,59 @@ fn constraints(
     rule: &ToolRule,
     case: &Case<'_>,
     (command, capabilities): (Option<&Command<'_>>, Capabilities),
-    findings: &mut Vec<Finding>,
-) {
-    let before = findings.len();
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
     match (&rule.constraint, case.action) {
         (
             Constraint::Files(files),
             Action::Read { path, .. }
             | Action::Write { path, .. }
+            | Action::Edit { path, .. }
             | Action::List { path, .. }
             | Action::Search { path, .. },
         ) => findings.extend(files::check(files, rule, case, path)),
+        (Constraint::Files(files), Action::Delete { path, .. }) => {
+            let own = || own_word(policy, rule, case.tool, capabilities);
+            findings.extend(files::check_tree(files, rule, case, path, own));
+        }
         (Constraint::Fetch(fetch), Action::Fetch { url, headers }) => {
             findings.extend(fetch::check(fetch, rule, case, url, headers));
         }
         (Constraint::Exec(exec), Action::Run { argv, cwd, .. }) if let Some(command) = command => {
             findings.extend(exec::check(policy, exec, rule, case, (argv, cwd), command));
         }
+        (Constraint::Git(_), Action::Git { ask }) => {
+            findings.extend(narrow::git(policy, case, ask))
+        }
+        (Constraint::Test(test), Action::Test { filter }) => {
+            let asked = (filter.as_deref(), capabilities);
+            findings.extend(narrow::test(policy, (rule, test), case, asked));
+        }
         (Constraint::Apply, Action::Apply { changes, .. }) => {
-            findings.extend(apply::check(policy, changes));
+            findings.extend(apply::check(policy, changes, sound));
+        }
+        (Constraint::Apply, Action::Undo { changes, .. }) => {
+            findings.extend(apply::check(policy, changes, named));
         }
         _ => {
             let reason = format!("`{}` cannot do that", case.tool);
             findings.push(Finding::deny(Code::EngineFault, reason));
         }
     }
+    if let (Constraint::Files(files), Action::Write { mode, .. }, true) =
+        (&rule.constraint, case.action, findings.is_empty())
+    {
+        findings.extend(files::mode_word(files, rule, case.tool.as_str(), *mode));
+    }
     // Nothing in the rule had a word of its own: its own word counts, or else the profile's.
-    let silent = findings.get(before..).is_none_or(<[Finding]>::is_empty);
-    if silent {
+    if findings.is_empty() {
         findings.push(own_word(policy, rule, case.tool, capabilities));
     }
+    findings.extend(files::check_masks(policy, case));
+    if let Action::Edit { path, .. } = case.action {
+        findings.extend(files::check_reading(policy, case, path));
+    }
+    findings
 }
 
 /// The tool's own word, or the profile's.
@@ -214,11 +301,15 @@ fn own_word(
         let reason = because(&rule.because, || words(verdict, &format!("`{tool}`")));
         return Finding::word(verdict, reason).by(tool, &rule.source).suggest(rule.suggest.clone());
     }
+    if let Some(finding) = stakes::ceiling(policy, capabilities) {
+        return finding;
+    }
     let verdict = policy.profile.word(capabilities);
-    let powers: Vec<&str> = capabilities.iter().map(Capability::name).collect();
-    let name = policy.profile.name;
-    let subject = format!("`{}` under the profile `{name}`", powers.join("`, `"));
-    Finding::word(verdict, words(verdict, &subject)).by(format!("profile/{name}"), &rule.source)
+    let powers: Vec<String> = capabilities.iter().map(|own| stakes::label(policy, own)).collect();
+    let name = &policy.profile.name;
+    let subject = format!("{} under the profile `{name}`", powers.join(", "));
+    let source = policy.profile.source.as_ref().unwrap_or(&rule.source);
+    Finding::word(verdict, words(verdict, &subject)).by(format!("profile/{name}"), source)
 }
 
 /// What a verdict says about something.
@@ -239,23 +330,13 @@ pub(crate) fn because(theirs: &Option<String>, ours: impl FnOnce() -> String) ->
     }
 }
 
-/// How much the call could cost, whatever is decided about it.
-fn risk(line: Option<&CommandLine<'_>>, capabilities: Capabilities) -> Risk {
-    match line {
-        Some(line) => exec::risk(line),
-        None if capabilities.have_effect() => Risk::Medium,
-        None => Risk::Low,
-    }
-}
-
 fn bounds(
     policy: &Arc<Policy>,
     rule: &ToolRule,
     case: &Case<'_>,
     (reads, writes): (Option<Scope>, Option<Scope>),
 ) -> Bounds {
-    let timeout_ms = rule.timeout_ms;
-    let left = quota::bytes_left(rule, case);
+    let (timeout_ms, left) = (rule.timeout_ms, quota::bytes_left(rule, case));
     match (&rule.constraint, case.action) {
         (Constraint::Files(files), Action::Read { limit, .. }) => {
             let asked = limit.unwrap_or(files.bytes);
@@ -272,30 +353,52 @@ fn bounds(
             };
             Bounds::Look { results, clamped: results < asked, timeout_ms, sight }
         }
-        (Constraint::Files(_), Action::Write { .. })
-        | (Constraint::Apply, Action::Apply { .. }) => Bounds::Write { timeout_ms },
+        (Constraint::Files(_), Action::Write { .. }) | (Constraint::Apply, _) => {
+            Bounds::Write { timeout_ms }
+        }
+        (Constraint::Files(files), Action::Edit { .. }) => {
+            Bounds::Edit { bytes: files.bytes_max, timeout_ms }
+        }
+        (Constraint::Files(_), Action::Delete { path, .. }) => match path.inside() {
+            Some(path) => Bounds::Delete { path: files::seen(case, path).clone(), timeout_ms },
+            None => Bounds::Nothing,
+        },
         (Constraint::Fetch(fetch), Action::Fetch { .. }) => Bounds::Fetch {
             reach: Reach::new(Arc::clone(policy), case.tool.clone()),
-            bytes_max: fetch.bytes_max.min(left),
+            bytes_max: fetch.bytes_max.min(left).min(budget::fetch_left(policy, case)),
             inflated_max: fetch.inflated_max,
             redirects: fetch.redirects,
             timeout_ms,
         },
         (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => {
-            let mut confinement = exec::confinement(policy, exec, argv, *timeout_ms);
-            if writes.is_some() {
-                confinement.workspace = policy.sandbox.workspace;
-            }
-            Bounds::Run {
-                confinement,
-                reads,
-                writes,
-                clamped: timeout_ms.is_some_and(|asked| asked > confinement.limits.timeout_ms),
-                environment: exec.env.clone(),
-            }
+            run_bounds(policy, exec, case, (argv, *timeout_ms), (reads, writes))
         }
+        (Constraint::Git(git), Action::Git { ask }) => {
+            narrow::git_bounds(policy, (rule, git), ask, left)
+        }
+        (Constraint::Test(test), Action::Test { .. }) => narrow::test_bounds(policy, test, writes),
         _ => Bounds::Nothing,
     }
+}
+
+fn run_bounds(
+    policy: &Policy,
+    exec: &ExecRule,
+    case: &Case<'_>,
+    (argv, asked_ms): (&[String], Option<u64>),
+    (reads, writes): (Option<Scope>, Option<Scope>),
+) -> Bounds {
+    let mut confinement = exec::confinement(policy, exec, argv, asked_ms);
+    let limits = confinement.limits;
+    let clamped = asked_ms.is_some_and(|asked| asked > limits.timeout_ms);
+    let environment = Box::new(exec.env.clone());
+    if case.action.is_unconfined() {
+        return Bounds::Unconfined { limits, clamped, environment };
+    }
+    if writes.is_some() {
+        confinement.workspace = policy.sandbox.workspace;
+    }
+    Bounds::Run { confinement, reads, writes, clamped, environment }
 }
 
 /// The time of a search in milliseconds (NFR-10).

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::action::{Action, PathFact};
+use crate::action::{Action, FileKind, PathFact, PathTarget};
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::path::WorkspacePath;
@@ -12,7 +12,7 @@ use crate::policy::decide::command::{Command, Word};
 use crate::policy::decide::files::{any_child, real};
 use crate::policy::decide::{Case, Finding, because};
 use crate::policy::model::{Never, Policy};
-use crate::programs::{CommandLine, Use};
+use crate::programs::{CommandLine, Reading, Use};
 
 pub(super) fn check(
     policy: &Policy,
@@ -34,24 +34,42 @@ fn broken(
         return None;
     }
     let what = command.and_then(|command| {
-        forbidden_line(rule, command.line).or_else(|| forbidden_word(rule, command))
+        let mut all = command.all().into_iter();
+        all.find_map(|own| forbidden_line(rule, own.line).or_else(|| forbidden_word(rule, own)))
     });
-    let what = what.or_else(|| forbidden_path(rule, case)).or_else(|| {
-        (rule.tool.is_some() && rule.paths.is_empty() && rule.argv.is_empty())
-            .then(|| format!("`{}`", case.tool))
-    })?;
+    let what = what
+        .or_else(|| forbidden_path(rule, case))
+        .or_else(|| (rule.tool.is_some() && bare(rule)).then(|| format!("`{}`", case.tool)))?;
     let reason = format!(
         "{what}: {}",
         because(&rule.because, || format!("forbidden by the rule `{}`", rule.id))
     );
-    Some(
-        Finding::deny(code, reason).by(rule.id.clone(), &rule.source).suggest(rule.suggest.clone()),
-    )
+    let suggest = instead(rule, command).or_else(|| rule.suggest.clone());
+    Some(Finding::deny(code, reason).by(rule.id.clone(), &rule.source).suggest(suggest))
+}
+
+/// Whether the rule is about a tool and nothing else.
+fn bare(rule: &Never) -> bool {
+    rule.paths.is_empty() && rule.argv.is_empty() && rule.effects.is_empty()
 }
 
 fn forbidden_line(rule: &Never, command: &CommandLine<'_>) -> Option<String> {
-    let matches = rule.argv.iter().any(|pattern| pattern.matches(command));
-    matches.then(|| format!("`{}`", command.shown()))
+    if rule.argv.iter().any(|pattern| pattern.matches(command)) {
+        return Some(format!("`{}`", command.shown()));
+    }
+    if !rule.into.is_empty() {
+        return None;
+    }
+    let mut reasons = command.readings().flat_map(Reading::reasons).filter(|own| !own.guessed);
+    let added = reasons.find(|added| added.effects.meets(rule.effects))?;
+    Some(format!("`{}` {}", command.shown(), added.why))
+}
+
+/// What the table of programs knows to do instead.
+fn instead(rule: &Never, command: Option<&Command<'_>>) -> Option<String> {
+    let lines = command?.all();
+    let mut reasons = lines.iter().flat_map(|own| own.line.readings()).flat_map(Reading::reasons);
+    reasons.find(|added| added.effects.meets(rule.effects))?.instead.clone()
 }
 
 /// A path among the arguments of a program whose arguments are known. A word that only may be a
@@ -60,9 +78,11 @@ fn forbidden_word(rule: &Never, command: &Command<'_>) -> Option<String> {
     let covered = |Word { used, places }: &&Word<'_>| {
         let power = Capabilities::of(match used.usage {
             Use::Write => Capability::FsWrite,
+            Use::Delete => Capability::FsDelete,
+            Use::Change => Capability::FsWrite,
             Use::Read | Use::ReadTree => Capability::FsRead,
         });
-        let tree = used.usage == Use::ReadTree;
+        let tree = used.usage != Use::Read;
         rule.capabilities.intersects(power)
             && places.iter().flatten().any(|(path, fact)| {
                 covers(rule, path, *fact) || tree && covers_beneath(rule, path, *fact)
@@ -78,14 +98,33 @@ fn covers_beneath(rule: &Never, path: &WorkspacePath, fact: Option<&PathFact>) -
 }
 
 fn forbidden_path(rule: &Never, case: &Case<'_>) -> Option<String> {
-    let target = case.action.path()?;
     let power = match case.action {
         Action::Run { .. } => Capabilities::of(Capability::FsMeta),
+        Action::Git { .. } => Capabilities::of(Capability::FsMeta).with(Capability::FsRead),
         action => action.capabilities(),
     };
-    let path = target.inside()?;
-    let covered = rule.capabilities.intersects(power) && covers(rule, path, case.facts.at(path));
-    covered.then(|| format!("`{}`", target.asked))
+    if !rule.capabilities.intersects(power) {
+        return None;
+    }
+    // Whoever asks a repository about a folder asks about all that is in it.
+    let tree = matches!(case.action, Action::Git { .. });
+    let named = case.action.named();
+    let covered = |target: &&&PathTarget| {
+        let Some(path) = target.inside() else { return false };
+        let fact = case.facts.at(path);
+        covers(rule, path, fact) || tree && covers_beneath(rule, path, fact)
+    };
+    if let Some(target) = named.iter().find(covered) {
+        return Some(format!("`{}`", target.asked));
+    }
+    // What is in a folder goes with it; which of it is protected is not told.
+    let inner = |fact: &PathFact| {
+        covers(rule, &fact.path, Some(fact))
+            || fact.kind == FileKind::Link && covers_beneath(rule, &fact.path, Some(fact))
+    };
+    let Action::Delete { path: target, .. } = case.action else { return None };
+    (target.inside().is_some() && case.facts.paths.iter().any(inner))
+        .then(|| format!("`{}` is or holds something protected", target.asked))
 }
 
 /// Whether the rule protects a path, by its text, by where it leads, or by what is there.
@@ -95,5 +134,6 @@ fn covers(rule: &Never, path: &WorkspacePath, fact: Option<&PathFact>) -> bool {
     }
     let real = fact.and_then(real);
     let alias = fact.and_then(|fact| fact.alias.as_ref());
-    [Some(path), real, alias].into_iter().flatten().any(|name| rule.covers(name))
+    let mut names = [Some(path), real, alias].into_iter().flatten();
+    names.any(|name| rule.covers(name) || rule.could_mean(name.as_str()))
 }

@@ -6,28 +6,36 @@ use alloc::vec::Vec;
 
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::capability::Capability;
 use crate::code::Code;
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
 use crate::diagnostic::Diagnostic;
+use crate::digest::Digest;
 use crate::limits;
-use crate::policy::model::{
-    CommandRule, Environment, ExecRule, FlagRule, ProgramRule, Source, Token, TokenPattern,
+use crate::policy::commands::{
+    CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,
+    TokenPattern,
 };
+use crate::policy::model::Source;
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::{bounded_time, ceiling, millis, text, verdict, word};
+use crate::policy::variables::{Kind, kind_of};
+use crate::programs::Effect;
 use crate::yaml::{Key, Node, Section, Value, key, later};
 
 pub(super) const KEYS: &[Key] = &[
     key("executables"),
+    key("effects"),
     key("denied_tokens"),
     key("env"),
     key("form"),
-    later("cwd"),
+    key("cwd"),
     later("rules"),
 ];
 const PROGRAM: &[Key] = &[
     key("path"),
+    key("sha256"),
     key("global_flags"),
     key("limits"),
     key("decision"),
@@ -36,7 +44,7 @@ const PROGRAM: &[Key] = &[
     key("because"),
     key("suggest"),
     key("examples"),
-    later("capabilities"),
+    key("capabilities"),
     key("reads"),
     key("writes"),
     later("cwd"),
@@ -48,7 +56,7 @@ const COMMAND: &[Key] = &[
     key("subcommands"),
     key("because"),
     key("suggest"),
-    later("capabilities"),
+    key("capabilities"),
     key("reads"),
     key("writes"),
     later("limits"),
@@ -69,17 +77,49 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule
     if let Some(node) = section.get("limits") {
         process_limits(context, node, &mut bounds, &mut timeout_max);
     }
-    if let Some(node) = section.get("form") {
-        context.reader.only(node, "argv", &["command"]);
-    }
+    let form = section.get("form").and_then(|node| context.reader.word(node, &["argv", "command"]));
+    let form = if form == Some("command") { Form::Command } else { Form::Argv };
+    let most = said_here(context, section.get("limits"));
     let programs = section
         .get("executables")
-        .map(|node| programs(context, node, bounds, timeout_max))
+        .map(|node| programs(context, node, (bounds, timeout_max), most))
         .unwrap_or_default();
     let denied_tokens =
         section.get("denied_tokens").map(|node| tokens(context, node)).unwrap_or_default();
     let env = section.get("env").map(|node| environment(context, node)).unwrap_or_default();
-    ExecRule { programs, denied_tokens, env, limits: bounds, timeout_max_ms: timeout_max }
+    let effects = section.get("effects").and_then(|node| effects(context, node));
+    let cwd = section.get("cwd").map(|node| folders(context, node));
+    let timeout_max_ms = timeout_max;
+    ExecRule { programs, form, effects, denied_tokens, cwd, env, limits: bounds, timeout_max_ms }
+}
+
+/// The folders that commands may run in: `.`, and patterns for those beneath.
+fn folders(context: &mut Context<'_>, node: &Node) -> Folders {
+    let mut folders = Folders { source: context.source(node), root: false, beneath: Vec::new() };
+    let mut beneath = Vec::new();
+    for item in context.reader.list(node, "a list of folders").unwrap_or_default() {
+        match item.text() {
+            Some(".") => folders.root = true,
+            _ => beneath.push(item.clone()),
+        }
+    }
+    let rest = Node { span: node.span.clone(), value: Value::List(beneath) };
+    folders.beneath = context.paths(&rest);
+    folders
+}
+
+/// A word for each of the things that commands can do.
+fn effects(context: &mut Context<'_>, node: &Node) -> Option<EffectRule> {
+    let keys = Effect::ALL.map(|effect| key(effect.name()));
+    let map = context.reader.section(node, "`effects`", &keys)?;
+    let mut rule = EffectRule { source: context.source(node), words: Vec::new() };
+    for (name, at, node) in map.entries() {
+        let source = context.source(at);
+        if let (Some(effect), Some(word)) = (Effect::named(name), verdict(context, node)) {
+            rule.words.push((effect, word, source));
+        }
+    }
+    Some(rule)
 }
 
 /// `executables: [git, rg]` is short for a map with empty bodies, and `git: allow` in a map for
@@ -87,8 +127,8 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule
 fn programs(
     context: &mut Context<'_>,
     node: &Node,
-    bounds: ProcessLimits,
-    timeout_max: u64,
+    (bounds, timeout_max): (ProcessLimits, u64),
+    most: Option<(ProcessLimits, u64)>,
 ) -> Vec<ProgramRule> {
     let mut programs: Vec<ProgramRule> = Vec::new();
     if let Value::List(items) = &node.value {
@@ -113,7 +153,12 @@ fn programs(
         if let Some(node) = section.get("limits") {
             process_limits(context, node, &mut own, &mut own_max);
         }
-        if let (Some(node), None) = (section.get("global_flags"), section.get("subcommands")) {
+        if let Some((most, most_time)) = most {
+            (own, own_max) = (own.within(most), own_max.min(most_time));
+        }
+        if let (Some(node), None, None) =
+            (section.get("global_flags"), section.get("subcommands"), context.layer)
+        {
             let message = "these stand before a subcommand, and this program has none";
             let hint = "put them under `flags`";
             let problem = Diagnostic::error(Code::PolicyValue, node.span.clone(), message);
@@ -123,6 +168,7 @@ fn programs(
             name,
             source: context.source(at),
             path: section.get("path").and_then(|node| program_path(context, node)),
+            sha256: section.get("sha256").and_then(|node| digest(context, node)),
             command: command(context, at, &section),
             global_flags: section
                 .get("global_flags")
@@ -135,11 +181,26 @@ fn programs(
     programs
 }
 
+/// The bounds that a layer has for all programs: they hold over what the policy has for one of them.
+fn said_here(context: &mut Context<'_>, node: Option<&Node>) -> Option<(ProcessLimits, u64)> {
+    let mut node = node.filter(|_| context.layer.is_some())?.clone();
+    if let Value::Map(entries) = &mut node.value {
+        entries.retain(|(key, _)| !context.is_beneath(&key.span));
+    }
+    let (mut bounds, mut timeout_max) = (ProcessLimits::NONE, u64::MAX);
+    // What is wrong with them was said before.
+    let before = context.reader.problems.len();
+    process_limits(context, &node, &mut bounds, &mut timeout_max);
+    context.reader.problems.truncate(before);
+    Some((bounds, timeout_max))
+}
+
 fn short(name: String, source: Source, decision: Option<Verdict>) -> ProgramRule {
     ProgramRule {
         name,
         source: source.clone(),
         path: None,
+        sha256: None,
         command: CommandRule { source, decision, ..CommandRule::default() },
         global_flags: FlagRule::default(),
         limits: None,
@@ -169,6 +230,18 @@ fn program_path(context: &mut Context<'_>, node: &Node) -> Option<String> {
     plain.then_some(path)
 }
 
+/// The digest that a program is pinned by.
+fn digest(context: &mut Context<'_>, node: &Node) -> Option<Digest> {
+    let text = context.reader.text(node)?;
+    let digest = Digest::from_hex(text);
+    if digest.is_none() {
+        let message =
+            "a SHA-256 digest in 64 hexadecimal digits is needed, as `sha256sum` prints it";
+        context.error(Code::PolicyType, node, message);
+    }
+    digest
+}
+
 fn command(context: &mut Context<'_>, at: &Node, section: &Section<'_>) -> CommandRule {
     let subcommands =
         section.get("subcommands").map(|node| subcommands(context, node)).unwrap_or_default();
@@ -179,9 +252,33 @@ fn command(context: &mut Context<'_>, at: &Node, section: &Section<'_>) -> Comma
         subcommands,
         reads: section.get("reads").map(|node| context.paths(node)),
         writes: section.get("writes").map(|node| context.paths(node)),
+        unconfined: section.get("capabilities").is_some_and(|node| unconfined(context, node)),
         because: text(context, section, "because"),
         suggest: text(context, section, "suggest"),
     }
+}
+
+/// Whether a rule names `proc.unconfined`. What a command may write, `writes` says; what it may reach,
+/// `sandbox.network`.
+fn unconfined(context: &mut Context<'_>, node: &Node) -> bool {
+    const NAMED: [&str; 2] = [Capability::ProcExec.name(), Capability::ProcUnconfined.name()];
+    let mut named = false;
+    for item in context.reader.list(node, "a list of capabilities").unwrap_or_default() {
+        let known = item.text().and_then(Capability::from_name).map(Capability::name);
+        match known.filter(|own| !NAMED.contains(own)) {
+            Some(other) => {
+                let at = item.span.clone();
+                let message = format!("`{other}` is not granted by the rule of a command yet");
+                let problem = Diagnostic::error(Code::PolicyNotYetSupported, at, message);
+                context.reader.problem(problem.hint("say what it may change by `writes`"));
+            }
+            None => {
+                let word = context.reader.word(item, &NAMED);
+                named |= word == Some(Capability::ProcUnconfined.name());
+            }
+        }
+    }
+    named
 }
 
 fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRule)> {
@@ -196,7 +293,12 @@ fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRu
             continue;
         }
         let Some(section) = context.reader.section(body, "a subcommand", COMMAND) else { continue };
-        rules.push((name.to_string(), command(context, at, &section)));
+        let rule = command(context, at, &section);
+        if name == "*" && rule.unconfined {
+            let message = "`*` stands for what nobody named, which never runs unconfined";
+            context.error(Code::PolicyValue, at, message);
+        }
+        rules.push((name.to_string(), rule));
     }
     rules
 }
@@ -262,14 +364,20 @@ pub(super) fn regex(context: &mut Context<'_>, node: &Node) -> Option<Regex> {
     }
 }
 
-fn environment(context: &mut Context<'_>, node: &Node) -> Environment {
+pub(super) fn environment(context: &mut Context<'_>, node: &Node) -> Environment {
     let mut env = Environment::default();
-    let keys = [key("pass"), key("set")];
+    let keys = [key("pass"), key("set"), key("accept")];
     let Some(section) = context.reader.section(node, "`env`", &keys) else { return env };
     if let Some(node) = section.get("pass") {
         for (name, span) in context.reader.lines(node, "a list of variables") {
             check_variable(context, &name, Node { span, value: Value::List(Vec::new()) });
             env.pass.push(name);
+        }
+    }
+    if let Some(node) = section.get("accept") {
+        for (name, span) in context.reader.lines(node, "a list of variables") {
+            check_variable(context, &name, Node { span, value: Value::List(Vec::new()) });
+            env.accept.push(name);
         }
     }
     if let Some(map) = section.get("set").and_then(|node| context.reader.map(node, "`set`")) {
@@ -287,27 +395,14 @@ fn check_variable(context: &mut Context<'_>, name: &str, at: Node) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(plain) {
         context.error(Code::PolicyType, &at, "a variable has letters, digits and `_`");
-    } else if is_dangerous(name) {
+    } else if matches!(kind_of(name), Kind::Code | Kind::Never) {
         let message =
             format!("`{name}` changes which code a program runs, so it is never passed on");
         context.error(Code::PolicyEnv, &at, message);
     }
 }
 
-/// Variables that make a program load or run something else than itself.
-fn is_dangerous(name: &str) -> bool {
-    const PREFIXES: &[&str] = &["LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", "PERL5", "RUBY"];
-    const NAMES: &str = "BASH_ENV ENV PROMPT_COMMAND PS4 IFS SHELLOPTS BASHOPTS NODE_OPTIONS \
-        NODE_PATH PERLLIB PERLIO_DEBUG GCONV_PATH GLIBC_TUNABLES MALLOC_CHECK_ NLSPATH \
-        JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS CLASSPATH RUSTC_WRAPPER \
-        RUSTC_WORKSPACE_WRAPPER RUSTFLAGS CARGO_BUILD_RUSTC_WRAPPER MAKEFLAGS EDITOR VISUAL \
-        PAGER LESSOPEN LESSCLOSE MANPAGER BROWSER RIPGREP_CONFIG_PATH LUA_INIT AWKPATH \
-        AWKLIBPATH SSH_AUTH_SOCK SSH_ASKPASS SUDO_ASKPASS TMPDIR HOME PATH_SEPARATOR";
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || NAMES.split(' ').any(|own| own == name)
-}
-
-fn process_limits(
+pub(super) fn process_limits(
     context: &mut Context<'_>,
     node: &Node,
     bounds: &mut ProcessLimits,

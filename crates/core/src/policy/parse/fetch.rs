@@ -16,9 +16,10 @@ use crate::yaml::{Key, Node, Section, Value, key, later};
 pub(super) const KEYS: &[Key] = &[
     key("urls"),
     key("domains"),
+    // These two also stand under `urls`, where the longer form has them.
     key("private_ips"),
     key("redirects"),
-    // Both also stand under `urls`, where the longer form has them.
+    key("output"),
 ];
 const URLS: &[Key] = &[key("allow"), key("deny"), key("private_ips"), key("redirects")];
 const RULE: &[Key] = &[
@@ -28,7 +29,7 @@ const RULE: &[Key] = &[
     key("because"),
     key("suggest"),
     later("headers"),
-    later("output"),
+    key("output"),
 ];
 const LIMITS: &[Key] = &[key("bytes_max"), key("inflated_max"), key("timeout")];
 
@@ -49,6 +50,7 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
         urls(context, node, &mut rule);
     }
     around(context, section, &mut rule);
+    untrusted(context, section);
     if let Some(section) =
         section.get("limits").and_then(|node| context.reader.section(node, "`limits`", LIMITS))
     {
@@ -119,6 +121,7 @@ fn url_rule(context: &mut Context<'_>, node: &Node, place: usize) -> Option<UrlR
     }
     let section = context.reader.section(node, "a rule for URLs", RULE)?;
     let id = section.get("id").and_then(|node| context.id(node)).unwrap_or(number);
+    untrusted(context, &section);
     let url = context.reader.need(&section, "url", "a rule for URLs")?;
     let text_of_url = context.reader.text(url)?;
     let pattern = pattern(context, url, text_of_url)?;
@@ -130,6 +133,13 @@ fn url_rule(context: &mut Context<'_>, node: &Node, place: usize) -> Option<UrlR
         because: text(context, &section, "because"),
         suggest: text(context, &section, "suggest"),
     })
+}
+
+/// What came from elsewhere is untrusted, always; the key is there so that a reader sees it.
+fn untrusted(context: &mut Context<'_>, section: &Section<'_>) {
+    if let Some(node) = section.get("output") {
+        context.reader.only(node, "untrusted", &[]);
+    }
 }
 
 fn pattern(context: &mut Context<'_>, node: &Node, text: &str) -> Option<UrlPattern> {

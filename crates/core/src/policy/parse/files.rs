@@ -3,12 +3,13 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use crate::action::WriteMode;
 use crate::capability::Capability;
 use crate::code::Code;
 use crate::limits;
 use crate::policy::model::{FileRule, PathRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{ceiling, text, word};
+use crate::policy::parse::tool::{ceiling, text, verdict, word};
 use crate::policy::patterns::PathPattern;
 use crate::tool::Signature;
 use crate::yaml::{Key, Node, Section, key};
@@ -42,7 +43,11 @@ pub(super) fn rule(
         results,
         results_max,
         rules: Vec::new(),
+        modes: Vec::new(),
     };
+    if let Some(node) = section.get("modes") {
+        modes(context, node, &mut rule);
+    }
     if let Some(node) = section.get("paths") {
         paths(context, node, &mut rule);
     }
@@ -62,6 +67,18 @@ pub(super) fn rule(
         nested(context, item, &mut rule.rules);
     }
     rule
+}
+
+/// A word for each way of writing.
+fn modes(context: &mut Context<'_>, node: &Node, rule: &mut FileRule) {
+    let keys = WriteMode::ALL.map(|mode| key(mode.word()));
+    let Some(section) = context.reader.section(node, "`modes`", &keys) else { return };
+    for (name, at, node) in section.entries() {
+        let mode = WriteMode::ALL.into_iter().find(|mode| mode.word() == name);
+        if let (Some(mode), Some(verdict)) = (mode, verdict(context, node)) {
+            rule.modes.push((mode, verdict, context.source(at)));
+        }
+    }
 }
 
 fn everything(context: &Context<'_>) -> Vec<PathPattern> {
@@ -100,12 +117,15 @@ fn switches(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FileRul
 
 fn bounds(context: &mut Context<'_>, signature: &Signature, node: &Node, rule: &mut FileRule) {
     let writes = signature.capabilities.contains(&Capability::FsWrite);
-    let reads = signature.capabilities.contains(&Capability::FsRead);
+    let has = |capability| signature.capabilities.contains(&capability);
     let mut keys = alloc::vec![key("timeout")];
-    match (reads, writes) {
-        (true, _) => keys.extend([key("bytes"), key("bytes_max"), key("binary")]),
-        (_, true) => keys.push(key("bytes_max")),
-        _ => keys.extend([key("results"), key("results_max")]),
+    match () {
+        () if writes => keys.push(key("bytes_max")),
+        () if has(Capability::FsRead) => {
+            keys.extend([key("bytes"), key("bytes_max"), key("binary")]);
+        }
+        () if has(Capability::FsMeta) => keys.extend([key("results"), key("results_max")]),
+        () => {}
     }
     let Some(section) = context.reader.section(node, "`limits`", &keys) else { return };
     let most = if writes { limits::WRITE_BYTES_MAX } else { limits::READ_BYTES_MAX };

@@ -3,28 +3,42 @@
 //! Keys that the language has and this build does not enforce yet are known and refused; keys that
 //! it does not have are errors with a suggestion. Nothing is ignored.
 
+mod approval;
 mod exec;
 mod fetch;
 mod files;
+mod layer;
+mod narrow;
 mod never;
+mod profiles;
+mod sandbox;
+mod secrets;
+mod silence;
+mod stakes;
+mod tests;
+mod tighten;
 mod tool;
+
+pub(super) use tighten::layer;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::code::Code;
-use crate::confinement::{Network, Tier, WorkspaceAccess};
+use crate::confinement::WorkspaceAccess;
 use crate::diagnostic::{Diagnostic, Diagnostics, Lines, Position};
 use crate::digest::Digest;
 use crate::limits;
 use crate::policy::base;
-use crate::policy::model::{AuditRule, Payloads, Policy, SandboxRule, Source, ToolRule};
+use crate::policy::layer::LayerKind;
+use crate::policy::model::{Constraint, Payloads, Policy, Source, ToolRule};
 use crate::policy::patterns::PathPattern;
-use crate::policy::profile::Profile;
+use crate::policy::stakes::{Hazard, Stakes};
 use crate::tool::{Catalogue, ToolName};
-use crate::yaml::{self, Dialect, Key, Node, Reader, Section, key, later};
+use crate::yaml::{self, Dialect, Key, Node, Reader, Section, key};
 
 /// The codes of the policy language.
 pub static DIALECT: Dialect = Dialect {
@@ -44,30 +58,27 @@ const TOP: &[Key] = &[
     key("name"),
     key("description"),
     key("extends"),
+    key(LayerKind::KEY),
     key("workspace"),
     key("default"),
     key("never"),
+    key("lift"),
     key("tools"),
     key("sandbox"),
     key("audit"),
-    later("profile"),
-    later("profiles"),
-    later("capabilities"),
-    later("risk"),
-    later("grants"),
-    later("budgets"),
-    later("composites"),
-    later("lift"),
-    later("secrets"),
-    later("redaction"),
-    later("tests"),
+    key("profile"),
+    key("profiles"),
+    key("capabilities"),
+    key("risk"),
+    key("budgets"),
+    key("tests"),
+    key("grants"),
+    key("composites"),
+    key("secrets"),
+    key("redaction"),
 ];
 /// The base policy has one section more: what it denies unless the user's own policy lifts it.
 const BASE_ONLY: Key = key("deny");
-const SANDBOX: &[Key] =
-    &[key("require"), key("floor"), key("level"), key("network"), key("tmp"), key("workspace")];
-const AUDIT: &[Key] =
-    &[key("payloads"), later("checkpoint"), later("anchors"), key("erase_payloads_after")];
 
 /// What every part of the parser needs.
 struct Context<'c> {
@@ -76,16 +87,77 @@ struct Context<'c> {
     name: &'c str,
     home: &'c str,
     tools: Catalogue,
+    /// The texts that it is laid over, whose places are counted behind the end of its own.
+    beneath: Vec<Beneath<'c>>,
+    /// Whose layer it is, if it is one.
+    layer: Option<LayerKind>,
 }
 
-impl Context<'_> {
+/// A text that another one is laid over.
+struct Beneath<'c> {
+    /// Where its places begin.
+    start: usize,
+    lines: Lines<'c>,
+    name: &'c str,
+}
+
+/// The text of a policy that another one extends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Under<'u> {
+    /// How its place is shown.
+    pub(super) name: &'u str,
+    /// The text.
+    pub(super) text: &'u str,
+}
+
+/// Where the text of an extended policy is found by the name that `extends` has for it.
+pub(super) type Layers<'u> = &'u dyn Fn(&'static str) -> Option<Under<'u>>;
+
+/// What was read of a policy.
+pub(super) struct Parsed<'u> {
+    pub(super) policy: Option<Policy>,
+    pub(super) problems: Diagnostics,
+    /// What it extends, and where it says so.
+    pub(super) under: Option<(Under<'u>, Range<usize>)>,
+}
+
+impl Parsed<'_> {
+    fn wrong(problem: Diagnostic) -> Self {
+        Self { policy: None, problems: alloc::vec![problem], under: None }
+    }
+}
+
+impl<'c> Context<'c> {
+    fn of(text: &'c str, name: &'c str, home: &'c str, tools: Catalogue) -> Self {
+        let (reader, lines) = (Reader::new(&DIALECT), Lines::of(text));
+        Self { reader, lines, name, home, tools, beneath: Vec::new(), layer: None }
+    }
+
     fn source(&self, node: &Node) -> Source {
         self.source_at(node.span.clone())
     }
 
-    fn source_at(&self, span: core::ops::Range<usize>) -> Source {
-        let Position { line, column } = self.lines.position(span.start);
-        Source { at: format!("{}:{line}:{column}", self.name), span }
+    fn source_at(&self, span: Range<usize>) -> Source {
+        let (lines, name, start) = match self.beneath.iter().rfind(|own| span.start >= own.start) {
+            Some(own) => (&own.lines, own.name, span.start - own.start),
+            None => (&self.lines, self.name, span.start),
+        };
+        let Position { line, column } = lines.position(start);
+        Source { at: format!("{name}:{line}:{column}"), span }
+    }
+
+    /// Whether a place is in a text that this one is laid over.
+    fn is_beneath(&self, span: &Range<usize>) -> bool {
+        span.start > self.lines.text().len()
+    }
+
+    /// Lays a tree where its text stands behind those before it.
+    fn lay_beneath(&mut self, tree: &mut Node, text: Under<'c>) {
+        let last = self.beneath.last();
+        let end = last.map_or(self.lines.text().len(), |own| own.start + own.lines.text().len());
+        let start = end + 1;
+        layer::shift(tree, start);
+        self.beneath.push(Beneath { start, lines: Lines::of(text.text), name: text.name });
     }
 
     fn error(&mut self, code: Code, node: &Node, message: impl Into<String>) {
@@ -118,44 +190,117 @@ impl Context<'_> {
     }
 }
 
+/// The tree of a text.
+fn read(text: &str) -> Result<Node, Diagnostic> {
+    if text.len() > limits::POLICY_BYTES {
+        let message = format!("{} bytes; at most {} are read", text.len(), limits::POLICY_BYTES);
+        return Err(Diagnostic::error(Code::PolicyUnreadable, 0..0, message));
+    }
+    match yaml::parse(text, &DIALECT)? {
+        Some(root) if !root.is_null() => Ok(root),
+        _ => {
+            let problem = Diagnostic::error(Code::PolicyEmpty, 0..0, "the policy is empty");
+            Err(problem.hint("start from `version: 1` and `tools:`"))
+        }
+    }
+}
+
 /// Reads a policy; gives what could be read, and every problem.
-pub(super) fn policy(
+pub(super) fn policy<'u>(
     text: &str,
     name: &str,
     home: &str,
     tools: Catalogue,
-) -> (Option<Policy>, Diagnostics) {
-    if text.len() > limits::POLICY_BYTES {
-        let message = format!("{} bytes; at most {} are read", text.len(), limits::POLICY_BYTES);
-        return (None, alloc::vec![Diagnostic::error(Code::PolicyUnreadable, 0..0, message)]);
-    }
-    let root = match yaml::parse(text, &DIALECT) {
-        Ok(Some(root)) if !root.is_null() => root,
-        Ok(_) => {
-            let problem = Diagnostic::error(Code::PolicyEmpty, 0..0, "the policy is empty");
-            let problem = problem.hint("start from `version: 1` and `tools:`");
-            return (None, alloc::vec![problem]);
-        }
-        Err(problem) => return (None, alloc::vec![problem]),
+    layers: Layers<'u>,
+) -> Parsed<'u> {
+    let root = match read(text) {
+        Ok(root) => root,
+        Err(problem) => return Parsed::wrong(problem),
     };
-    let lines = Lines::of(text);
-    let mut context = Context { reader: Reader::new(&DIALECT), lines, name, home, tools };
-    let policy = top(&mut context, &root);
+    let mut context = Context::of(text, name, home, tools);
+    let under = extended(&mut context, &root, layers);
+    let root = match &under {
+        Some((under, at)) => laid_over(&mut context, root, *under, at),
+        None => root,
+    };
+    let policy = top(&mut context, &root, under.as_ref().map(|(under, _)| *under));
     let mut problems = context.reader.problems;
+    if let Some((under, at)) = &under {
+        problems.iter_mut().for_each(|problem| ground(problem, text.len(), under.name, at));
+    }
     problems.sort_by_key(|problem| problem.span.start);
-    (policy, problems)
+    Parsed { policy, problems, under }
 }
 
-fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
+/// The policies that can be extended. The base policy always applies, and is named only so that a
+/// reader sees it.
+const EXTENDED: [(&str, Option<&str>); 8] = [
+    ("builtin:base", None),
+    ("builtin:base@1", None),
+    ("builtin:developer", Some("builtin:developer")),
+    ("builtin:developer@1", Some("builtin:developer")),
+    ("builtin:readonly", Some("builtin:readonly")),
+    ("builtin:readonly@1", Some("builtin:readonly")),
+    ("builtin:assistant", Some("builtin:assistant")),
+    ("builtin:assistant@1", Some("builtin:assistant")),
+];
+
+/// What the policy extends, and where it says so.
+fn extended<'u>(
+    context: &mut Context<'_>,
+    root: &Node,
+    layers: Layers<'u>,
+) -> Option<(Under<'u>, Range<usize>)> {
+    let node = root.get("extends")?;
+    let word = context.reader.word(node, &EXTENDED.map(|(word, _)| word))?;
+    let (_, name) = EXTENDED.iter().find(|(own, _)| *own == word)?;
+    let found = layers((*name)?);
+    if found.is_none() {
+        context.error(Code::PolicyUnreadable, node, "the policy that is extended is not there");
+    }
+    Some((found?, node.span.clone()))
+}
+
+/// The tree of the policy over that of the one that it extends.
+fn laid_over<'c>(
+    context: &mut Context<'c>,
+    root: Node,
+    under: Under<'c>,
+    at: &Range<usize>,
+) -> Node {
+    match yaml::parse(under.text, &DIALECT) {
+        Ok(Some(mut tree)) => {
+            context.lay_beneath(&mut tree, under);
+            let mut root = root;
+            silence::by_one_name(&mut root, context.tools);
+            silence::by_one_name(&mut tree, context.tools);
+            layer::over(root, tree)
+        }
+        _ => {
+            let message = format!("`{}` cannot be read", under.name);
+            let problem = Diagnostic::error(Code::PolicyUnreadable, at.clone(), message);
+            context.reader.problem(problem);
+            root
+        }
+    }
+}
+
+/// A problem that stands in the text which is extended is shown where the policy says so.
+pub(super) fn ground(problem: &mut Diagnostic, own: usize, name: &str, at: &Range<usize>) {
+    if problem.span.start > own {
+        problem.span = at.clone();
+        problem.message = format!("what `{name}` hands on: {}", problem.message);
+    }
+}
+
+fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Option<Policy> {
     let mut keys = TOP.to_vec();
     if context.name == base::NAME {
         keys.push(BASE_ONLY);
     }
     let section = context.reader.section(root, "a policy", &keys)?;
     version(context, &section);
-    if let Some(node) = section.get("extends") {
-        context.reader.word(node, &["builtin:base", "builtin:base@1"]);
-    }
+    tighten::mark(context, &section);
     if let Some(node) = section.get("default") {
         // Version 1 knows only this one; it is written out so that a reader sees it.
         context.reader.word(node, &["deny"]);
@@ -166,32 +311,74 @@ fn top(context: &mut Context<'_>, root: &Node) -> Option<Policy> {
     let denials = section.get("deny").map(|node| never::rules(context, node)).unwrap_or_default();
     let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
     let writes: Vec<&PathPattern> = tools.values().flat_map(ToolRule::writes).collect();
-    let sandbox = sandbox(context, section.get("sandbox"), !writes.is_empty());
+    let sandbox = sandbox::rule(context, section.get("sandbox"), !writes.is_empty());
     if sandbox.workspace == WorkspaceAccess::Direct {
         places(context, &writes);
     }
-    let audit = section.get("audit").map(|node| audit(context, node)).unwrap_or_default();
+    let audit = section.get("audit").map(|node| sandbox::audit(context, node)).unwrap_or_default();
     if let (WorkspaceAccess::Staged, Payloads::Digest) = (sandbox.workspace, audit.payloads) {
         let message = "staged changes are applied from the record, which this policy does not keep";
         context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), message);
     }
+    let profiles = section.get("profiles").map(|own| profiles::profiles(context, own));
+    let profiles = profiles.unwrap_or_default();
+    let profile = profiles::in_force(context, section.get("profile"), &profiles);
+    let stakes = stakes::stakes(context, &section);
+    pins(context, &tools, &stakes);
+    let budgets = section.get("budgets").map(|own| stakes::budgets(context, own));
+    let grants = section.get("grants").map(|own| approval::grants(context, own));
+    let composites = section.get("composites").map(|own| approval::composites(context, own));
+    let tests = section.get("tests").map(|own| tests::tests(context, own, &profiles));
     Some(Policy {
         name: named.unwrap_or_else(|| context.name.to_string()),
         description: description.map(ToString::to_string),
         root: section.get("workspace").and_then(|node| workspace(context, node)),
         never,
         base_denials: denials,
+        lifts: section.get("lift").map(|node| never::lifts(context, node)).unwrap_or_default(),
+        secrets: secrets::secrets(context, section.get("secrets"), &tools),
         tools,
-        profile: Profile::supervised(),
+        profile,
+        profiles,
+        stakes,
+        budgets: budgets.unwrap_or_default(),
+        grants: grants.unwrap_or_default(),
+        composites: composites.unwrap_or_default(),
+        tests: tests.unwrap_or_default(),
         sandbox,
+        redaction: secrets::redaction(context, section.get("redaction")),
         audit,
+        layers: Vec::new(),
         digest: Digest::of(context.lines.text().as_bytes()),
+        under: under.map(|under| Digest::of(under.text.as_bytes())),
     })
+}
+
+/// A pin that nothing looks at would be worse than none.
+fn pins(context: &mut Context<'_>, tools: &BTreeMap<ToolName, ToolRule>, stakes: &Stakes) {
+    if stakes.raised(Hazard::ExecutableChanged).is_some() {
+        return;
+    }
+    for rule in tools.values() {
+        let Constraint::Exec(exec) = &rule.constraint else { continue };
+        for program in exec.programs.iter().filter(|own| own.sha256.is_some()) {
+            let message =
+                format!("`{}` is pinned, and a changed program raises no risk", program.name);
+            let at = program.source.span.clone();
+            let problem = Diagnostic::error(Code::PolicyValue, at, message);
+            let hint = "name `executable-changed` under `risk.escalate`";
+            context.reader.problem(problem.hint(hint));
+        }
+    }
 }
 
 /// What only mounts can bound must be places.
 fn places(context: &mut Context<'_>, writes: &[&PathPattern]) {
-    for pattern in writes.iter().filter(|own| !own.is_place()) {
+    // What the policy beneath a layer names counts by itself.
+    let counts =
+        |own: &PathPattern| context.layer.is_none() || !context.is_beneath(&own.source.span);
+    let loose: Vec<_> = writes.iter().filter(|own| !own.is_place() && counts(own)).collect();
+    for pattern in loose {
         let message =
             format!("`{}` names no one place, which is all that `direct` can bound", pattern.text);
         let problem = Diagnostic::error(Code::PolicyGlob, pattern.source.span.clone(), message);
@@ -242,8 +429,7 @@ fn tools(context: &mut Context<'_>, node: &Node) -> BTreeMap<ToolName, ToolRule>
 }
 
 fn unknown_tool(name: &str, at: &Node, tools: Catalogue) -> Diagnostic {
-    let not_yet =
-        ["fs.edit", "fs.delete", "git.status", "git.diff", "git.log", "test.run", "user.ask"];
+    let not_yet = ["user.ask"];
     if not_yet.contains(&name) || name.starts_with("mcp:") {
         let message = format!("this build has no tool `{name}` yet, so a rule for it is refused");
         return Diagnostic::error(Code::PolicyNotYetSupported, at.span.clone(), message);
@@ -254,74 +440,4 @@ fn unknown_tool(name: &str, at: &Node, tools: Catalogue) -> Diagnostic {
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
         None => problem,
     }
-}
-
-fn sandbox(context: &mut Context<'_>, node: Option<&Node>, writes: bool) -> SandboxRule {
-    // Where commands may write, their changes are staged unless the policy says otherwise.
-    let staged = |writes| if writes { WorkspaceAccess::Staged } else { WorkspaceAccess::ReadOnly };
-    let mut rule = SandboxRule {
-        floor: Tier::Namespaces,
-        network: Network::None,
-        workspace: staged(writes),
-        writes: false,
-    };
-    let keys = |node| context.reader.section(node, "`sandbox`", SANDBOX);
-    let Some(section) = node.and_then(keys) else { return rule };
-    if let Some(node) = section.get("require") {
-        context.reader.only(node, "true", &["false"]);
-    }
-    if let Some(node) = section.get("level") {
-        let level = context.reader.word(node, &["strict", "workspace-write"]);
-        rule.writes = level == Some("workspace-write");
-        rule.workspace = staged(writes || rule.writes);
-    }
-    if let Some(node) = section.get("floor")
-        && context.reader.word(node, &["namespaces", "landlock"]) == Some("landlock")
-    {
-        rule.floor = Tier::Landlock;
-    }
-    if let Some(node) = section.get("tmp") {
-        context.reader.only(node, "private", &["none"]);
-    }
-    if let Some(node) = section.get("workspace") {
-        match context.reader.word(node, &["staged", "read-only", "direct"]) {
-            Some("staged") => rule.workspace = WorkspaceAccess::Staged,
-            // Where no command may write, there is nothing to do directly.
-            Some("direct") if writes || rule.writes => rule.workspace = WorkspaceAccess::Direct,
-            Some("direct") => rule.workspace = WorkspaceAccess::ReadOnly,
-            _ if writes || rule.writes => {
-                let message =
-                    "commands may write by this policy, which a read-only workspace denies";
-                context.error(Code::PolicyValue, node, message);
-            }
-            _ => rule.workspace = WorkspaceAccess::ReadOnly,
-        }
-    }
-    match section.get("network") {
-        Some(node) if node.text().is_some() => {
-            context.reader.only(node, "none", &["proxy"]);
-        }
-        Some(node) => {
-            let inner = context.reader.section(node, "`network`", &[key("shell.run")]);
-            if let Some(node) = inner.and_then(|section| section.get("shell.run")) {
-                context.reader.only(node, "none", &["proxy"]);
-            }
-        }
-        None => {}
-    }
-    rule
-}
-
-fn audit(context: &mut Context<'_>, node: &Node) -> AuditRule {
-    let mut rule = AuditRule::default();
-    let Some(section) = context.reader.section(node, "`audit`", AUDIT) else { return rule };
-    if let Some(node) = section.get("payloads")
-        && context.reader.word(node, &["full", "digest"]) == Some("digest")
-    {
-        rule.payloads = Payloads::Digest;
-    }
-    if let Some(node) = section.get("erase_payloads_after") {
-        context.reader.only(node, "never", &[]);
-    }
-    rule
 }

@@ -6,10 +6,12 @@ use alloc::vec::Vec;
 
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
-use crate::policy::model::{Never, Token};
+use crate::policy::commands::Token;
+use crate::policy::model::{Lift, Never};
 use crate::policy::parse::tool::text;
 use crate::policy::parse::{Context, exec};
 use crate::policy::patterns::{ArgvPattern, WordPattern};
+use crate::programs::{Effect, Effects};
 use crate::tool::ToolName;
 use crate::yaml::{Key, Node, key};
 
@@ -20,6 +22,8 @@ const NEVER: &[Key] = &[
     key("except"),
     key("tool"),
     key("argv"),
+    key("effects"),
+    key("into"),
     key("because"),
     key("suggest"),
 ];
@@ -38,6 +42,21 @@ pub(super) fn rules(context: &mut Context<'_>, node: &Node) -> Vec<Never> {
     rules
 }
 
+/// The rules of the base policy that are dropped, each with a reason.
+pub(super) fn lifts(context: &mut Context<'_>, node: &Node) -> Vec<Lift> {
+    let items = context.reader.list(node, "a list of rules to drop").unwrap_or_default();
+    let lift = |item: &Node| {
+        let section =
+            context.reader.section(item, "a dropped rule", &[key("id"), key("because")])?;
+        let id = context.reader.need(&section, "id", "a dropped rule")?;
+        let because = context.reader.need(&section, "because", "a dropped rule")?;
+        let (id, source) = (context.id(id)?, context.source(id));
+        let inherited = context.is_beneath(&source.span);
+        Some(Lift { id, source, because: context.reader.line(because)?, inherited })
+    };
+    items.iter().filter_map(lift).collect()
+}
+
 fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
     let section = context.reader.section(node, "a `never` rule", NEVER)?;
     let id = context.reader.need(&section, "id", "a `never` rule");
@@ -51,13 +70,38 @@ fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
     let except = section.get("except").map(|node| context.paths(node)).unwrap_or_default();
     let tool = section.get("tool").and_then(|node| tool(context, node));
     let argv = section.get("argv").map(|node| command_lines(context, node)).unwrap_or_default();
-    if paths.is_empty() && argv.is_empty() && tool.is_none() && context.reader.problems.is_empty() {
-        let message = "the rule names neither `paths` nor `argv` nor `tool`, so it forbids nothing";
+    let effects = section.get("effects").map(|node| effects_of(context, node)).unwrap_or_default();
+    let into = section.get("into").map(|node| effects_of(context, node)).unwrap_or_default();
+    let nothing = paths.is_empty() && argv.is_empty() && effects.is_empty() && tool.is_none();
+    if nothing && context.reader.problems.is_empty() {
+        let message =
+            "the rule names no `paths`, `argv`, `effects` or `tool`, so it forbids nothing";
         context.error(Code::PolicyMissingKey, node, message);
     }
     let because = text(context, &section, "because");
     let suggest = text(context, &section, "suggest");
-    Some(Never { id: id?, source, capabilities, paths, except, tool, argv, because, suggest })
+    let id = id?;
+    Some(Never {
+        id,
+        source,
+        capabilities,
+        paths,
+        except,
+        tool,
+        argv,
+        effects,
+        into,
+        because,
+        suggest,
+    })
+}
+
+/// A list of what commands can do.
+fn effects_of(context: &mut Context<'_>, node: &Node) -> Effects {
+    let names = Effect::ALL.map(Effect::name);
+    let items = context.reader.list(node, "a list of effects").unwrap_or_default();
+    let words = items.iter().filter_map(|item| context.reader.word(item, &names));
+    words.filter_map(Effect::named).collect()
 }
 
 fn capabilities(context: &mut Context<'_>, node: &Node) -> Capabilities {

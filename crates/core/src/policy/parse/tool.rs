@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::decision::Verdict;
 use crate::limits;
 use crate::policy::model::{Constraint, Example, Expected, Quota, ToolRule};
-use crate::policy::parse::{Context, exec, fetch, files};
+use crate::policy::parse::{Context, exec, fetch, files, narrow};
 use crate::tool::{Shape, Signature};
 pub(super) use crate::units::millis;
 use crate::yaml::{self, Key, Node, Section, key, later};
@@ -24,7 +24,6 @@ const COMMON: &[Key] = &[
     key("limits"),
     key("quota"),
     key("examples"),
-    later("modes"),
     later("capabilities"),
     later("output"),
     later("pin"),
@@ -46,8 +45,12 @@ pub(super) fn rule(
         Shape::Files => files::KEYS,
         Shape::Fetch => fetch::KEYS,
         Shape::Exec => exec::KEYS,
+        Shape::Repository => narrow::GIT,
+        Shape::Test => narrow::TEST,
     };
-    let keys: Vec<Key> = COMMON.iter().chain(shape).copied().collect();
+    // What a shape enforces comes before what is not enforced for all of them.
+    let modes = (signature.id == "fs.write").then_some(key("modes"));
+    let keys: Vec<Key> = shape.iter().chain(COMMON).copied().chain(modes).collect();
     let section = context.reader.section(body, &format!("`{}`", signature.id), &keys)?;
     let decision = decision.or_else(|| word(context, &section));
     let rule = ToolRule {
@@ -61,6 +64,8 @@ pub(super) fn rule(
             Shape::Files => Constraint::Files(files::rule(context, signature, &section)),
             Shape::Fetch => Constraint::Fetch(fetch::rule(context, &section)),
             Shape::Exec => Constraint::Exec(exec::rule(context, &section)),
+            Shape::Repository => Constraint::Git(narrow::git(context, signature, &section)),
+            Shape::Test => Constraint::Test(narrow::test(context, &section, signature)),
         },
         examples: collect_examples(context, signature, &section),
     };
@@ -86,7 +91,7 @@ fn timeout(context: &mut Context<'_>, signature: &Signature, section: &Section<'
     // Every shape's `limits` has this key, and checks its other keys itself. Commands have bounds
     // of their own.
     let node = match signature.shape {
-        Shape::Exec => None,
+        Shape::Exec | Shape::Test => None,
         _ => section.get("limits").and_then(|node| node.get("timeout")),
     };
     let timeout = node.and_then(|node| bounded_time(context, node));

@@ -1,0 +1,214 @@
+//! A command of the language, as a call means it: pipelines one after the other, each in its folder.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Action, PathTarget, Place, WriteMode};
+use crate::digest::Digest;
+use crate::language::{Join, Piece, Redirect, Script, Stage, Word};
+use crate::path::WorkspacePath;
+
+/// One pipeline of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its place in the list that it stands in, from 1.
+    pub number: usize,
+    /// When it runs.
+    pub join: Join,
+    /// The folder that it runs in.
+    pub cwd: PathTarget,
+    /// What runs; none for one that only goes to another folder.
+    pub stages: Vec<Stage>,
+}
+
+/// What a pattern among the words of a command stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expansion {
+    /// The folder that it is seen from.
+    pub cwd: String,
+    /// The pattern as it is typed.
+    pub pattern: String,
+    /// The names that match, in the order of their bytes.
+    pub names: Vec<String>,
+}
+
+/// A script that is not a command here, though it is one of the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSteps {
+    /// `cd` with something else than one plain folder, in a pipeline, or with redirections.
+    ChangeOfFolder,
+    /// What runs behind `cd ... ||` would run in a folder that depends on the disk.
+    ChangeOrElse,
+}
+
+impl Step {
+    /// The steps of a script that begins in a folder.
+    ///
+    /// # Errors
+    /// Says what of it cannot be done without a shell.
+    pub fn of(script: &Script, cwd: &PathTarget) -> Result<Vec<Self>, NoSteps> {
+        let mut cwd = cwd.clone();
+        let mut steps = Vec::new();
+        let mut changed = false;
+        for (index, element) in script.elements.iter().enumerate() {
+            if changed && element.join == Join::Or {
+                return Err(NoSteps::ChangeOrElse);
+            }
+            let stages = &element.pipeline.stages;
+            let number = index + 1;
+            changed = stages.iter().any(is_change);
+            if changed {
+                let [stage] = stages.as_slice() else { return Err(NoSteps::ChangeOfFolder) };
+                cwd = folder(stage, &cwd).ok_or(NoSteps::ChangeOfFolder)?;
+            }
+            let stages = if changed { Vec::new() } else { stages.clone() };
+            steps.push(Self { number, join: element.join, cwd: cwd.clone(), stages });
+        }
+        Ok(steps)
+    }
+}
+
+/// What a command does with a program or a file, as the action that it would be by itself.
+#[derive(Clone, Debug)]
+pub struct Part<'s> {
+    /// The stage that it belongs to.
+    pub stage: &'s Stage,
+    /// The action.
+    pub action: Action,
+}
+
+/// The parts of a step, its patterns expanded: for each stage the program, then the files that its
+/// streams lead to.
+#[must_use]
+pub fn parts<'s>(step: &'s Step, timeout_ms: Option<u64>, found: &[Expansion]) -> Vec<Part<'s>> {
+    let mut parts = Vec::new();
+    for stage in &step.stages {
+        let argv = words(stage, &step.cwd, found);
+        // A pipeline is never unconfined.
+        let (cwd, unconfined) = (step.cwd.clone(), false);
+        let run = Action::Run { argv, cwd, stdin: None, timeout_ms, unconfined };
+        parts.push(Part { stage, action: run });
+        for (path, written) in files(stage) {
+            let path = beneath(&step.cwd, path);
+            let action = match written {
+                Some(append) => {
+                    let mode = if append { WriteMode::Append } else { WriteMode::Overwrite };
+                    Action::Write { path, mode, bytes: 0, content: Digest::of(b"") }
+                }
+                None => Action::Read { path, offset: 0, limit: None },
+            };
+            parts.push(Part { stage, action });
+        }
+    }
+    parts
+}
+
+fn is_change(stage: &Stage) -> bool {
+    stage.words.first().and_then(Word::plain) == Some("cd")
+}
+
+/// The folder that `cd` leads to.
+fn folder(stage: &Stage, cwd: &PathTarget) -> Option<PathTarget> {
+    let words: Vec<&str> = stage.words.iter().map(Word::plain).collect::<Option<_>>()?;
+    let to = match words.as_slice() {
+        ["cd", "--", to] => to,
+        ["cd", to] if !to.starts_with('-') => to,
+        _ => return None,
+    };
+    let plain = stage.redirects.is_empty() && stage.variables.is_empty() && !to.is_empty();
+    plain.then(|| beneath(cwd, to))
+}
+
+/// A path that a word of a command names, seen from its folder.
+#[must_use]
+pub fn beneath(cwd: &PathTarget, word: &str) -> PathTarget {
+    let place = match &cwd.place {
+        Place::Inside(folder) => match folder.follow(word) {
+            Ok(path) => Place::Inside(path),
+            Err(problem) => Place::Outside(problem),
+        },
+        outside => outside.clone(),
+    };
+    PathTarget { asked: word.to_string(), place }
+}
+
+/// What `/dev/null` is called where a stream leads there.
+pub const NOWHERE: &str = "/dev/null";
+
+/// The words of a stage with its patterns expanded. A pattern that nothing matches stands for
+/// itself, as in a shell; a name that begins with a dash gets `./` before it, so that it is none of
+/// an option.
+#[must_use]
+pub fn words(stage: &Stage, cwd: &PathTarget, expansions: &[Expansion]) -> Vec<String> {
+    let folder = cwd.inside().map_or("", WorkspacePath::as_str);
+    let mut words = Vec::new();
+    for word in &stage.words {
+        let Some(text) = word.plain() else {
+            let pattern = word.typed();
+            let found = expansions.iter().find(|own| own.pattern == pattern && own.cwd == folder);
+            match found.filter(|own| !own.names.is_empty()) {
+                Some(found) => words.extend(found.names.iter().map(|name| guarded(name))),
+                None => words.push(pattern),
+            }
+            continue;
+        };
+        words.push(text.to_string());
+    }
+    words
+}
+
+fn guarded(name: &str) -> String {
+    if name.starts_with('-') { alloc::format!("./{name}") } else { name.to_string() }
+}
+
+/// The patterns of a stage, each as its pieces and as it is typed.
+pub fn patterns(stage: &Stage) -> impl Iterator<Item = (&[Piece], String)> {
+    stage.words.iter().filter_map(|word| Some((word.as_glob()?, word.typed())))
+}
+
+/// The files that the streams of a stage lead to or come from, each with whether it is written.
+pub fn files(stage: &Stage) -> impl Iterator<Item = (&str, Option<bool>)> {
+    stage.redirects.iter().filter_map(|redirect| match redirect {
+        Redirect::File { path, append, .. } if path != NOWHERE => {
+            Some((path.as_str(), Some(*append)))
+        }
+        Redirect::Input { path } if path != NOWHERE => Some((path.as_str(), None)),
+        _ => None,
+    })
+}
+
+/// A command line for reading: words with blanks or quotes stand in quotes.
+#[must_use]
+pub fn show_argv(argv: &[String]) -> String {
+    let plain = |word: &str| {
+        !word.is_empty()
+            && word.chars().all(|c| c.is_alphanumeric() || "-_=./:,+@%^~[]{}".contains(c))
+    };
+    let mut line = String::new();
+    for (index, word) in argv.iter().enumerate() {
+        if index > 0 {
+            line.push(' ');
+        }
+        if plain(word) {
+            line.push_str(word);
+        } else {
+            line.push('\'');
+            line.push_str(&word.replace('\'', "'\\''"));
+            line.push('\'');
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_can_be_read() {
+        let argv = ["git", "commit", "-m", "it's done", ""].map(String::from);
+        assert_eq!(show_argv(&argv), r"git commit -m 'it'\''s done' ''");
+    }
+}

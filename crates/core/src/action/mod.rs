@@ -1,0 +1,523 @@
+//! What a call means exactly: typed, plain, and the same for whoever reads it.
+
+mod bare;
+mod command;
+mod git;
+mod write;
+
+use alloc::collections::BTreeSet;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capability::{Capabilities, Capability};
+use crate::change::Change;
+use crate::code::Code;
+use crate::confinement::Walls;
+use crate::digest::Digest;
+use crate::json;
+use crate::limits;
+use crate::path::{PathProblem, WorkspacePath};
+use crate::programs::{CommandLine, PathUse, Start};
+use crate::tool::ToolName;
+use crate::undo::Unkept;
+use crate::url::Address;
+
+pub use command::{
+    Expansion, NOWHERE, NoSteps, Part, Step, beneath, files, parts, patterns, show_argv, words,
+};
+pub use git::Question;
+pub use write::WriteMode;
+
+/// What a call asks for, understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Action {
+    /// Look for files by their metadata.
+    Search {
+        /// The folder to look beneath.
+        path: PathTarget,
+        /// What to look for.
+        filter: SearchFilter,
+        /// How many results at most, as asked.
+        limit: Option<u64>,
+    },
+    /// List a folder.
+    List {
+        /// The folder.
+        path: PathTarget,
+        /// How many levels, as asked.
+        depth: Option<u64>,
+        /// How many entries at most, as asked.
+        limit: Option<u64>,
+    },
+    /// Read a file.
+    Read {
+        /// The file.
+        path: PathTarget,
+        /// The first byte.
+        offset: u64,
+        /// How many bytes at most, as asked.
+        limit: Option<u64>,
+    },
+    /// Write a file.
+    Write {
+        /// The file.
+        path: PathTarget,
+        /// What to do with what is there.
+        mode: WriteMode,
+        /// The size of the content in bytes.
+        bytes: u64,
+        /// The digest of the content.
+        content: Digest,
+    },
+    /// Change some places of a file.
+    Edit {
+        /// The file.
+        path: PathTarget,
+        /// The digest of what is searched for.
+        search: Digest,
+        /// The digest of what is to stand there instead.
+        replace: Digest,
+        /// The size of that in bytes.
+        bytes: u64,
+        /// How often it is expected, if that was said.
+        count: Option<u64>,
+    },
+    /// Delete a file, a link or a folder.
+    Delete {
+        /// What is deleted; a link itself, not what it leads to.
+        path: PathTarget,
+        /// Whether a folder goes with all that is in it.
+        recursive: bool,
+    },
+    /// Fetch a URL.
+    Fetch {
+        /// Where from.
+        url: UrlTarget,
+        /// The headers to send, by name.
+        headers: Vec<(String, String)>,
+    },
+    /// Run a program.
+    Run {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// The folder to run in.
+        cwd: PathTarget,
+        /// The digest and size of what it is given to read, if anything.
+        stdin: Option<(Digest, u64)>,
+        /// The time that was asked for, in milliseconds.
+        timeout_ms: Option<u64>,
+        /// Whether nothing would confine it: the machine was asked, and has no sandbox.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        unconfined: bool,
+    },
+    /// Run pipelines, one after the other, as a text of the command language says.
+    Command {
+        /// The pipelines.
+        steps: Vec<Step>,
+        /// The text.
+        text: String,
+        /// The folder that it begins in.
+        cwd: PathTarget,
+        /// The digest and size of what the first program is given to read, if anything.
+        stdin: Option<(Digest, u64)>,
+        /// The time that was asked for, in milliseconds.
+        timeout_ms: Option<u64>,
+    },
+    /// Look at the repository that the workspace is.
+    Git {
+        /// What about it.
+        ask: Question,
+    },
+    /// Run the project's tests, as the policy says.
+    Test {
+        /// The word that picks some of them.
+        filter: Option<String>,
+    },
+    /// Take what a run changed in its staged workspace over into the workspace itself.
+    Apply {
+        /// The run's full id.
+        run: String,
+        /// What it changed, parents before what is in them.
+        changes: Vec<Change>,
+        /// Whether somebody began to before.
+        again: bool,
+    },
+    /// Bring back what stood in the workspace before calls of a run changed it.
+    Undo {
+        /// The run's full id.
+        run: String,
+        /// The call; all of them if none is named.
+        call: Option<u64>,
+        /// What comes of it, parents before what is in them.
+        changes: Vec<Change>,
+        /// The runs that began to before and were killed, by their full ids.
+        again: Vec<String>,
+    },
+}
+
+/// What `fs.search` looks for. Every part that is given must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchFilter {
+    /// A pattern for the name, or for the path if it holds a slash.
+    pub name: Option<String>,
+    /// The smallest size in bytes.
+    pub min_size: Option<u64>,
+    /// The largest size in bytes.
+    pub max_size: Option<u64>,
+    /// Modified at or after this time, in seconds since 1970.
+    pub modified_after: Option<i64>,
+    /// Modified before this time, in seconds since 1970.
+    pub modified_before: Option<i64>,
+}
+
+/// A path as it was asked and as it was understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathTarget {
+    /// The words of whoever asked.
+    pub asked: String,
+    /// The path inside the workspace, or why it is none.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// Inside the workspace, or why not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// Inside.
+    Inside(WorkspacePath),
+    /// Not inside.
+    Outside(PathProblem),
+}
+
+impl PathTarget {
+    /// Reads a path as a call names it. This never fails: what is not inside stays to be judged.
+    #[must_use]
+    pub fn parse(asked: &str) -> Self {
+        let place = match WorkspacePath::parse(asked) {
+            Ok(path) => Place::Inside(path),
+            Err(problem) => Place::Outside(problem),
+        };
+        Self { asked: asked.to_string(), place }
+    }
+
+    /// The path inside the workspace, if it is one.
+    #[must_use]
+    pub const fn inside(&self) -> Option<&WorkspacePath> {
+        match &self.place {
+            Place::Inside(path) => Some(path),
+            Place::Outside(_) => None,
+        }
+    }
+}
+
+/// A URL as it was asked and as it was understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UrlTarget {
+    /// The words of whoever asked.
+    pub asked: String,
+    /// The parsed URL, or the code that says why it is none.
+    #[serde(flatten)]
+    pub parsed: Parsed,
+}
+
+/// A URL, or why not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Parsed {
+    /// A URL that can be fetched.
+    Url(Address),
+    /// None.
+    Refused(Code),
+}
+
+impl UrlTarget {
+    /// Reads a URL as a call names it. This never fails: what is none stays to be judged.
+    #[must_use]
+    pub fn parse(asked: &str) -> Self {
+        let parsed = match Address::parse(asked) {
+            Ok(address) => Parsed::Url(address),
+            Err(code) => Parsed::Refused(code),
+        };
+        Self { asked: asked.to_string(), parsed }
+    }
+}
+
+impl Action {
+    /// The capabilities that the action needs by its nature. A command may need more: those come
+    /// from the policy's knowledge of its program.
+    #[must_use]
+    pub const fn capabilities(&self) -> Capabilities {
+        Capabilities::of(match self {
+            Self::Search { .. } | Self::List { .. } => Capability::FsMeta,
+            Self::Read { .. } => Capability::FsRead,
+            Self::Write { .. } => Capability::FsWrite,
+            // Its errors tell what the file holds.
+            Self::Edit { .. } => {
+                return Capabilities::of(Capability::FsRead).with(Capability::FsWrite);
+            }
+            Self::Delete { .. } => Capability::FsDelete,
+            Self::Fetch { .. } => Capability::NetEgress,
+            Self::Run { unconfined: true, .. } => {
+                return Capabilities::of(Capability::ProcExec).with(Capability::ProcUnconfined);
+            }
+            Self::Run { .. } | Self::Command { .. } | Self::Test { .. } => Capability::ProcExec,
+            Self::Git { .. } => {
+                return Capabilities::of(Capability::FsRead).with(Capability::ProcExec);
+            }
+            Self::Apply { .. } | Self::Undo { .. } => {
+                return Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
+            }
+        })
+    }
+
+    /// The path that the action is about, if it is about one.
+    #[must_use]
+    pub const fn path(&self) -> Option<&PathTarget> {
+        match self {
+            Self::Search { path, .. }
+            | Self::List { path, .. }
+            | Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::Edit { path, .. }
+            | Self::Delete { path, .. } => Some(path),
+            Self::Run { cwd, .. } | Self::Command { cwd, .. } => Some(cwd),
+            Self::Fetch { .. }
+            | Self::Git { .. }
+            | Self::Test { .. }
+            | Self::Apply { .. }
+            | Self::Undo { .. } => None,
+        }
+    }
+
+    /// Every path that the action names by itself, without those among a command's arguments.
+    #[must_use]
+    pub fn named(&self) -> Vec<&PathTarget> {
+        match self {
+            Self::Git { ask } => ask.paths().iter().collect(),
+            _ => self.path().into_iter().collect(),
+        }
+    }
+
+    /// The places in the workspace that a path among a command's arguments may mean, as the program
+    /// will follow it: from the real place of the command's folder, not from a link to it.
+    ///
+    /// # Errors
+    /// Says why it is not a path inside the workspace.
+    pub fn argument(
+        &self,
+        used: &PathUse,
+        facts: &Facts,
+    ) -> Result<Vec<WorkspacePath>, PathProblem> {
+        let cwd = match self {
+            Self::Run { cwd, .. } => cwd.inside().cloned().unwrap_or_default(),
+            _ => WorkspacePath::root(),
+        };
+        let folder = match facts.at(&cwd).map(|fact| &fact.real) {
+            Some(Place::Inside(real)) => real.clone(),
+            _ => cwd,
+        };
+        match used.start {
+            Start::Folder => Ok(alloc::vec![folder.follow(&used.path)?]),
+            Start::Above => folder.upwards().map(|above| above.follow(&used.path)).collect(),
+        }
+    }
+
+    /// The paths inside the workspace that a command's arguments name: what preflight looks up once
+    /// the command's folder and its program were found. One more than are looked up at most tells
+    /// that there were too many.
+    #[must_use]
+    pub fn argument_paths(&self, facts: &Facts) -> Vec<WorkspacePath> {
+        let Self::Run { argv, .. } = self else { return Vec::new() };
+        let line = CommandLine::of(argv, facts.program.as_ref(), false);
+        let mut paths = BTreeSet::new();
+        let lines = line.all();
+        let readings = lines.iter().flat_map(|line| line.readings());
+        for used in readings.flat_map(|reading| &reading.paths) {
+            paths.extend(self.argument(used, facts).unwrap_or_default());
+            if paths.len() > limits::COMMAND_PATHS {
+                break;
+            }
+        }
+        paths.into_iter().filter(|path| facts.at(path).is_none()).collect()
+    }
+
+    /// The action in one line, for a screen or a log; not escaped.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Search { path, filter, .. } => match &filter.name {
+                Some(name) => alloc::format!("{name} in {}", path.asked),
+                None => path.asked.clone(),
+            },
+            Self::List { path, .. }
+            | Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::Edit { path, .. }
+            | Self::Delete { path, .. } => path.asked.clone(),
+            Self::Fetch { url, .. } => match &url.parsed {
+                Parsed::Url(address) => address.shown(),
+                Parsed::Refused(_) => url.asked.clone(),
+            },
+            Self::Run { argv, .. } => show_argv(argv),
+            Self::Command { text, .. } => text.clone(),
+            Self::Git { ask } => ask.summary(),
+            Self::Test { filter } => match filter {
+                Some(filter) => alloc::format!("the tests that `{filter}` picks"),
+                None => "all tests".to_string(),
+            },
+            Self::Apply { changes, .. } | Self::Undo { changes, .. } => match changes.as_slice() {
+                [one] => one.path.clone(),
+                many => alloc::format!("{} changes", many.len()),
+            },
+        }
+    }
+}
+
+/// What was found out about an action before it is judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Every path of the action that lies inside by its text, as found on disk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathFact>,
+    /// The program that would run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramFact>,
+    /// The programs that a command of the language would run, by the names that it has for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<(String, ProgramFact)>,
+    /// What the patterns among its words stand for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expansions: Vec<Expansion>,
+    /// The addresses that a host resolved to, where they are known already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resolves: Vec<IpAddr>,
+    /// The walls that a command would stand behind, or why there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walls: Option<Result<Walls, String>>,
+    /// How many masks stand in what it would write.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub masks: u64,
+    /// Why what it changes could not be brought back, if it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unkept: Option<Unkept>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Facts {
+    /// What was found at a path.
+    #[must_use]
+    pub fn at(&self, path: &WorkspacePath) -> Option<&PathFact> {
+        self.paths.iter().find(|fact| fact.path == *path)
+    }
+
+    /// What was found for one program of a command.
+    #[must_use]
+    pub fn of_program(&self, name: &str) -> Option<&ProgramFact> {
+        self.programs.iter().find(|(own, _)| own == name).map(|(_, fact)| fact)
+    }
+}
+
+/// What was found at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathFact {
+    /// The path by its text.
+    pub path: WorkspacePath,
+    /// Where it leads once every link is followed, or why that is not inside. For a file that is
+    /// not there yet: where it would be.
+    pub real: Place,
+    /// What is there.
+    pub kind: FileKind,
+    /// A protected path that is another name of the same file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<WorkspacePath>,
+    /// Whether it is a store of ours by what it holds, or lies beside one by its name.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub ours: bool,
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    /// Nothing.
+    Missing,
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A pipe, socket or device.
+    Special,
+    /// A link, where it is the link itself that is meant.
+    Link,
+}
+
+/// A program on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramFact {
+    /// Where it was found.
+    pub path: String,
+    /// Where that leads once every link is followed.
+    pub real: String,
+    /// The digest of its bytes.
+    pub sha256: Digest,
+}
+
+/// What an approval is bound to: the tool, what would happen, what was found, and the policy that
+/// judged it. Equal fingerprints mean the same thing would happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(Digest);
+
+impl Fingerprint {
+    /// The fingerprint of an action with its facts, under a policy.
+    #[must_use]
+    pub fn of(tool: &ToolName, action: &Action, facts: &Facts, policy: Digest) -> Self {
+        Self(Digest::of(&json::canonical(&(tool, action, facts, policy))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_read_back() {
+        let actions = [
+            Action::Read { path: PathTarget::parse("../x"), offset: 0, limit: None },
+            Action::Edit {
+                path: PathTarget::parse("a"),
+                search: Digest::of(b"x"),
+                replace: Digest::of(b"y"),
+                bytes: 1,
+                count: Some(2),
+            },
+            Action::Delete { path: PathTarget::parse("a"), recursive: true },
+            Action::Run {
+                argv: ["git", "log"].map(String::from).to_vec(),
+                cwd: PathTarget::parse("."),
+                stdin: Some((Digest::of(b"x"), 1)),
+                timeout_ms: None,
+                unconfined: true,
+            },
+            Action::Fetch {
+                url: UrlTarget::parse("https://x.org/a?b"),
+                headers: alloc::vec![("Accept".into(), "text/html".into())],
+            },
+            Action::Fetch { url: UrlTarget::parse("file:///x"), headers: Vec::new() },
+        ];
+        for action in actions {
+            let bytes = json::canonical(&action);
+            let read: Action = serde_json::from_slice(&bytes).unwrap();
+            assert_eq!(read, action);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What a person is shown: the whole of a call, in the order of use, as data. A surface lays it out
+//! and adds nothing.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approval::{Reach, Scope};
+use crate::capability::Capabilities;
+use crate::digest::Digest;
+use crate::escape;
+use crate::journal::Unpulled;
+use crate::json;
+use crate::risk::Risk;
+use crate::tool::ToolName;
+use capsule_redact::{Redactor, holds_mask};
+
+/// What a person is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    /// The call's number within its run.
+    pub call: u64,
+    /// The plan's step.
+    pub step: Option<String>,
+    /// The tool.
+    pub tool: ToolName,
+    /// How much it could cost.
+    pub risk: Risk,
+    /// What it needs.
+    pub capabilities: Capabilities,
+    /// The consequence in words: `run a program and change files: git commit`.
+    pub says: String,
+    /// The exact call: one word of a command line, or one argument, each.
+    pub exact: Vec<Exact>,
+    /// Where it happens: the folder, the variables.
+    pub place: Option<String>,
+    /// What is new about it, compared with earlier calls.
+    pub new_here: Vec<String>,
+    /// Why it is asked: the rule's words, and where it stands.
+    pub why: String,
+    /// Whether it can be undone.
+    pub undo: Undoing,
+    /// What waits in the same workspace from earlier runs, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpulled: Option<Unpulled>,
+    /// What the sandbox will prevent, of what it will really be confined to.
+    pub cannot: Vec<String>,
+    /// Which of its arguments derive from content that nobody vouches for.
+    pub tainted: Vec<String>,
+    /// What may be allowed beyond this call.
+    pub offers: Vec<Offer>,
+    /// The arguments, masked: what a person begins with who changes them.
+    pub args: Value,
+    /// The lines in which the file will differ, for what writes or edits one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// How many cards were shown in the time that the policy counts, this one among them, and how
+    /// many may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention: Option<(u64, u64)>,
+    /// How many steps of a plan it is about, if it is about a plan and no single call. Then its one
+    /// offer is leave for these steps.
+    #[serde(default, skip_serializing_if = "is_call")]
+    pub steps: u64,
+    /// The newest call here that was allowed when the same was asked: `r-7Q3K:2`. A rule can be learned
+    /// from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Whether it waits if nobody answers it now; else it is denied.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub waits: bool,
+}
+
+const fn is_call(steps: &u64) -> bool {
+    *steps == 0
+}
+
+/// A part of the exact call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exact {
+    /// What it is called, where it has a name: an argument's.
+    pub name: Option<String>,
+    /// It, as it is.
+    pub text: String,
+    /// What is to be known about it: where a program lies, that a word comes from elsewhere.
+    pub note: Option<String>,
+}
+
+/// Whether what is about to happen can be brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undoing {
+    /// It changes nothing.
+    Nothing,
+    /// It changes a staged copy, which is applied or dropped later.
+    Staged,
+    /// An undo record is kept before.
+    Recorded,
+    /// It cannot.
+    Not,
+}
+
+/// Something that a person may allow beyond the call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// How long it would hold.
+    pub scope: Scope,
+    /// The calls that it would be about.
+    pub reach: Reach,
+    /// How many uses it would have.
+    pub uses: u64,
+    /// How long it would live, in milliseconds.
+    pub after_ms: u64,
+    /// How many earlier calls here it would have covered.
+    pub would_have_covered: u64,
+    /// How many of those somebody denied.
+    pub of_them_denied: u64,
+    /// The newest of them, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub covered: Vec<String>,
+}
+
+/// Arguments that are texts, of which every line is shown.
+const TEXTS: [&str; 5] = ["command", "content", "search", "replace", "stdin"];
+
+impl Card {
+    /// The digest of everything that is shown.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&json::canonical(self))
+    }
+
+    /// The same with every secret masked that stands anywhere in it: it is recorded, and shown, as a
+    /// whole. None where it would not be a card any more.
+    #[must_use]
+    pub fn clean(self, redactor: &Redactor) -> Option<Self> {
+        let mut masked = 0;
+        let clean = redactor.value(serde_json::to_value(&self).ok()?, &mut masked);
+        if masked == 0 {
+            return Some(self);
+        }
+        serde_json::from_value(clean).ok()
+    }
+
+    /// Whether something in it would not be seen as it is, or may be taken for something else: then
+    /// nothing beyond the call is offered.
+    #[must_use]
+    pub fn is_hostile(&self) -> bool {
+        self.exact.iter().any(|own| match own.is_text() {
+            true => matches!(escape::text(&own.text), Cow::Owned(_)),
+            false => matches!(escape::exact(&own.text), Cow::Owned(_)),
+        })
+    }
+
+    /// What a mask hides that a person has to see: a program, an option, a path, a host. Such a call
+    /// cannot be allowed.
+    #[must_use]
+    pub fn masked(&self) -> Option<&'static str> {
+        let masked = |own: &&Exact| holds_mask(own.text.as_bytes());
+        self.exact.iter().filter(masked).find_map(|own| match own.name.as_deref() {
+            Some("path" | "paths" | "cwd" | "<" | ">" | ">>") => Some("a path"),
+            Some("url") => Some("an address"),
+            Some(_) => None,
+            // A program is noted with the place where it lies.
+            None if own.note.is_some() => Some("a program"),
+            None => {
+                let before = own.text.split('«').next().unwrap_or_default();
+                if own.text.starts_with('-') && !before.contains(['=', ':', ' ']) {
+                    Some("an option")
+                } else if before.ends_with('/') || own.text.contains("»/") {
+                    Some("a path")
+                } else {
+                    None
+                }
+            }
+        })
+    }
+}
+
+impl Exact {
+    /// Whether it is a text, which has lines. Names, words and paths have none.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        self.name.as_deref().is_some_and(|name| TEXTS.contains(&name))
+    }
+}

@@ -1,0 +1,155 @@
+//! What a person allowed beyond the call that they were asked about.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::approval::{Person, Question, Reach};
+use crate::decision::Verdict;
+use crate::digest::Digest;
+use crate::limits;
+use crate::policy::Source;
+
+/// How far an approval goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// This call.
+    Once,
+    /// Calls like it, until the run ends.
+    Task,
+    /// Calls like it, until the process ends that the person sits in front of.
+    Session,
+}
+
+impl Scope {
+    /// The words of the policy language.
+    pub const WORDS: [&'static str; 3] = ["once", "task", "session"];
+
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Task => "task",
+            Self::Session => "session",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Once, Self::Task, Self::Session].into_iter().find(|own| own.word() == word)
+    }
+}
+
+/// What a policy lets a prompt offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grants {
+    /// The scopes, `once` among them.
+    pub offer: Vec<Scope>,
+    /// How many uses a grant has.
+    pub uses: u64,
+    /// How long it lives, in milliseconds.
+    pub after_ms: u64,
+    /// Where the policy says so; none where it says nothing.
+    pub source: Option<Source>,
+}
+
+/// How many prompts a person may be shown: their attention is bounded, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attention {
+    /// How many.
+    pub prompts: u64,
+    /// In how long, in milliseconds.
+    pub per_ms: u64,
+}
+
+impl Default for Grants {
+    fn default() -> Self {
+        Self {
+            offer: alloc::vec![Scope::Once, Scope::Task, Scope::Session],
+            uses: limits::GRANT_USES,
+            after_ms: millis(limits::GRANT_TIME),
+            source: None,
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A person's leave for calls like the one that they were asked about. It answers where the policy
+/// asks, and never changes a denial or a question that is asked every time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grant {
+    /// Its name: the run's label and a number, such as `r-7Q3K.2`.
+    pub id: String,
+    /// How long it holds.
+    pub scope: Scope,
+    /// The calls that it is about.
+    pub reach: Reach,
+    /// How many uses it has left.
+    pub uses: u64,
+    /// When it ends, in microseconds since 1970.
+    pub until: u64,
+    /// The policy that asked.
+    pub policy: Digest,
+    /// Who gave it.
+    pub by: Person,
+}
+
+/// One use of a grant. There is no way to one without a grant, or the record of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Used {
+    id: String,
+    left: u64,
+}
+
+impl Used {
+    /// The grant.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How many uses it has left.
+    #[must_use]
+    pub const fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// A use that is in the record.
+    #[must_use]
+    pub const fn recorded(_: Person, id: String, left: u64) -> Self {
+        Self { id, left }
+    }
+}
+
+impl Grant {
+    /// Whether it is about a call at all.
+    #[must_use]
+    pub fn covers(&self, question: &Question<'_>) -> bool {
+        question.decision.verdict == Verdict::Ask
+            && question.policy == self.policy
+            && self.reach.covers(question)
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub const fn is_over(&self, now: u64) -> bool {
+        self.uses == 0 || now >= self.until
+    }
+
+    /// Uses it for a call, if it is about it and has not ended. `now` is in microseconds since 1970.
+    pub fn answer(&mut self, question: &Question<'_>, now: u64) -> Option<Used> {
+        if self.is_over(now) || !self.covers(question) {
+            return None;
+        }
+        self.uses -= 1;
+        Some(Used { id: self.id.clone(), left: self.uses })
+    }
+}

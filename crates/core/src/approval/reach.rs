@@ -1,0 +1,207 @@
+//! Which calls a grant is about.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Action, Fingerprint, Parsed, Place, words};
+use crate::approval::Question;
+use crate::capability::Capability;
+use crate::digest::Digest;
+use crate::path::WorkspacePath;
+use crate::programs::{CommandLine, Effect, Effects};
+use crate::tool::ToolName;
+use crate::url::Address;
+
+/// Which calls a grant is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "calls", rename_all = "kebab-case")]
+pub enum Reach {
+    /// Exactly this one, made again.
+    Same {
+        /// What it is.
+        fingerprint: Fingerprint,
+    },
+    /// A program with the same subcommand and no other options, in the same folder; whatever else
+    /// stands in the line is judged by the policy as ever.
+    Command {
+        /// The program and its subcommands.
+        names: Vec<String>,
+        /// The options that it may have.
+        options: Vec<String>,
+        /// The folder that it runs in.
+        cwd: String,
+    },
+    /// Files beneath a folder, by one tool.
+    Folder {
+        /// The tool.
+        tool: ToolName,
+        /// The folder, as a path of the workspace.
+        folder: String,
+    },
+    /// One host, by one tool.
+    Host {
+        /// The tool.
+        tool: ToolName,
+        /// Scheme, host and port.
+        origin: String,
+    },
+    /// Steps of a plan, each exactly as it was found before the plan began.
+    Steps {
+        /// The steps.
+        steps: Vec<StepCall>,
+    },
+    /// Everything that needs this capability and no other: chosen in so many words, and never the
+    /// first choice.
+    Whole {
+        /// The capability.
+        capability: Capability,
+    },
+}
+
+/// The call of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepCall {
+    /// The step.
+    pub step: String,
+    /// HMAC under the run's key of tool, action, facts and policy, with nothing masked.
+    pub bound: Digest,
+}
+
+/// What no grant is about but that for the very same call: what such a line does next time, its
+/// words do not say.
+const OPEN: [Effect; 3] = [Effect::Code, Effect::Starts, Effect::Unknown];
+
+impl Reach {
+    /// The calls that are like one: the narrowest pattern that is more than the call itself. None
+    /// where calls that look alike may do anything.
+    #[must_use]
+    pub fn like(question: &Question<'_>) -> Option<Self> {
+        let tool = question.tool.clone();
+        match question.action {
+            Action::Run { .. } | Action::Command { .. } => {
+                let (names, options, cwd) = shape(question)?;
+                Some(Self::Command { names, options, cwd })
+            }
+            Action::Write { path, .. }
+            | Action::Edit { path, .. }
+            | Action::Delete { path, .. } => {
+                let folder = path.inside()?.parent()?;
+                // The whole workspace is a capability, not a pattern.
+                (!folder.is_root()).then(|| Self::Folder { tool, folder: folder.as_str().into() })
+            }
+            Action::Fetch { url, .. } => match &url.parsed {
+                Parsed::Url(url) => Some(Self::Host { tool, origin: origin(url) }),
+                Parsed::Refused(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether it is about a call.
+    #[must_use]
+    pub fn covers(&self, question: &Question<'_>) -> bool {
+        match self {
+            Self::Same { fingerprint } => *fingerprint == question.fingerprint,
+            Self::Command { names, options, cwd } => {
+                shape(question).is_some_and(|(own, used, here)| {
+                    let fewer = used.iter().all(|option| options.contains(option));
+                    own == *names && fewer && here == *cwd
+                })
+            }
+            Self::Folder { tool, folder } => {
+                let below = |path: &WorkspacePath| {
+                    let rest = path.as_str().strip_prefix(folder.as_str());
+                    rest.is_some_and(|rest| rest.starts_with('/'))
+                };
+                let path = question.action.path().and_then(|path| path.inside());
+                let real = |path| match question.facts.at(path).map(|fact| &fact.real) {
+                    Some(Place::Inside(real)) => below(real),
+                    Some(Place::Outside(_)) => false,
+                    None => true,
+                };
+                let whole = matches!(question.action, Action::Delete { recursive: true, .. });
+                tool == question.tool
+                    && !whole
+                    && path.is_some_and(|path| below(path) && real(path))
+            }
+            Self::Host { tool, origin } => match question.action {
+                Action::Fetch { url, .. } => match &url.parsed {
+                    Parsed::Url(url) => tool == question.tool && self::origin(url) == *origin,
+                    Parsed::Refused(_) => false,
+                },
+                _ => false,
+            },
+            Self::Steps { steps } => steps
+                .iter()
+                .any(|own| question.step == Some(own.step.as_str()) && question.bound == own.bound),
+            Self::Whole { capability } => {
+                let mut needed = question.decision.capabilities.iter();
+                needed.next() == Some(*capability) && needed.next().is_none()
+            }
+        }
+    }
+}
+
+/// A command line without what it is about: its names, every option that it has, and its folder.
+/// None where it is more than one program, where that may do anything, or where nobody knows it well
+/// enough to tell options from words.
+fn shape(question: &Question<'_>) -> Option<(Vec<String>, Vec<String>, String)> {
+    let facts = question.facts;
+    let (argv, program, cwd) = match question.action {
+        Action::Run { argv, cwd, .. } => (argv.clone(), facts.program.as_ref(), cwd),
+        Action::Command { steps, .. } => {
+            let [step] = steps.as_slice() else { return None };
+            let [stage] = step.stages.as_slice() else { return None };
+            if !stage.variables.is_empty() || !stage.redirects.is_empty() {
+                return None;
+            }
+            let argv = words(stage, &step.cwd, &facts.expansions);
+            let program = argv.first().and_then(|name| facts.of_program(name));
+            (argv, program, &step.cwd)
+        }
+        _ => return None,
+    };
+    let line = CommandLine::of(&argv, program, false);
+    let open: Effects = OPEN.into_iter().collect();
+    if line.effects().meets(open) || line.too_deep || !line.inner.is_empty() {
+        return None;
+    }
+    let [(Some(_), reading)] = line.readings.as_slice() else { return None };
+    let names = reading.levels.iter().map(|level| level.name.clone()).collect();
+    let flags = reading.levels.iter().flat_map(|level| &level.flags);
+    let mut options: Vec<String> =
+        flags.map(|flag| flag.names.first().unwrap_or(&flag.spelled).clone()).collect();
+    options.sort();
+    options.dedup();
+    Some((names, options, cwd.inside()?.as_str().to_string()))
+}
+
+fn origin(url: &Address) -> String {
+    format!("{}://{}:{}", url.scheme(), url.host(), url.port())
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Same { .. } => f.write_str("exactly this call"),
+            Self::Command { names, options, cwd } => {
+                let words = [names.join(" "), options.join(" ")].join(" ");
+                let place = if cwd.is_empty() { String::new() } else { format!(" in {cwd}") };
+                write!(f, "`{} …`{place}", words.trim_end())
+            }
+            Self::Folder { tool, folder } => write!(f, "`{tool}` beneath {folder}/"),
+            Self::Host { tool, origin } => write!(f, "`{tool}` to {origin}"),
+            Self::Steps { steps } => {
+                let names: Vec<&str> = steps.iter().map(|own| own.step.as_str()).collect();
+                write!(f, "the steps {} as they were shown", names.join(", "))
+            }
+            Self::Whole { capability } => {
+                write!(f, "everything that needs `{}`", capability.name())
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The characters of one word with what quotes make of them.
+//!
+//! Braces and wildcards are recognised only after quotes are, and only where a character is bare;
+//! so a word is first a row of units that remember it.
+
+use alloc::vec::Vec;
+
+use super::construct::Construct;
+use super::refusal::Refusal;
+use super::source::{Source, check_bare};
+
+/// A character of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// It may mean more than itself.
+    Bare(char),
+    /// It means itself.
+    Quoted(char),
+    /// Quotes begin here. They may hold nothing and still change what stands around them.
+    Quote,
+}
+
+/// A sign and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) sign: Sign,
+    pub(super) at: usize,
+}
+
+impl Unit {
+    pub(super) fn is(self, c: char) -> bool {
+        self.sign == Sign::Bare(c)
+    }
+
+    /// The character, if it is bare.
+    pub(super) const fn bare(self) -> Option<char> {
+        if let Sign::Bare(c) = self.sign { Some(c) } else { None }
+    }
+
+    /// The character, quoted or not.
+    pub(super) const fn char(self) -> Option<char> {
+        match self.sign {
+            Sign::Bare(c) | Sign::Quoted(c) => Some(c),
+            Sign::Quote => None,
+        }
+    }
+}
+
+/// Reads a word; nothing where none begins.
+pub(super) fn word(source: &mut Source<'_>) -> Result<Vec<Unit>, Refusal> {
+    let mut units = Vec::new();
+    while let Some(c) = source.peek().filter(|c| !ends_word(*c)) {
+        let at = source.at();
+        source.take_raw();
+        let sign = match c {
+            '\'' => {
+                units.push(Unit { sign: Sign::Quote, at });
+                single(source, at, &mut units)?;
+                continue;
+            }
+            '"' => {
+                units.push(Unit { sign: Sign::Quote, at });
+                double(source, at, &mut units)?;
+                continue;
+            }
+            '\\' => Sign::Quoted(escaped(source, at)?),
+            '`' => return Err(backquote(source, at)),
+            '$' => {
+                dollar(source, at, false)?;
+                Sign::Bare('$')
+            }
+            c => {
+                check_bare(c, at)?;
+                Sign::Bare(c)
+            }
+        };
+        units.push(Unit { sign, at });
+    }
+    Ok(units)
+}
+
+/// Whether a word ends before this character.
+pub(super) const fn ends_word(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>')
+}
+
+fn escaped(source: &mut Source<'_>, at: usize) -> Result<char, Refusal> {
+    let inner = source.at();
+    let c = source.take_raw();
+    let c = c.ok_or_else(|| Refusal::of(Construct::TrailingBackslash, at..at + 1))?;
+    check_bare(c, inner)?;
+    Ok(c)
+}
+
+fn single(source: &mut Source<'_>, open: usize, units: &mut Vec<Unit>) -> Result<(), Refusal> {
+    loop {
+        let at = source.at();
+        match source.take_raw() {
+            None => return Err(Refusal::of(Construct::OpenQuote, open..open + 1)),
+            Some('\'') => return Ok(()),
+            Some(c) => units.push(Unit { sign: Sign::Quoted(c), at }),
+        }
+    }
+}
+
+fn double(source: &mut Source<'_>, open: usize, units: &mut Vec<Unit>) -> Result<(), Refusal> {
+    loop {
+        source.peek();
+        let at = source.at();
+        let c = match source.take_raw() {
+            None => return Err(Refusal::of(Construct::OpenQuote, open..open + 1)),
+            Some('"') => return Ok(()),
+            Some('`') => return Err(backquote(source, at)),
+            Some('$') => {
+                dollar(source, at, true)?;
+                '$'
+            }
+            Some('\\') => match source.raw() {
+                Some(c @ ('$' | '`' | '"' | '\\')) => {
+                    source.take_raw();
+                    c
+                }
+                _ => '\\',
+            },
+            Some(c) => c,
+        };
+        units.push(Unit { sign: Sign::Quoted(c), at });
+    }
+}
+
+fn backquote(source: &Source<'_>, at: usize) -> Refusal {
+    let inner = source.rest().find('`').map_or(0, |end| end + 1);
+    Refusal::of(Construct::Backquotes, at..source.at() + inner)
+}
+
+/// What a `$` before this character begins; none where it is only a `$`.
+pub(super) fn begins(next: char, quoted: bool) -> Option<Construct> {
+    Some(match next {
+        '(' => Construct::CommandSubstitution,
+        '[' => Construct::Arithmetic,
+        '{' | '_' | 'a'..='z' | 'A'..='Z' => Construct::Variable,
+        '0'..='9' | '@' | '*' | '#' | '?' | '-' | '$' | '!' => Construct::SpecialParameter,
+        '\'' if !quoted => Construct::AnsiQuotes,
+        '"' if !quoted => Construct::LocaleQuotes,
+        // Some systems take letters of their own language into names.
+        c if !c.is_ascii() => Construct::Variable,
+        _ => return None,
+    })
+}
+
+/// Refuses a `$`, which was just read, if it would be replaced.
+fn dollar(source: &mut Source<'_>, at: usize, quoted: bool) -> Result<(), Refusal> {
+    let Some(next) = source.peek() else { return Ok(()) };
+    let Some(construct) = begins(next, quoted) else { return Ok(()) };
+    let rest = source.rest();
+    let (construct, length) = match next {
+        '(' if rest.starts_with("((") => (Construct::Arithmetic, enclosed(rest, '(', ')')),
+        '(' => (construct, enclosed(rest, '(', ')')),
+        '[' => (construct, enclosed(rest, '[', ']')),
+        '{' => (construct, enclosed(rest, '{', '}')),
+        '_' | 'a'..='z' | 'A'..='Z' => {
+            let is_name = |c: char| c == '_' || c.is_ascii_alphanumeric();
+            (construct, rest.find(|c| !is_name(c)).unwrap_or(rest.len()))
+        }
+        c => (construct, c.len_utf8()),
+    };
+    Err(Refusal::of(construct, at..source.at() + length))
+}
+
+/// How long something in brackets is, for the underline; only the bracket if it does not end.
+fn enclosed(text: &str, open: char, close: char) -> usize {
+    let mut depth = 0_usize;
+    for (at, c) in text.char_indices() {
+        if c == open {
+            depth += 1;
+        } else if c == close {
+            depth = depth.saturating_sub(1);
+            if depth == 0 {
+                return at + 1;
+            }
+        } else if c == '\n' {
+            break;
+        }
+    }
+    1
+}

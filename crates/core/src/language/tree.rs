@@ -1,0 +1,230 @@
+//! What a command says once it is understood: a list of pipelines of stages.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+/// Where something stands in the text, in bytes. It is no part of the meaning, so it is not kept.
+pub type Span = Range<usize>;
+
+/// A command: what is run one after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Script {
+    /// The pipelines in the order of the text; at least one where the script was parsed.
+    pub elements: Vec<Element>,
+}
+
+/// When an element runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Join {
+    /// It is the first.
+    First,
+    /// `&&`: if the last one that ran ended with 0.
+    And,
+    /// `||`: if the last one that ran ended with something else.
+    Or,
+    /// `;` or a line end: in any case.
+    Then,
+}
+
+/// One pipeline of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Element {
+    /// When it runs. `&&` and `||` bind alike and from the left.
+    pub join: Join,
+    /// What runs.
+    pub pipeline: Pipeline,
+    /// Where it stands.
+    #[serde(skip)]
+    pub span: Span,
+}
+
+/// Stages that run together, each reading what the one before prints. The status is the last one's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pipeline {
+    /// The stages from left to right; at least one.
+    pub stages: Vec<Stage>,
+}
+
+/// One program with what belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// What is set in the environment of this program alone, in the order of the text; the last
+    /// value of a name holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<(String, String)>,
+    /// The program and its arguments; at least the program, which is plain text.
+    pub words: Vec<Word>,
+    /// What its streams are, to be applied from left to right after the pipe.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects: Vec<Redirect>,
+    /// Where it stands.
+    #[serde(skip)]
+    pub span: Span,
+}
+
+/// A word after quotes were taken away and braces were expanded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// Its parts. Two texts never follow one another, nor do two `*`; an empty word has none.
+    pub pieces: Vec<Piece>,
+    /// Whether any part of it was quoted.
+    #[serde(skip)]
+    pub quoted: bool,
+    /// Where it stands. The words that one brace makes share a place.
+    #[serde(skip)]
+    pub span: Span,
+}
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Piece {
+    /// These characters.
+    Text(String),
+    /// `*`: any characters, also none.
+    Any,
+    /// `?`: one character.
+    One,
+    /// `[..]`: one character of those named.
+    Class {
+        /// Whether it is one of all others (`[!..]`).
+        negated: bool,
+        /// What is named, from and to; the same twice for a single character.
+        ranges: Vec<(char, char)>,
+    },
+}
+
+/// A stream of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stream {
+    /// Standard output, 1.
+    Out,
+    /// Standard error, 2.
+    Err,
+}
+
+/// What a stream is, in place of what it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redirect {
+    /// `> path`, `2>> path`: a file that is written, made where it is missing.
+    File {
+        /// What goes there.
+        stream: Stream,
+        /// The path as it is written.
+        path: String,
+        /// Whether it goes to the end; the file is emptied first if not.
+        append: bool,
+    },
+    /// `2>&1`: the stream goes where the other one goes at this moment.
+    Same {
+        /// What goes there.
+        stream: Stream,
+        /// Where it goes.
+        target: Stream,
+    },
+    /// `< path`: standard input comes from a file.
+    Input {
+        /// The path as it is written.
+        path: String,
+    },
+    /// A here-document or a here-string: standard input is this text, with its line end.
+    Here {
+        /// The text.
+        text: String,
+    },
+}
+
+impl Word {
+    /// A word that is plain text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        let pieces = if text.is_empty() { Vec::new() } else { [Piece::Text(text.into())].into() };
+        Self { pieces, ..Self::default() }
+    }
+
+    /// The text of a word that stands for itself; none where it is a pattern.
+    #[must_use]
+    pub fn plain(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The pieces of a word that is a pattern of file names; none where it is plain.
+    ///
+    /// The pattern is matched component by component, from the folder that the stage runs in, or
+    /// from the root if it begins with `/`:
+    ///
+    /// - `/` is only ever matched by a `/` of the text, never by a wildcard or a class;
+    /// - a name that begins with a dot is only matched where the component begins with that dot as
+    ///   text, and `.` and `..` are never matched: patterns that could are refused by the parser;
+    /// - a class holds characters by their numbers, whatever the language of the machine;
+    /// - components without a wildcard are names that must exist, a `/` at the end wants a folder;
+    /// - matches are in the order of their bytes.
+    ///
+    /// Where nothing matches, a shell hands on the pattern itself ([`Word::typed`]). Nobody means
+    /// that; who expands the word refuses it and says that quotes make it text.
+    #[must_use]
+    pub fn as_glob(&self) -> Option<&[Piece]> {
+        if self.plain().is_some() { None } else { Some(&self.pieces) }
+    }
+
+    /// The word as a shell would hand it on unexpanded: without quotes, wildcards as they are typed.
+    #[must_use]
+    pub fn typed(&self) -> String {
+        self.pieces.iter().map(Piece::typed).collect()
+    }
+}
+
+impl Piece {
+    pub(super) fn typed(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Any => "*".into(),
+            Self::One => "?".into(),
+            Self::Class { negated, ranges } => {
+                let mut typed = String::from(if *negated { "[!" } else { "[" });
+                for (low, high) in ranges {
+                    typed.push(*low);
+                    if low != high {
+                        typed.push('-');
+                        typed.push(*high);
+                    }
+                }
+                typed.push(']');
+                typed
+            }
+        }
+    }
+}
+
+impl Script {
+    /// The same without what is only about how it was written: places and quotes. Two texts that
+    /// mean the same are equal so.
+    #[must_use]
+    pub fn meaning(mut self) -> Self {
+        for element in &mut self.elements {
+            element.span = Span::default();
+            for stage in &mut element.pipeline.stages {
+                stage.span = Span::default();
+                for word in &mut stage.words {
+                    *word = Word { pieces: core::mem::take(&mut word.pieces), ..Word::default() };
+                }
+            }
+        }
+        self
+    }
+
+    /// Every stage, from left to right.
+    pub fn stages(&self) -> impl Iterator<Item = &Stage> {
+        self.elements.iter().flat_map(|element| &element.pipeline.stages)
+    }
+}

@@ -1,0 +1,210 @@
+//! What a policy says about programs.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use regex::bytes::Regex;
+
+use crate::confinement::ProcessLimits;
+use crate::decision::Verdict;
+use crate::digest::Digest;
+use crate::path::WorkspacePath;
+use crate::policy::model::Source;
+use crate::policy::patterns::PathPattern;
+use crate::programs::Effect;
+
+/// Constraints on programs.
+#[derive(Clone, Debug)]
+pub struct ExecRule {
+    /// The programs that may run.
+    pub programs: Vec<ProgramRule>,
+    /// Whether commands come as lists of words only.
+    pub form: Form,
+    /// What decides about programs that no rule names, by what they do.
+    pub effects: Option<EffectRule>,
+    /// Words that no command line may hold.
+    pub denied_tokens: Vec<TokenPattern>,
+    /// The folders that commands may run in; any of the workspace if none are named.
+    pub cwd: Option<Folders>,
+    /// What programs find in their environment.
+    pub env: Environment,
+    /// The bounds of a command.
+    pub limits: ProcessLimits,
+    /// The longest time that a call may ask for, in milliseconds.
+    pub timeout_max_ms: u64,
+}
+
+/// Folders that commands may run in.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// Where they are named.
+    pub source: Source,
+    /// Whether the workspace itself is one: `.`.
+    pub root: bool,
+    /// Patterns of those beneath it.
+    pub beneath: Vec<PathPattern>,
+}
+
+impl Folders {
+    /// Whether a folder is one of them.
+    #[must_use]
+    pub fn have(&self, folder: &WorkspacePath) -> bool {
+        match folder.is_root() {
+            true => self.root,
+            false => self.beneath.iter().any(|pattern| pattern.matches(folder)),
+        }
+    }
+
+    /// As they are written.
+    #[must_use]
+    pub fn texts(&self) -> Vec<&str> {
+        let root = self.root.then_some(".");
+        root.into_iter().chain(self.beneath.iter().map(|own| own.text.as_str())).collect()
+    }
+}
+
+/// How commands may come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// As a list of words.
+    #[default]
+    Argv,
+    /// As a list, or as a text of the command language.
+    Command,
+}
+
+/// A word for everything that a command can do. What is not named is denied.
+#[derive(Clone, Debug, Default)]
+pub struct EffectRule {
+    /// Where it stands.
+    pub source: Source,
+    /// The words.
+    pub words: Vec<(Effect, Verdict, Source)>,
+}
+
+impl EffectRule {
+    /// The word for an effect, and where it stands.
+    #[must_use]
+    pub fn word(&self, effect: Effect) -> (Verdict, &Source) {
+        let named = self.words.iter().find(|(own, ..)| *own == effect);
+        named.map_or((Verdict::Deny, &self.source), |(_, verdict, source)| (*verdict, source))
+    }
+}
+
+/// A word that no command line may hold.
+#[derive(Clone, Debug)]
+pub struct TokenPattern {
+    /// Where it stands.
+    pub source: Source,
+    /// The word, or what words it is.
+    pub token: Token,
+}
+
+/// One word, or many.
+#[derive(Clone, Debug)]
+pub enum Token {
+    /// This word.
+    Word(String),
+    /// The words that this expression matches as a whole.
+    Regex(Regex),
+}
+
+impl Token {
+    /// Whether it is this word.
+    #[must_use]
+    pub fn is(&self, word: &str) -> bool {
+        match self {
+            Self::Word(own) => own == word,
+            Self::Regex(regex) => regex.is_match(word.as_bytes()),
+        }
+    }
+}
+
+/// What programs find in their environment besides what every sandbox sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Variables that are passed on from the user's own.
+    pub pass: Vec<String>,
+    /// Variables with their values.
+    pub set: Vec<(String, String)>,
+    /// Variables that a command line may set: `CI=1 npm test`.
+    pub accept: Vec<String>,
+}
+
+impl Environment {
+    /// Whether a command line may set this variable.
+    #[must_use]
+    pub fn accepts(&self, name: &str) -> bool {
+        self.accept.iter().any(|own| own == name)
+    }
+}
+
+impl CommandRule {
+    /// Every pattern of what it, or a subcommand of it, may change.
+    pub(super) fn writes(&self) -> Vec<&PathPattern> {
+        let inner = self.subcommands.iter().flat_map(|(_, inner)| inner.writes());
+        self.writes.iter().flatten().chain(inner).collect()
+    }
+
+    /// Every pattern of what it, or a subcommand of it, may see and change.
+    pub(crate) fn paths_mut(&mut self) -> Vec<&mut PathPattern> {
+        let inner = self.subcommands.iter_mut().flat_map(|(_, inner)| inner.paths_mut());
+        self.reads.iter_mut().chain(&mut self.writes).flatten().chain(inner).collect()
+    }
+}
+
+/// What a policy says about a program.
+#[derive(Clone, Debug)]
+pub struct ProgramRule {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub source: Source,
+    /// Where the program must be.
+    pub path: Option<String>,
+    /// The digest of the program that is meant.
+    pub sha256: Option<Digest>,
+    /// Its word, flags and subcommands.
+    pub command: CommandRule,
+    /// The options before a subcommand.
+    pub global_flags: FlagRule,
+    /// The bounds of the program, where they differ from the tool's.
+    pub limits: Option<ProcessLimits>,
+    /// The longest time that a call may ask for, in milliseconds, where it differs.
+    pub timeout_max_ms: Option<u64>,
+}
+
+/// What a policy says about a command or subcommand.
+#[derive(Clone, Debug, Default)]
+pub struct CommandRule {
+    /// Where it stands.
+    pub source: Source,
+    /// Its word.
+    pub decision: Option<Verdict>,
+    /// Its options.
+    pub flags: FlagRule,
+    /// Its subcommands by name; `*` is any other.
+    pub subcommands: Vec<(String, CommandRule)>,
+    /// What it may see of the workspace, where that differs from what stands above it.
+    pub reads: Option<Vec<PathPattern>>,
+    /// What it may change, where that differs from what stands above it.
+    pub writes: Option<Vec<PathPattern>>,
+    /// Whether it names `proc.unconfined`: it may run where there is no sandbox. No rule above it and
+    /// none beside it says that for it.
+    pub unconfined: bool,
+    /// Why.
+    pub because: Option<String>,
+    /// What to do instead, where it denies.
+    pub suggest: Option<String>,
+}
+
+/// Which options may be used.
+#[derive(Clone, Debug, Default)]
+pub struct FlagRule {
+    /// Where it stands.
+    pub source: Source,
+    /// Only these, if any are named.
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    pub deny: Vec<(String, Source)>,
+}

@@ -1,0 +1,89 @@
+//! What a command may see and change of the workspace.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::confinement::WorkspaceAccess;
+use crate::policy::bounds::Scope;
+use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
+use crate::policy::decide::command::Command;
+use crate::policy::decide::exec::{anew, program_rule, subcommand};
+use crate::policy::model::{Constraint, Policy, ToolRule};
+use crate::policy::patterns::PathPattern;
+use crate::programs::{CommandLine, Effect, Effects, Reading};
+
+/// What a command may see and change. Its walls are those of all command lines that stand in it, so
+/// each of them bounds what it sees, and it may change only what all of them may.
+pub(super) fn reach(
+    policy: &Arc<Policy>,
+    rule: &ToolRule,
+    own: &Command<'_>,
+) -> (Option<Scope>, Option<Scope>) {
+    let Constraint::Exec(exec) = &rule.constraint else { return (None, None) };
+    let mut reads = Vec::new();
+    let mut writes = Some(Vec::new());
+    let root = own.line;
+    for own in own.all() {
+        let program = program_rule(exec, own.line.argv);
+        let anew = program.and_then(|program| anew(program, own.line));
+        let line = anew.as_ref().unwrap_or(own.line);
+        let seen = |program| {
+            line.readings()
+                .filter_map(move |own| innermost(program, own, |rule| rule.reads.as_ref()))
+        };
+        reads.extend(program.into_iter().flat_map(seen).cloned());
+        let changed = match program {
+            Some(program) => changed_by_rule(policy, program, line),
+            None => changed_by_effects(policy, exec, root),
+        };
+        writes = writes.zip(changed).map(|(all, own): (Vec<_>, _)| [all, own].concat());
+    }
+    let reads = (!reads.is_empty()).then(|| Scope::new(Arc::clone(policy), reads));
+    let writes = writes.filter(|_| policy.sandbox.workspace != WorkspaceAccess::ReadOnly);
+    (reads, writes.map(|writes| Scope::new(Arc::clone(policy), writes)))
+}
+
+/// What a program may change by its rule: for each reading of its line, what the rule of its innermost
+/// subcommand says, or the nearest one above; none if one of the readings may change nothing.
+fn changed_by_rule(
+    policy: &Policy,
+    program: &ProgramRule,
+    line: &CommandLine<'_>,
+) -> Option<Vec<Vec<PathPattern>>> {
+    let mut writes = Vec::new();
+    for reading in line.readings() {
+        match innermost(program, reading, |rule| rule.writes.as_ref()) {
+            Some(patterns) if patterns.is_empty() => return None,
+            Some(patterns) => writes.push(patterns.clone()),
+            None if policy.sandbox.writes => {}
+            None => return None,
+        }
+    }
+    Some(writes)
+}
+
+/// What a program that no rule names may change: all that no invariant protects, where the policy's
+/// level lets programs write, and nothing if all that the whole command does is looking.
+fn changed_by_effects(
+    policy: &Policy,
+    exec: &ExecRule,
+    whole: &CommandLine<'_>,
+) -> Option<Vec<Vec<PathPattern>>> {
+    let looks = Effects::of(Effect::Reads).with(Effect::Opens).with(Effect::Network);
+    let may = exec.effects.is_some() && policy.sandbox.writes && !whole.effects().within(looks);
+    may.then(Vec::new)
+}
+
+fn innermost<'r>(
+    program: &'r ProgramRule,
+    reading: &Reading,
+    pick: impl Fn(&'r CommandRule) -> Option<&'r Vec<PathPattern>>,
+) -> Option<&'r Vec<PathPattern>> {
+    let (mut rule, mut found) = (&program.command, pick(&program.command));
+    for level in reading.levels.iter().skip(1) {
+        let Some(inner) = subcommand(rule, &level.name) else { break };
+        rule = inner;
+        found = pick(rule).or(found);
+    }
+    found
+}

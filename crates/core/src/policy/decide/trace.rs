@@ -1,0 +1,61 @@
+//! What was asked on the way to a decision, and what was said.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::capability::Capabilities;
+use crate::code::Code;
+use crate::decision::{Decision, Verdict};
+use crate::policy::decide::Finding;
+use crate::risk::Risk;
+
+/// What is asked of every call, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Whether the run has used up what it may do in all.
+    Budgets,
+    /// Whether an invariant or a rule of the base policy forbids it.
+    Never,
+    /// What the tool's rule says.
+    Rule,
+    /// Whether the run has used up the tool.
+    Quota,
+    /// Whether the profile denies something that it needs.
+    Profile,
+    /// Whether it could cost too much.
+    Risk,
+    /// What only a command as a whole can say.
+    Command,
+}
+
+/// What was asked on the way to a decision.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The part of a command that it is about; empty for the whole.
+    pub about: String,
+    /// Each check with what it said; nothing is an answer, too.
+    pub checks: Vec<(Check, Vec<Decision>)>,
+    /// The parts of a command.
+    pub parts: Vec<Self>,
+    /// What the layers were asked, each behind its place.
+    pub layers: Vec<Self>,
+}
+
+/// Weighs what the checks found: the strictest decides, the first of several that are equally strict.
+pub(super) fn weigh(
+    found: Vec<(Check, Vec<Finding>)>,
+    capabilities: Capabilities,
+    risk: Risk,
+) -> (Decision, Trace) {
+    let say = |finding: Finding| finding.decision(capabilities, risk);
+    let checks: Vec<(Check, Vec<Decision>)> = found
+        .into_iter()
+        .map(|(check, findings)| (check, findings.into_iter().map(say).collect()))
+        .collect();
+    let all = || checks.iter().flat_map(|(_, said)| said);
+    let strictest = all().map(|own| own.verdict).max().unwrap_or(Verdict::Deny);
+    let decision = all().find(|own| own.verdict == strictest).cloned();
+    let decision = decision
+        .unwrap_or_else(|| say(Finding::deny(Code::NoRule, "no rule of the policy matches")));
+    (decision, Trace { checks, ..Trace::default() })
+}

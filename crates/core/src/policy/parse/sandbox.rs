@@ -1,0 +1,86 @@
+//! Reads what commands are confined to, and what is kept.
+
+use crate::code::Code;
+use crate::confinement::{Network, Tier, WorkspaceAccess};
+use crate::policy::model::{AuditRule, Payloads, SandboxRule};
+use crate::policy::parse::Context;
+use crate::yaml::{Key, Node, key, later};
+
+const SANDBOX: &[Key] =
+    &[key("require"), key("floor"), key("level"), key("network"), key("tmp"), key("workspace")];
+const AUDIT: &[Key] =
+    &[key("payloads"), later("checkpoint"), later("anchors"), key("erase_payloads_after")];
+
+/// What commands are confined to. `writes` says whether the rule of any program lets it write.
+pub(super) fn rule(context: &mut Context<'_>, node: Option<&Node>, writes: bool) -> SandboxRule {
+    // Where commands may write, their changes are staged unless the policy says otherwise.
+    let staged = |writes| if writes { WorkspaceAccess::Staged } else { WorkspaceAccess::ReadOnly };
+    let mut rule = SandboxRule {
+        floor: Tier::Namespaces,
+        network: Network::None,
+        workspace: staged(writes),
+        writes: false,
+        optional: false,
+    };
+    let keys = |node| context.reader.section(node, "`sandbox`", SANDBOX);
+    let Some(section) = node.and_then(keys) else { return rule };
+    if let Some(node) = section.get("require") {
+        rule.optional = context.reader.word(node, &["true", "false"]) == Some("false");
+    }
+    if let Some(node) = section.get("level") {
+        let level = context.reader.word(node, &["strict", "workspace-write"]);
+        rule.writes = level == Some("workspace-write");
+        rule.workspace = staged(writes || rule.writes);
+    }
+    if let Some(node) = section.get("floor")
+        && context.reader.word(node, &["namespaces", "landlock"]) == Some("landlock")
+    {
+        rule.floor = Tier::Landlock;
+    }
+    if let Some(node) = section.get("tmp") {
+        context.reader.only(node, "private", &["none"]);
+    }
+    if let Some(node) = section.get("workspace") {
+        match context.reader.word(node, &["staged", "read-only", "direct"]) {
+            Some("staged") => rule.workspace = WorkspaceAccess::Staged,
+            // Where no command may write, there is nothing to do directly.
+            Some("direct") if writes || rule.writes => rule.workspace = WorkspaceAccess::Direct,
+            Some("direct") => rule.workspace = WorkspaceAccess::ReadOnly,
+            // Over a policy that lets programs write, a layer may say that they may not.
+            _ if (writes || rule.writes) && context.layer.is_none() => {
+                let message =
+                    "commands may write by this policy, which a read-only workspace denies";
+                context.error(Code::PolicyValue, node, message);
+            }
+            _ => rule.workspace = WorkspaceAccess::ReadOnly,
+        }
+    }
+    match section.get("network") {
+        Some(node) if node.text().is_some() => {
+            context.reader.only(node, "none", &["proxy"]);
+        }
+        Some(node) => {
+            let inner = context.reader.section(node, "`network`", &[key("shell.run")]);
+            if let Some(node) = inner.and_then(|section| section.get("shell.run")) {
+                context.reader.only(node, "none", &["proxy"]);
+            }
+        }
+        None => {}
+    }
+    rule
+}
+
+/// What is kept.
+pub(super) fn audit(context: &mut Context<'_>, node: &Node) -> AuditRule {
+    let mut rule = AuditRule::default();
+    let Some(section) = context.reader.section(node, "`audit`", AUDIT) else { return rule };
+    if let Some(node) = section.get("payloads")
+        && context.reader.word(node, &["full", "digest"]) == Some("digest")
+    {
+        rule.payloads = Payloads::Digest;
+    }
+    if let Some(node) = section.get("erase_payloads_after") {
+        context.reader.only(node, "never", &[]);
+    }
+    rule
+}

@@ -1,0 +1,272 @@
+//! Reads what a policy says about secrets.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::code::Code;
+use crate::limits;
+use crate::policy::model::{Constraint, ToolRule};
+use crate::policy::parse::Context;
+use crate::policy::secrets::{PatternRule, RedactionRule, Returned, SecretRule};
+use crate::tool::ToolName;
+use crate::yaml::{Key, Node, Section, key};
+use capsule_redact::{Custom, limits as bounds};
+
+const REDACTION: &[Key] =
+    &[key("at"), key("detectors"), key("patterns"), key("previews"), key("returned_masks")];
+const PATTERN: &[Key] = &[key("id"), key("regex")];
+const SECRET: &[Key] = &[key("from"), key("only_for"), key("as")];
+const AS: &[Key] = &[key("header"), key("format")];
+/// What a person who is asked sees as it is: what would hide there cannot be approved.
+const SHOWN: [&str; 4] = ["executable", "flag", "path", "host"];
+/// Headers that say where a message ends or to whom it goes: nobody sets them by hand.
+const FRAMING: &[&str] = &[
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What is masked, and what becomes of masks.
+pub(super) fn redaction(context: &mut Context<'_>, node: Option<&Node>) -> RedactionRule {
+    // A layer that says nothing about it has no opinion.
+    let silent = if context.layer.is_some() { Returned::Resolve } else { Returned::Refuse };
+    let mut rule = RedactionRule { patterns: Vec::new(), returned: silent };
+    let keys = |node| context.reader.section(node, "`redaction`", REDACTION);
+    let Some(section) = node.and_then(keys) else { return rule };
+    // Version 1 knows only these; they are written out so that a reader sees them.
+    if let Some(node) = section.get("at") {
+        context.reader.word(node, &["boundary"]);
+    }
+    if let Some(node) = section.get("detectors") {
+        whole(context, node, &["builtin"]);
+    }
+    if let Some(node) = section.get("previews")
+        && let Some(section) = context.reader.section(node, "`previews`", &[key("never_mask")])
+        && let Some(node) = section.get("never_mask")
+    {
+        whole(context, node, &SHOWN);
+    }
+    if let Some(node) = section.get("patterns") {
+        rule.patterns = patterns(context, node);
+    }
+    if let Some(node) = section.get("returned_masks") {
+        rule.returned = match context.reader.word(node, &Returned::WORDS) {
+            Some("resolve") => Returned::Resolve,
+            _ => Returned::Refuse,
+        };
+    }
+    rule
+}
+
+/// A list that has to hold all of these words and no other.
+fn whole(context: &mut Context<'_>, node: &Node, words: &[&'static str]) {
+    let items = context.reader.list(node, "a list of words").unwrap_or_default();
+    let named: Vec<&str> =
+        items.iter().filter_map(|item| context.reader.word(item, words)).collect();
+    if named.len() == items.len() && words.iter().any(|word| !named.contains(word)) {
+        let message = format!("all of `{}` are needed: less would hide more", words.join("`, `"));
+        context.error(Code::PolicyValue, node, message);
+    }
+}
+
+fn patterns(context: &mut Context<'_>, node: &Node) -> Vec<PatternRule> {
+    let items = context.reader.list(node, "a list of patterns").unwrap_or_default();
+    if items.len() > bounds::PATTERNS {
+        let message = format!("{} patterns; at most {}", items.len(), bounds::PATTERNS);
+        context.error(Code::PolicyValue, node, message);
+        return Vec::new();
+    }
+    let mut rules: Vec<PatternRule> = Vec::new();
+    for item in items {
+        let Some(section) = context.reader.section(item, "a pattern for secrets", PATTERN) else {
+            continue;
+        };
+        let Some(rule) = pattern(context, &section) else { continue };
+        if rules.iter().any(|other| other.pattern.id() == rule.pattern.id()) {
+            let message = format!("another pattern has the id `{}`", rule.pattern.id());
+            context.error(Code::PolicyDuplicateKey, item, message);
+            continue;
+        }
+        rules.push(rule);
+    }
+    rules
+}
+
+fn pattern(context: &mut Context<'_>, section: &Section<'_>) -> Option<PatternRule> {
+    let id = context.reader.need(section, "id", "a pattern for secrets");
+    let regex = context.reader.need(section, "regex", "a pattern for secrets");
+    let (id, node) = (id?, regex?);
+    let named = context.id(id)?;
+    if named.len() > bounds::ID_BYTES {
+        let message = format!("{} letters; at most {}", named.len(), bounds::ID_BYTES);
+        context.error(Code::PolicyValue, id, message);
+        return None;
+    }
+    let text = context.reader.line(node)?;
+    match Custom::parse(&named, &text) {
+        Ok(pattern) => Some(PatternRule { source: context.source(node), text, pattern }),
+        Err(why) => {
+            context.error(Code::PolicyRegex, node, why);
+            None
+        }
+    }
+}
+
+/// The handles. A layer has none: what it would send, the policy does not.
+pub(super) fn secrets(
+    context: &mut Context<'_>,
+    node: Option<&Node>,
+    tools: &BTreeMap<ToolName, ToolRule>,
+) -> Vec<SecretRule> {
+    let Some(map) = node.and_then(|node| context.reader.map(node, "`secrets`")) else {
+        return Vec::new();
+    };
+    let mut rules: Vec<SecretRule> = Vec::new();
+    for (name, at, node) in map.entries() {
+        if rules.len() >= bounds::SECRETS {
+            context.error(Code::PolicyValue, at, format!("at most {} secrets", bounds::SECRETS));
+            break;
+        }
+        if let Some(rule) = secret(context, (name, at), node, tools) {
+            if let Some(other) = rules.iter().find(|other| collide(other, &rule)) {
+                let message = format!(
+                    "`{}` is sent in the header `{}` under the same rule",
+                    other.name, other.header
+                );
+                context.error(Code::PolicyValue, at, message);
+            }
+            rules.push(rule);
+        }
+    }
+    rules
+}
+
+fn collide(one: &SecretRule, other: &SecretRule) -> bool {
+    one.header.eq_ignore_ascii_case(&other.header)
+        && one.only_for.iter().any(|own| other.only_for.contains(own))
+}
+
+fn secret(
+    context: &mut Context<'_>,
+    (name, at): (&str, &Node),
+    node: &Node,
+    tools: &BTreeMap<ToolName, ToolRule>,
+) -> Option<SecretRule> {
+    let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    if name.is_empty() || name.len() > bounds::ID_BYTES || !name.bytes().all(plain) {
+        let message = "a secret is called like its variable: capital letters, digits and `_`";
+        context.error(Code::PolicyType, at, message);
+        return None;
+    }
+    let section = context.reader.section(node, "a secret", SECRET)?;
+    if let Some(node) = context.reader.need(&section, "from", "a secret") {
+        context.reader.word(node, &["env"]);
+    }
+    given_away(context, name, at, tools);
+    let only_for = context.reader.need(&section, "only_for", "a secret");
+    let only_for = only_for.map(|node| rules_of(context, node, tools));
+    let shape = context.reader.need(&section, "as", "a secret");
+    let (header, format) = shape.and_then(|node| shaped(context, node))?;
+    let source = context.source(at);
+    Some(SecretRule { name: name.to_string(), source, only_for: only_for?, header, format })
+}
+
+/// A command that finds the variable in its environment could send it anywhere.
+fn given_away(
+    context: &mut Context<'_>,
+    name: &str,
+    at: &Node,
+    tools: &BTreeMap<ToolName, ToolRule>,
+) {
+    for (tool, rule) in tools {
+        let env = match &rule.constraint {
+            Constraint::Exec(exec) => &exec.env,
+            Constraint::Test(test) => &test.env,
+            _ => continue,
+        };
+        if env.pass.iter().any(|own| own == name) {
+            let message = format!("`{tool}` passes the variable `{name}` on to commands");
+            context.error(Code::PolicyValue, at, message);
+        }
+    }
+}
+
+/// `http.get/gh-issues`: a rule that is there, and whose addresses nobody can listen to.
+fn rules_of(
+    context: &mut Context<'_>,
+    node: &Node,
+    tools: &BTreeMap<ToolName, ToolRule>,
+) -> Vec<(ToolName, String)> {
+    let items = context.reader.list(node, "a list of rules").unwrap_or_default();
+    if items.is_empty() {
+        context.error(Code::PolicyValue, node, "a secret that is sent nowhere is no use");
+    }
+    let mut rules = Vec::new();
+    for item in items {
+        let Some(text) = context.reader.text(item) else { continue };
+        let named = text.split_once('/').and_then(|(tool, id)| {
+            let tool = ToolName::asked(tool);
+            let Constraint::Fetch(fetch) = &tools.get(&tool)?.constraint else { return None };
+            let rule = fetch.allow.iter().find(|rule| rule.id == id)?;
+            Some((tool, rule))
+        });
+        match named {
+            None => {
+                let text = crate::escape::line(text);
+                let message = format!("`{text}` is no rule for URLs: write `http.get/ID`");
+                context.error(Code::PolicyValue, item, message);
+            }
+            Some((_, rule)) if !rule.pattern.is_confidential() => {
+                let message =
+                    format!("`{}` is not `https`, so anybody reads it", rule.pattern.as_str());
+                context.error(Code::PolicyValue, item, message);
+            }
+            Some((tool, rule)) => rules.push((tool, rule.id.clone())),
+        }
+    }
+    rules
+}
+
+/// The header, and what stands around the value in it.
+fn shaped(context: &mut Context<'_>, node: &Node) -> Option<(String, (String, String))> {
+    let section = context.reader.section(node, "`as`", AS)?;
+    let at = context.reader.need(&section, "header", "`as`")?;
+    let header = context.reader.line(at)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let framing = FRAMING.iter().any(|own| own.eq_ignore_ascii_case(&header));
+    if header.is_empty()
+        || header.len() > limits::NAME_BYTES
+        || !header.bytes().all(plain)
+        || framing
+    {
+        context.error(Code::PolicyValue, at, "that is no header for a secret");
+        return None;
+    }
+    let Some(at) = section.get("format") else { return Some((header, Default::default())) };
+    let format = context.reader.line(at)?;
+    let plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    match format.split_once("{}") {
+        Some((before, behind))
+            if !behind.contains("{}")
+                && format.len() <= limits::NAME_BYTES
+                && format.bytes().all(plain) =>
+        {
+            Some((header, (before.to_string(), behind.to_string())))
+        }
+        _ => {
+            let message = "a format has `{}` once, where the value goes: `Bearer {}`";
+            context.error(Code::PolicyValue, at, message);
+            None
+        }
+    }
+}

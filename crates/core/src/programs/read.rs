@@ -1,0 +1,484 @@
+//! Reads a command line, word by word.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::programs::{
+    ANY, Added, Adds, Command, Effect, Effects, Flag, Level, Opt, PathUse, Reading, Style, Use,
+    Word, word,
+};
+
+impl Reading {
+    /// Reads a command line. With `knowledge` the arity of options is known; without it every word
+    /// that begins with a dash is an option and may or may not take the next word.
+    #[must_use]
+    pub fn of(argv: &[String], knowledge: Option<&Command>, expect_subcommands: bool) -> Self {
+        let (name, rest) = match argv.split_first() {
+            Some((name, rest)) => (name.clone(), rest),
+            None => (String::new(), argv),
+        };
+        let mut walk =
+            Walk { reading: Self::default(), total: argv.len(), folder: None, runs: false };
+        if knowledge.is_none() {
+            walk.reading.nature.push(does(Effect::Unknown, &name));
+        }
+        walk.level(level(&name, knowledge.is_some()), rest, knowledge, expect_subcommands);
+        walk.reading
+    }
+}
+
+fn level(name: &str, known: bool) -> Level {
+    Level { name: name.to_string(), known, flags: Vec::new(), operands: Vec::new() }
+}
+
+fn does(effect: Effect, word: &str) -> Added {
+    Adds { effects: Effects::of(effect), ..Adds::default() }.by(word)
+}
+
+/// A walk over the words of a command line.
+pub(super) struct Walk {
+    pub(super) reading: Reading,
+    /// How many words there are.
+    total: usize,
+    /// The folder that an option made the paths behind it start from.
+    pub(super) folder: Option<String>,
+    /// Whether the program or its subcommand starts others by its nature.
+    pub(super) runs: bool,
+}
+
+/// The words that are left.
+type Words<'w> = core::slice::Iter<'w, String>;
+
+/// What was seen at one level.
+#[derive(Default)]
+struct Seen {
+    /// How many words counted as operands of some kind.
+    kinds: usize,
+    /// The paths of the last operand, where they stand among all.
+    last: Range<usize>,
+    /// An option of unknown arity came before.
+    uncertain: bool,
+    /// All that the command does, whatever its nature.
+    only: Option<Effects>,
+    /// An option says what is run.
+    given: bool,
+    /// An option said what the first operand says otherwise.
+    first: bool,
+    /// An option makes the command change what its operands name.
+    changes: bool,
+    /// What the operands add.
+    words: Vec<Added>,
+}
+
+impl Walk {
+    fn level(
+        &mut self,
+        mut own: Level,
+        words: &[String],
+        knowledge: Option<&Command>,
+        mut subcommand_next: bool,
+    ) {
+        if let Some(command) = knowledge {
+            subcommand_next = !command.subcommands.is_empty();
+            self.runs = command.starts_others();
+            self.reading.walks_all = command.walks;
+        }
+        let mut seen = Seen::default();
+        let mut options_end = false;
+        let mut rest = words.iter();
+        if let Some(command) = knowledge.filter(|own| own.style == Style::Bundle) {
+            self.bundle(&mut own, &mut rest, command, &mut seen);
+        }
+        while let Some(word) = rest.next() {
+            if !options_end && word == "--" {
+                options_end = true;
+                // To some programs it says what the words behind it are.
+                if let Some(option) = knowledge.and_then(|command| command.option("--")) {
+                    self.understood(&mut own, option, word, None, &mut seen);
+                }
+                continue;
+            }
+            let is_option = word.len() > 1
+                && word.starts_with('-')
+                && !knowledge.is_some_and(|own| is_text(own, word));
+            if is_option && (!options_end || knowledge.is_none()) {
+                seen.uncertain |= self.option(&mut own, word, &mut rest, knowledge, &mut seen);
+                continue;
+            }
+            if !options_end && self.keyed(&mut own, word, knowledge, &mut seen) {
+                continue;
+            }
+            if subcommand_next && !options_end {
+                if knowledge
+                    .and_then(|own| own.prefix.as_ref())
+                    .is_some_and(|own| word.starts_with(own.as_str()))
+                {
+                    continue;
+                }
+                self.reading.ambiguous |= seen.uncertain;
+                self.reading.levels.push(own);
+                return self.subcommand(word, rest.as_slice(), knowledge);
+            }
+            if self.operand(&mut own, word, &rest, knowledge, (&mut seen, options_end)) {
+                break;
+            }
+            options_end |= knowledge.is_some_and(|command| command.ends);
+        }
+        self.end(own, knowledge, seen);
+    }
+
+    fn subcommand(&mut self, name: &str, words: &[String], knowledge: Option<&Command>) {
+        let inner = knowledge.and_then(|command| command.subcommand(name)).filter(|_| name != ANY);
+        let other = knowledge.and_then(Command::any_other);
+        match (knowledge, inner, other) {
+            (Some(_), None, Some(other)) => {
+                // The word itself is the first operand of what it names.
+                let mut all = alloc::vec![name.to_string()];
+                all.extend_from_slice(words);
+                self.level(level(name, true), &all, Some(other), false);
+            }
+            // An unknown subcommand of a known program could do anything.
+            (Some(_), None, None) => {
+                self.level(level(name, false), words, Some(&Command::unknown()), false);
+            }
+            _ => self.level(level(name, inner.is_some()), words, inner, false),
+        }
+    }
+
+    /// The end of the last level: what depends on all of its words.
+    fn end(&mut self, own: Level, knowledge: Option<&Command>, mut seen: Seen) {
+        if let (Some(kind), Some(word)) = (knowledge.and_then(|own| own.last), own.operands.last())
+            && own.operands.len() > 1
+        {
+            self.reading.paths.drain(seen.last.clone());
+            let added = self.word(word::Place::Before, kind, word);
+            seen.words.extend(added);
+        }
+        if seen.only.is_none() {
+            self.reading.added.append(&mut seen.words);
+            if seen.changes {
+                let read = self.reading.paths.iter_mut().filter(|own| !own.of_option);
+                read.for_each(|own| own.usage = Use::Write);
+            }
+        } else {
+            // Nothing is done to what the operands name but to look at it.
+            let own = self.reading.paths.iter_mut().filter(|own| !own.of_option);
+            own.for_each(|own| own.usage = Use::Read);
+        }
+        self.nature(&own, knowledge, &seen);
+        self.reading.levels.push(own);
+        self.touched();
+    }
+
+    /// What a command that changes files is given to work in, it may change.
+    fn touched(&mut self) {
+        let changes = Effects::of(Effect::Writes).with(Effect::Deletes);
+        let deletes = self
+            .reading
+            .added
+            .iter()
+            .any(|own| own.effects.has(Effect::Deletes) && own.word.starts_with('-'));
+        let changes = self.reading.effects().meets(changes);
+        for path in &mut self.reading.paths {
+            let named = deletes && !path.of_option || changes && path.is_folder;
+            if named && matches!(path.usage, Use::Read | Use::ReadTree) {
+                path.usage = Use::Change;
+            }
+        }
+    }
+
+    /// What the command does by its nature and by how many operands and which it has.
+    fn nature(&mut self, own: &Level, knowledge: Option<&Command>, seen: &Seen) {
+        let Some(command) = knowledge else { return };
+        if let Some(only) = seen.only {
+            let adds = Adds { effects: only, ..Adds::default() };
+            self.reading.nature = alloc::vec![adds.by(&own.name)];
+            return;
+        }
+        let count = own.operands.len();
+        let is_bare = count == 0 && self.reading.inner.is_empty() && !seen.given;
+        let mut found = alloc::vec![(&command.nature, own.name.as_str())];
+        found.extend(command.bare.iter().filter(|_| is_bare).map(|adds| (adds, own.name.as_str())));
+        let beyond = command.beyond.iter().filter(|(most, _)| count > *most);
+        found.extend(beyond.map(|(_, adds)| (adds, own.name.as_str())));
+        for word in &own.operands {
+            let named = command.targets.iter().filter(|target| target.names(word));
+            found.extend(named.map(|target| (&target.adds, word.as_str())));
+        }
+        let found: Vec<Added> =
+            found.into_iter().map(|(adds, word)| self.adds(adds, word)).collect();
+        self.reading.nature.extend(found);
+    }
+
+    /// Reads one option; says whether its arity is unknown.
+    fn option(
+        &mut self,
+        own: &mut Level,
+        word: &str,
+        rest: &mut Words<'_>,
+        knowledge: Option<&Command>,
+        seen: &mut Seen,
+    ) -> bool {
+        let words = knowledge.is_some_and(|command| command.style == Style::Words);
+        let (spelled, attached) = match word.split_once('=') {
+            Some((spelled, value)) if words || word.starts_with("--") => (spelled, Some(value)),
+            // `-fplugin=x`, where the program has such an option.
+            Some((spelled, value))
+                if spelled.len() > 2
+                    && knowledge.is_some_and(|own| own.option(spelled).is_some()) =>
+            {
+                (spelled, Some(value))
+            }
+            _ => (word, None),
+        };
+        let is_number = word.bytes().skip(1).all(|byte| byte.is_ascii_digit());
+        let exact = knowledge.and_then(|command| match is_number {
+            true => command.option(word).or_else(|| command.option("-NUM")),
+            false => command.option(spelled).or_else(|| command.abbreviated(spelled)),
+        });
+        if let (None, Some(command), false) = (exact, knowledge, words || word.starts_with("--")) {
+            return self.cluster(own, word, rest, command, seen);
+        }
+        let Some(option) = exact else {
+            if attached.is_none() && knowledge.is_some_and(|command| command.takes_back(spelled)) {
+                own.flags.push(taken_back(spelled));
+                return false;
+            }
+            self.unknown(own, spelled, attached, knowledge);
+            return attached.is_none();
+        };
+        if option.value == Some(Word::Command) && attached.is_none() {
+            self.inner(rest, &option.until);
+        }
+        let value = match (attached, option.value) {
+            (Some(value), _) => Some(value.to_string()),
+            (None, Some(Word::Command)) => None,
+            (None, Some(_)) if !option.attached => rest.next().cloned(),
+            _ => None,
+        };
+        let taken_back = option.value.is_none() && attached.is_some();
+        let only = seen.only;
+        self.understood(own, option, spelled, value, seen);
+        if taken_back {
+            // `--dry-run=false` says the opposite.
+            seen.only = only;
+        }
+        for kind in &option.more {
+            let Some(value) = rest.next() else { break };
+            let added = self.word(word::Place::Option, *kind, value);
+            self.reading.added.extend(added);
+        }
+        false
+    }
+
+    /// Reads `-xvf value`, `-n5` and their like.
+    fn cluster(
+        &mut self,
+        own: &mut Level,
+        word: &str,
+        rest: &mut Words<'_>,
+        command: &Command,
+        seen: &mut Seen,
+    ) -> bool {
+        let mut letters = word.strip_prefix('-').unwrap_or(word).chars();
+        while let Some(letter) = letters.next() {
+            let name = alloc::format!("-{letter}");
+            let digits = || command.option("-NUM").filter(|_| letter.is_ascii_digit());
+            let Some(option) = command.option(&name).or_else(digits) else {
+                self.unknown(own, word, None, Some(command));
+                return true;
+            };
+            let behind = letters.as_str();
+            let value = match option.value {
+                None => None,
+                Some(_) if !behind.is_empty() => Some(behind.to_string()),
+                Some(_) if option.attached => None,
+                Some(_) => rest.next().cloned(),
+            };
+            let takes_rest = option.value.is_some();
+            self.understood(own, option, &name, value, seen);
+            if takes_rest {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Letters without a dash in the first place: `tar xzf`. Those that take a value take the words
+    /// behind them, one by one.
+    fn bundle(
+        &mut self,
+        own: &mut Level,
+        rest: &mut Words<'_>,
+        command: &Command,
+        seen: &mut Seen,
+    ) {
+        let Some(first) = rest.as_slice().first().filter(|word| !word.starts_with('-')) else {
+            return;
+        };
+        let options: Option<Vec<&Opt>> =
+            first.chars().map(|letter| command.option(&alloc::format!("-{letter}"))).collect();
+        let Some(options) = options.filter(|options| !options.is_empty()) else { return };
+        rest.next();
+        for option in options {
+            let takes = option.value.is_some() && !option.attached;
+            let value = if takes { rest.next().cloned() } else { None };
+            let spelled = option.names.first().cloned().unwrap_or_default();
+            self.understood(own, option, &spelled, value, seen);
+        }
+    }
+
+    /// Reads an operand such as `if=file`, where the program has such.
+    fn keyed(
+        &mut self,
+        own: &mut Level,
+        word: &str,
+        knowledge: Option<&Command>,
+        seen: &mut Seen,
+    ) -> bool {
+        let Some((key, value)) = word.split_once('=') else { return false };
+        let name = alloc::format!("{key}=");
+        let Some(option) = knowledge.and_then(|command| command.option(&name)) else {
+            return false;
+        };
+        self.understood(own, option, &name, Some(value.to_string()), seen);
+        true
+    }
+
+    fn understood(
+        &mut self,
+        own: &mut Level,
+        option: &Opt,
+        spelled: &str,
+        value: Option<String>,
+        seen: &mut Seen,
+    ) {
+        let before = self.reading.added.len();
+        if let (Some(kind), Some(value)) = (option.value, &value) {
+            let added = self.word(word::Place::Option, kind, value);
+            self.reading.added.extend(added);
+            for target in option.targets.iter().filter(|target| target.names(value)) {
+                let added = self.adds(&target.adds, value);
+                self.reading.added.push(added);
+            }
+        }
+        let adds = &option.adds;
+        let added = (!adds.effects.is_empty()).then(|| self.adds(adds, spelled));
+        let added = added.map(|added| self.started(added));
+        self.reading.added.extend(added.clone());
+        let runs =
+            matches!(option.value, Some(Word::Script | Word::Code | Word::Command | Word::Sql));
+        seen.given |= runs || added.is_some();
+        seen.only = seen.only.or(option.only);
+        seen.changes |= option.changes;
+        self.reading.walks_all &= !option.narrows;
+        if option.first && !seen.first {
+            // What stands before it was taken for what it says, and is something else.
+            if let Some(before) = own.operands.first() {
+                self.reading.unclear = Some(before.clone());
+            }
+            seen.first = true;
+            seen.kinds = seen.kinds.max(1);
+        }
+        own.flags.push(Flag {
+            spelled: spelled.to_string(),
+            names: option.names.clone(),
+            value,
+            added: added.or_else(|| self.reading.added.get(before).cloned()),
+        });
+    }
+
+    /// An option that a known program is not known to have could do anything the program can.
+    fn unknown(
+        &mut self,
+        own: &mut Level,
+        spelled: &str,
+        value: Option<&str>,
+        knowledge: Option<&Command>,
+    ) {
+        if knowledge.is_some() {
+            self.reading.added.push(does(Effect::Unknown, spelled));
+        }
+        self.reading.paths.extend(value.and_then(PathUse::stray));
+        let value = value.map(ToString::to_string);
+        own.flags.push(Flag {
+            spelled: spelled.to_string(),
+            names: Vec::new(),
+            value,
+            added: None,
+        });
+    }
+
+    /// Reads an operand; says whether the words end with it.
+    fn operand(
+        &mut self,
+        own: &mut Level,
+        word: &str,
+        rest: &Words<'_>,
+        knowledge: Option<&Command>,
+        (seen, options_end): (&mut Seen, bool),
+    ) -> bool {
+        let kinds = knowledge.map(|command| command.operands.as_slice()).unwrap_or_default();
+        let kind = |at: usize| kinds.get(at).or(kinds.last()).copied();
+        if kind(seen.kinds) == Some(Word::Assignments) {
+            if let Some((name, _)) = word.split_once('=') {
+                self.reading.variables.push(name.to_string());
+                return false;
+            }
+            // A lone dash empties the environment.
+            if word == "-" {
+                return false;
+            }
+            seen.kinds += 1;
+        }
+        let own_kind = kind(seen.kinds);
+        seen.kinds += 1;
+        if own_kind == Some(Word::Command) {
+            let from = self.total.saturating_sub(rest.as_slice().len() + 1);
+            self.reading.inner.push(from..self.total);
+            return true;
+        }
+        let paths = self.reading.paths.len();
+        if knowledge.is_none() {
+            self.reading.paths.extend(PathUse::stray(word));
+        }
+        if let Some(kind) = own_kind {
+            let added = self.word(word::Place::of(options_end), kind, word);
+            seen.words.extend(added);
+        }
+        seen.last = paths..self.reading.paths.len();
+        own.operands.push(word.to_string());
+        false
+    }
+
+    /// The words from here to one of those that end it, or to the last.
+    fn inner(&mut self, rest: &mut Words<'_>, until: &[String]) {
+        let from = self.total.saturating_sub(rest.as_slice().len());
+        let mut to = from;
+        for word in rest.by_ref() {
+            if until.contains(word) {
+                break;
+            }
+            to += 1;
+        }
+        self.reading.inner.push(from..to);
+    }
+}
+
+/// Whether a word that looks like an option is text to a program that takes it so.
+fn is_text(command: &Command, word: &str) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or(word).chars();
+    let mut options = letters.map(|letter| command.option(&alloc::format!("-{letter}")));
+    command.lenient && command.option(word).is_none() && options.any(|option| option.is_none())
+}
+
+/// `--no-x`: known to do nothing of its own.
+fn taken_back(spelled: &str) -> Flag {
+    Flag {
+        spelled: spelled.to_string(),
+        names: alloc::vec![spelled.to_string()],
+        value: None,
+        added: None,
+    }
+}

@@ -1,0 +1,121 @@
+//! The programs that are known, by every name that they go by.
+
+use alloc::boxed::Box;
+
+use once_cell::race::OnceBox;
+
+use crate::programs::packed::unpack;
+use crate::programs::{Command, load};
+
+/// What is known of one program: what its file says, and what that means, once it was asked for.
+struct File {
+    name: &'static str,
+    packed: &'static str,
+    read: OnceBox<Command>,
+}
+
+const fn file(name: &'static str, packed: &'static str) -> File {
+    File { name, packed, read: OnceBox::new() }
+}
+
+// `FILES`: every file under `programs/`; `NAMES`: every name of a program, in order, with the place
+// of its file (see `build.rs`).
+include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+
+/// The names of all programs that are known.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(name, _)| *name)
+}
+
+/// What is known about a program. Its file is read once: several rules of every decision ask.
+#[must_use]
+pub fn known(name: &str) -> Option<&'static Command> {
+    let at = NAMES.binary_search_by_key(&name, |(own, _)| *own).ok()?;
+    let file = FILES.get(NAMES.get(at)?.1)?;
+    // A test reads every file, so that what cannot be read is never built into a program.
+    let read = || {
+        let root = unpack(file.packed).ok_or(())?;
+        load(file.name, &root).map(Box::new).map_err(drop)
+    };
+    file.read.get_or_try_init(read).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::policy::DIALECT;
+    use crate::yaml::{self, Node, Value};
+
+    /// A tree without places.
+    fn placeless(node: Node) -> Node {
+        let value = match node.value {
+            Value::List(items) => Value::List(items.into_iter().map(placeless).collect()),
+            Value::Map(entries) => {
+                let pair = |(key, value)| (placeless(key), placeless(value));
+                Value::Map(entries.into_iter().map(pair).collect())
+            }
+            scalar @ Value::Scalar(_) => scalar,
+        };
+        Node { span: 0..0, value }
+    }
+
+    #[test]
+    fn every_file_can_be_read() {
+        let mut wrong = Vec::new();
+        for (file, text) in FILES.iter().zip(TEXTS) {
+            let program = match yaml::parse(text, &DIALECT) {
+                Ok(Some(root)) => load(file.name, &root),
+                Ok(None) => Err(Vec::new()),
+                Err(problem) => Err(alloc::vec![problem]),
+            };
+            if let Err(problems) = program {
+                wrong.push(format!("{}: {problems:#?}", file.name));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn every_name_of_a_file_finds_it() {
+        let mut all = Vec::new();
+        for (index, file) in FILES.iter().enumerate() {
+            let root = unpack(file.packed).unwrap();
+            let also = match root.get("also").map(|also| (&also.value, also)) {
+                Some((Value::List(items), _)) => items.clone(),
+                Some((_, one)) => alloc::vec![one.clone()],
+                None => Vec::new(),
+            };
+            all.push((String::from(file.name), index));
+            all.extend(also.iter().map(|name| (name.text().unwrap().into(), index)));
+        }
+        all.sort();
+        let names: Vec<_> = NAMES.iter().map(|(name, at)| (String::from(*name), *at)).collect();
+        assert_eq!(all, names);
+        assert!(names.iter().all(|(name, _)| known(name).is_some()));
+        assert!(known("no-such-program").is_none());
+    }
+
+    #[test]
+    fn what_is_packed_is_what_the_files_say() {
+        for (file, text) in FILES.iter().zip(TEXTS) {
+            let parsed = yaml::parse(text, &DIALECT).unwrap().map(placeless);
+            assert_eq!(unpack(file.packed), parsed, "{}", file.name);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_or_longer_is_not_unpacked() {
+        let whole = "{1:-1:a[2:-1:b\"0:";
+        assert!(unpack(whole).is_some());
+        for length in 0..whole.len() {
+            assert_eq!(whole.get(..length).and_then(unpack), None);
+        }
+        assert_eq!(unpack(&(String::from(whole) + "-")), None);
+        assert_eq!(unpack("-2:é-"), None);
+        assert_eq!(unpack("-1:é"), None);
+    }
+}
