@@ -47,7 +47,7 @@ impl Store {
             let kept = payloads.into_iter().map(carried).collect();
             let Stored { entry, bytes, .. } = stored;
             let own = Unwritten { entry, bytes, kept };
-            append(&mut store.sql, &[own], Durability::Process).map(drop)
+            append(&mut store, &[own], Durability::Process).map(drop)
         })?;
         store.sql.close().map_err(|(_, error)| StoreError::write(error))?;
         let file = fs::File::open(path).map_err(StoreError::write)?;

@@ -4,10 +4,15 @@
 //! they commit to, and the edge of the Merkle tree over them. Nothing in it decides or acts.
 //! `FORMAT.md` is the norm for what stands on disk.
 
+mod about;
 mod error;
 mod export;
+mod grants;
+mod history;
+mod last;
 mod lock;
 mod open;
+mod policies;
 mod programs;
 mod read;
 mod schema;
@@ -16,9 +21,9 @@ mod verify;
 mod write;
 
 pub use error::StoreError;
-pub use lock::RunLock;
+pub use lock::{Claim, RunLock};
 pub use open::Store;
 pub use read::{Filter, Payload, RunState, RunSummary, Stored};
 pub use target::{beside, check_target};
 pub use verify::{Fault, Proof, Verified};
-pub use write::{Clock, RunWriter};
+pub use write::{Clock, KEY_BYTES, RunWriter};

@@ -50,6 +50,36 @@ impl RunLock {
     }
 }
 
+/// Held while somebody decides what becomes of a run that is over: one at a time.
+#[derive(Debug)]
+pub struct Claim {
+    _file: File,
+}
+
+impl Claim {
+    /// Takes the claim on a run; none while somebody else has it.
+    ///
+    /// # Errors
+    /// When its file cannot be made.
+    pub fn take(store: &Path, run: RunId) -> Result<Option<Self>, StoreError> {
+        let path = place(store, &format!("{run}.claim"));
+        if let Some(folder) = path.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(StoreError::write)?;
+        }
+        // The file stays: whoever comes while it is removed would lock another one.
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(StoreError::write)?;
+        let held = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        Ok(held.then_some(Self { _file: file }))
+    }
+}
+
 impl Drop for RunLock {
     fn drop(&mut self) {
         // The lock ends with the file; a name that stays behind says nothing by itself.

@@ -19,14 +19,28 @@ const BUSY: Duration = Duration::from_secs(10);
 /// How long it lets the other one go first.
 const AGAIN: Duration = Duration::from_millis(2);
 
+/// From how many pages on the log is moved into the file. Whoever opens a store reads its log from the
+/// beginning, so runs of few events keep it short; in a long one, moving it would take more.
+const SHORT_LOG: i64 = 250;
+/// The same for a long run.
+const LONG_LOG: i64 = 1_000;
+
 /// A store that is open.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) sql: Connection,
     pub(crate) path: PathBuf,
+    /// Whether commits are known not to wait for the disk.
+    goes_on: bool,
 }
 
 impl Store {
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Opens the store for writing, and makes it if it is not there: the file with mode 0600 in a
     /// folder with mode 0700.
     ///
@@ -42,7 +56,7 @@ impl Store {
         private_file(path).map_err(failed)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
-        let store = Self { sql, path: path.to_owned() };
+        let store = Self { sql, path: path.to_owned(), goes_on: false };
         store.harden().map_err(|error| failed(error.to_string()))?;
         let found = store.version()?;
         if let (APPLICATION_ID, 1..) = found {
@@ -67,7 +81,7 @@ impl Store {
         planted(path).map_or(Ok(()), |why| Err(failed(why)))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
-        let store = Self { sql, path: path.to_owned() };
+        let store = Self { sql, path: path.to_owned(), goes_on: false };
         store.harden().map_err(|error| failed(error.to_string()))?;
         store.known(store.version()?)?;
         Ok(store)
@@ -97,9 +111,28 @@ impl Store {
             self.sql.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         }
         // A short run does not pay for moving the log into the file when it ends; that happens
-        // every thousand pages, and readers see both.
+        // once it has become long, and readers see both.
         self.sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        self.sql.pragma_update(None, "wal_autocheckpoint", SHORT_LOG)?;
         self.sql.pragma_update(None, "synchronous", "NORMAL")
+    }
+
+    /// Says whether the next commits wait for the disk; between transactions, since inside one it has
+    /// no effect. That they do is said anew each time, and that they do not only where it is not known.
+    pub(crate) fn wait_for_disk(&mut self, wait: bool) -> rusqlite::Result<()> {
+        if !wait && self.goes_on {
+            return Ok(());
+        }
+        self.goes_on = false;
+        let level = if wait { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+        self.sql.prepare_cached(level)?.execute([])?;
+        self.goes_on = !wait;
+        Ok(())
+    }
+
+    /// Lets the log become long, for a run that writes much.
+    pub(crate) fn lengthen_log(&self) -> rusqlite::Result<()> {
+        self.sql.pragma_update(None, "wal_autocheckpoint", LONG_LOG)
     }
 
     /// Marks an empty file as ours before there is a log beside it, so that the mark stands in the
@@ -220,4 +253,58 @@ fn private_file(path: &Path) -> Result<(), String> {
         fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700)).map_err(said)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use capsule_core::journal::{Durability, Event, Journal as _};
+    use capsule_core::policy::Payloads;
+
+    use super::*;
+
+    fn run(path: &Path, events: u64) {
+        let mut writer = Store::open(path).unwrap().begin(Box::new(|| 1), Payloads::Full).unwrap();
+        for call in 0..events {
+            writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::Process).unwrap();
+        }
+    }
+
+    fn pages_of_the_log(path: &Path) -> u64 {
+        fs::metadata(beside(path, "-wal")).unwrap().len() / 4_096
+    }
+
+    /// I-3: each write is as sure as it was asked to be, whatever came before it.
+    #[test]
+    fn a_durable_write_waits_for_the_disk_behind_any_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store.db")).unwrap();
+        let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
+        let (process, power) = (Durability::Process, Durability::Power);
+        for (call, durability) in
+            [process, power, power, process, process, power, process].into_iter().enumerate()
+        {
+            let event = Event::ApprovalCovered { call: call as u64, by: 0 };
+            writer.append(event, durability).unwrap();
+            let level: i64 = writer
+                .store()
+                .sql
+                .pragma_query_value(None, "synchronous", |row| row.get(0))
+                .unwrap();
+            assert_eq!(level, if durability == power { 2 } else { 1 }, "write {call}");
+        }
+    }
+
+    #[test]
+    fn short_runs_keep_the_log_short_and_long_ones_move_it_seldom() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        for _ in 0..100 {
+            run(&path, 5);
+        }
+        let pages = pages_of_the_log(&path);
+        assert!(pages < u64::try_from(SHORT_LOG).unwrap() + 50, "{pages}");
+        run(&path, 600);
+        let pages = pages_of_the_log(&path);
+        assert!(pages >= u64::try_from(LONG_LOG).unwrap(), "{pages}");
+    }
 }

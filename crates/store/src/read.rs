@@ -57,6 +57,8 @@ pub struct RunSummary {
     pub name: String,
     /// What started it.
     pub kind: String,
+    /// The full id of the run that it is about.
+    pub subject: Option<String>,
     /// When it began, in microseconds since 1970.
     pub started: u64,
     /// When it ended.
@@ -71,6 +73,8 @@ pub struct RunSummary {
     pub asked: u64,
     /// How many of them were started and have no end.
     pub unknown: u64,
+    /// Whether it was suspended for an answer.
+    pub suspended: bool,
 }
 
 /// Which runs to list.
@@ -99,7 +103,10 @@ SELECT runs.run_id, opened.json ->> '$.body.label', runs.name, runs.kind, runs.s
             AND EXISTS (SELECT 1 FROM events AS started WHERE started.run = runs.run_id
                 AND started.kind = 'call.started'
                 AND CAST(started.bytes AS TEXT) ->> '$.body.call'
-                  = CAST(finished.bytes AS TEXT) ->> '$.body.call'))
+                  = CAST(finished.bytes AS TEXT) ->> '$.body.call')),
+       opened.json ->> '$.body.subject',
+       EXISTS (SELECT 1 FROM events WHERE run = runs.run_id AND kind = 'run.sealed'
+            AND CAST(bytes AS TEXT) ->> '$.body.suspended' IS NOT NULL)
 FROM runs
 JOIN entries AS opened ON opened.run = runs.run_id AND opened.seq = 1
 WHERE (?1 IS NULL OR runs.started_at >= ?1)
@@ -176,24 +183,6 @@ impl Store {
         label.ok().flatten().unwrap_or_else(|| run.to_owned())
     }
 
-    /// The label of the run since which the policy's digest has not changed, given that the newest
-    /// run of that policy name had the same digest: that run says so of itself, or is the first.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn policy_since(&self, name: &str, sha256: &str) -> Result<Option<String>, StoreError> {
-        let newest = self.sql.query_row(
-            "SELECT iif(json ->> '$.body.policy.sha256' = ?2,
-                        coalesce(json ->> '$.body.policy_since', json ->> '$.body.label'), NULL)
-             FROM entries
-             WHERE kind = 'run.opened' AND json ->> '$.body.policy_name' = ?1
-             ORDER BY leaf DESC LIMIT 1",
-            [name, sha256],
-            |row| row.get(0),
-        );
-        newest.optional().map(Option::flatten).map_err(StoreError::read)
-    }
-
     /// Lists runs, the newest first.
     ///
     /// # Errors
@@ -230,6 +219,8 @@ impl Store {
             denied: count(8)?,
             asked: count(9)?,
             unknown: count(10)?,
+            subject: row.get(11)?,
+            suspended: row.get(12)?,
             state,
             run,
         })
@@ -261,16 +252,6 @@ impl Store {
             None if RunLock::is_held(&self.path, run) => RunState::Running,
             None => RunState::Crashed,
         }
-    }
-
-    /// Whether a run was begun that is about this one.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn is_subject(&self, run: &str) -> Result<bool, StoreError> {
-        let query = "SELECT EXISTS (SELECT 1 FROM events WHERE kind = 'run.opened'
-                     AND CAST(bytes AS TEXT) ->> '$.body.subject' = ?1)";
-        self.sql.query_row(query, [run], |row| row.get(0)).map_err(StoreError::read)
     }
 
     /// Visits the events of a run in their order; memory does not grow with the run. Each must be
@@ -477,7 +458,7 @@ fn unreadable(error: rusqlite::Error) -> StoreError {
     }
 }
 
-fn stored(row: &Row<'_>) -> Result<Stored, StoreError> {
+pub(crate) fn stored(row: &Row<'_>) -> Result<Stored, StoreError> {
     let leaf: i64 = row.get(0).map_err(StoreError::read)?;
     let leaf = u64::try_from(leaf).unwrap_or(0);
     let bytes: Vec<u8> = row.get(1).map_err(StoreError::read)?;

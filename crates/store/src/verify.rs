@@ -127,13 +127,26 @@ impl Store {
 /// Whether an event is about a run and stands in none.
 const fn belongs_to_no_run(event: &Event) -> bool {
     match event {
-        Event::RunExported(_) | Event::ChangesDiscarded { .. } => true,
+        Event::RunExported(_)
+        | Event::ChangesDiscarded { .. }
+        | Event::GrantRevoked { .. }
+        | Event::UndoDropped { .. } => true,
         Event::RunOpened(_)
         | Event::CallProposed(_)
         | Event::CallDecided(_)
+        | Event::ApprovalShown(_)
+        | Event::PlanShown(_)
+        | Event::PlanAnswered(_)
+        | Event::ApprovalWaiting(_)
+        | Event::AnswerGiven(_)
+        | Event::RunResumed(_)
+        | Event::ApprovalAnswered(_)
+        | Event::GrantUsed(_)
+        | Event::ApprovalCovered { .. }
         | Event::CallStarted(_)
         | Event::CallFinished(_)
         | Event::StepEnded(_)
+        | Event::FeedbackGiven(_)
         | Event::RunSealed(_) => false,
     }
 }

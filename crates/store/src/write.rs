@@ -15,8 +15,14 @@ use crate::lock::RunLock;
 use crate::open::Store;
 use crate::schema::PARTS;
 
+/// The bytes of a run's key.
+pub const KEY_BYTES: usize = 32;
+
 /// The bytes of a salt: as many as the digest that it keeps from being guessed.
 const SALT_BYTES: usize = 32;
+
+/// From how many events on a run counts as long.
+const LONG_RUN: u64 = 50;
 
 /// Tells the time in microseconds since 1970.
 pub type Clock = Box<dyn FnMut() -> u64>;
@@ -36,7 +42,7 @@ pub struct RunWriter {
     run: RunId,
     clock: Clock,
     payloads: Payloads,
-    key: [u8; 32],
+    key: [u8; KEY_BYTES],
     seq: u64,
     prev: Option<Digest>,
     at: u64,
@@ -62,7 +68,7 @@ impl Store {
     pub fn begin(self, clock: Clock, payloads: Payloads) -> Result<RunWriter, StoreError> {
         let mut bits = [0; 10];
         getrandom::fill(&mut bits).map_err(StoreError::write)?;
-        let mut key = [0; 32];
+        let mut key = [0; KEY_BYTES];
         getrandom::fill(&mut key).map_err(StoreError::write)?;
         let run = RunId::from_bits(bits);
         let lock = RunLock::take(&self.path, run)?;
@@ -90,7 +96,7 @@ impl Store {
         let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
         let bytes = entry.to_bytes();
         let note = Unwritten { entry, bytes, kept: Vec::new() };
-        append(&mut self.sql, &[note], Durability::Process).map(drop)
+        append(self, &[note], Durability::Process).map(drop)
     }
 }
 
@@ -108,6 +114,12 @@ impl RunWriter {
     pub fn keep_key(&mut self) -> Result<PayloadRef, StoreError> {
         let key = self.key;
         self.keep(PayloadClass::Key, &key)
+    }
+
+    /// Writes on under the key of an earlier run, so that the same arguments are known again. Before
+    /// anything is written.
+    pub const fn take_key(&mut self, key: [u8; KEY_BYTES]) {
+        self.key = key;
     }
 
     /// The store, for reading what was written so far.
@@ -171,7 +183,7 @@ impl Journal for RunWriter {
         let kept = std::mem::take(&mut self.waiting);
         self.pending.push(Unwritten { entry, bytes, kept });
         if durability != Durability::Next {
-            match append(&mut self.store.sql, &self.pending, durability) {
+            match append(&mut self.store, &self.pending, durability) {
                 Ok(tree) => self.tree = tree,
                 Err(error) => {
                     // Nothing of it happened. What waited before goes on waiting.
@@ -184,6 +196,10 @@ impl Journal for RunWriter {
         }
         self.seq = recorded.seq;
         self.prev = Some(prev);
+        if self.seq == LONG_RUN {
+            // Should it be refused, the log is moved more often than need be.
+            let _ = self.store.lengthen_log();
+        }
         if is_seal {
             self.lock = None;
         }
@@ -194,24 +210,20 @@ impl Journal for RunWriter {
 /// Writes entries and the payloads that wait for them, as one; gives the tree whose newest leaf the
 /// last one is.
 pub(crate) fn append(
-    sql: &mut Connection,
+    store: &mut Store,
     entries: &[Unwritten],
     durability: Durability,
 ) -> Result<Frontier, StoreError> {
-    append_to(sql, entries, durability).map_err(StoreError::write)
+    append_to(store, entries, durability).map_err(StoreError::write)
 }
 
 fn append_to(
-    sql: &mut Connection,
+    store: &mut Store,
     entries: &[Unwritten],
     durability: Durability,
 ) -> rusqlite::Result<Frontier> {
-    // Between transactions; inside one it has no effect.
-    sql.prepare_cached(match durability {
-        Durability::Power => "PRAGMA synchronous = FULL",
-        Durability::Process | Durability::Next => "PRAGMA synchronous = NORMAL",
-    })?
-    .execute([])?;
+    store.wait_for_disk(durability == Durability::Power)?;
+    let sql = &mut store.sql;
     let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut tree = frontier(&transaction)?;
     for entry in entries {

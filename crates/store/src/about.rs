@@ -1,0 +1,45 @@
+//! Reading across runs: which are about another one, and what others did since.
+
+use capsule_core::journal::{Event, RunKind};
+use rusqlite::params;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::read::{Stored, stored};
+use crate::write::number;
+
+impl Store {
+    /// The runs of one kind that are about a run, in the order in which they began.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn about(&self, run: &str, kind: RunKind) -> Result<Vec<String>, StoreError> {
+        let query = "SELECT run FROM events WHERE kind = 'run.opened'
+                     AND CAST(bytes AS TEXT) ->> '$.body.origin' = ?2
+                     AND CAST(bytes AS TEXT) ->> '$.body.subject' = ?1 ORDER BY leaf";
+        let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
+        let rows =
+            query.query_map([run, kind.word()], |row| row.get(0)).map_err(StoreError::read)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
+    }
+
+    /// The starts of calls that were written after a leaf, the newest first, up to so many.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or an event is not what was written.
+    pub fn started_since(&self, leaf: u64, most: usize) -> Result<Vec<Stored>, StoreError> {
+        let query = "SELECT leaf, bytes, hash FROM events
+                     WHERE kind = 'call.started' AND leaf > ?1 ORDER BY leaf DESC LIMIT ?2";
+        let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut rows = query.query(params![number(leaf), most]).map_err(StoreError::read)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(StoreError::read)? {
+            let stored = stored(row)?;
+            if matches!(stored.entry.event, Event::CallStarted(_)) {
+                found.push(stored);
+            }
+        }
+        Ok(found)
+    }
+}

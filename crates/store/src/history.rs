@@ -1,0 +1,38 @@
+//! What was done before in the same place.
+
+use rusqlite::params;
+
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::write::number;
+
+/// How many of the newest runs are looked through for those of one place.
+const LOOKED_THROUGH: u64 = 1_000;
+
+impl Store {
+    /// The newest runs in a workspace under a policy of this name, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn runs_in(
+        &self,
+        workspace: &str,
+        policy: &str,
+        most: u64,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut query = self
+            .sql
+            .prepare_cached(
+                "SELECT run FROM (SELECT run, leaf, CAST(bytes AS TEXT) AS json FROM events
+                                  WHERE kind = 'run.opened' ORDER BY leaf DESC LIMIT ?1)
+                 WHERE json ->> '$.body.workspace.path' = ?2
+                   AND json ->> '$.body.policy_name' = ?3
+                   AND json ->> '$.body.origin' NOT IN ('apply', 'feedback')
+                 ORDER BY leaf DESC LIMIT ?4",
+            )
+            .map_err(StoreError::read)?;
+        let given = params![number(LOOKED_THROUGH), workspace, policy, number(most)];
+        let rows = query.query_map(given, |row| row.get(0)).map_err(StoreError::read)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
+    }
+}

@@ -1,0 +1,47 @@
+//! Runs by the policy that judged them.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::error::StoreError;
+use crate::open::Store;
+
+impl Store {
+    /// The label of the run since which the policy's digest has not changed, given that the newest
+    /// run of that policy name had the same digest: that run says so of itself, or is the first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn policy_since(&self, name: &str, sha256: &str) -> Result<Option<String>, StoreError> {
+        let newest = self.sql.query_row(
+            "SELECT iif(json ->> '$.body.policy.sha256' = ?2,
+                        coalesce(json ->> '$.body.policy_since', json ->> '$.body.label'), NULL)
+             FROM entries
+             WHERE kind = 'run.opened' AND json ->> '$.body.policy_name' = ?1
+               AND json ->> '$.body.origin' NOT IN ('feedback', 'answer')
+             ORDER BY leaf DESC LIMIT 1",
+            [name, sha256],
+            |row| row.get(0),
+        );
+        newest.optional().map(Option::flatten).map_err(StoreError::read)
+    }
+
+    /// The newest runs that a policy of this name judged, the newest first. What a person said or did
+    /// about a run that is over is none.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn runs_under(&self, policy: &str, most: usize) -> Result<Vec<String>, StoreError> {
+        let mut query = self
+            .sql
+            .prepare_cached(
+                "SELECT run FROM entries
+                 WHERE kind = 'run.opened' AND json ->> '$.body.policy_name' = ?1
+                   AND json ->> '$.body.origin' NOT IN ('feedback', 'apply', 'answer')
+                 ORDER BY leaf DESC LIMIT ?2",
+            )
+            .map_err(StoreError::read)?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = query.query_map(params![policy, most], |row| row.get(0));
+        rows.map_err(StoreError::read)?.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
+    }
+}
