@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use capsule_core::confinement::{ProcessLimits, Tier};
 use capsule_sandbox::{
-    EXECUTOR_ARGUMENT, Executor, FileIdentity, Launch, Program, Stream, View, Watch,
+    EXECUTOR_ARGUMENT, Executor, FileIdentity, Launch, Program, Stage, Stream, View, Watch,
 };
 
 const ROUNDS: usize = 1_000;
@@ -31,9 +31,12 @@ fn launch() -> Launch {
     let program = std::fs::canonicalize("/bin/true").unwrap();
     let identity = FileIdentity::of(&std::fs::metadata(&program).unwrap());
     Launch {
-        program: Program { path: program, identity },
-        argv: vec!["true".into()],
-        environment: vec![("PATH".into(), "/usr/bin".into())],
+        stages: vec![Stage {
+            program: Program { path: program, identity },
+            argv: vec!["true".into()],
+            environment: vec![("PATH".into(), "/usr/bin".into())],
+            redirects: Vec::new(),
+        }],
         private: Vec::new(),
         cwd: "".into(),
         stdin: Vec::new(),
@@ -41,6 +44,7 @@ fn launch() -> Launch {
         writes: false,
         direct: None,
         masks: Vec::new(),
+        last: false,
     }
 }
 
@@ -51,7 +55,7 @@ fn main() -> ExitCode {
     let folder = std::env::temp_dir().join(format!("capsule-warm-{}", std::process::id()));
     std::fs::create_dir(&folder).unwrap();
     let launch = launch();
-    let program = launch.program.path.clone();
+    let program = launch.stages[0].program.path.clone();
     let enter = |executor: &mut Executor| {
         let workspace = File::open(&folder).unwrap().into();
         executor

@@ -20,7 +20,7 @@ use rustix::thread::UnshareFlags;
 
 use crate::{
     EXECUTOR_ARGUMENT, Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError,
-    Staging, Stream, View, Watch, kernel,
+    Stage, Staging, Stream, View, Watch, kernel,
 };
 
 /// The second hidden argument: what follows is attempted from inside.
@@ -290,9 +290,12 @@ impl Trial {
         let facts =
             fs::metadata(on_host).map_err(|error| format!("{}: {error}", path.display()))?;
         let launch = Launch {
-            program: Program { path: path.to_owned(), identity: FileIdentity::of(&facts) },
-            argv: words.iter().map(OsString::from).collect(),
-            environment: vec![("LC_ALL".into(), "C".into())],
+            stages: vec![Stage {
+                program: Program { path: path.to_owned(), identity: FileIdentity::of(&facts) },
+                argv: words.iter().map(OsString::from).collect(),
+                environment: vec![("LC_ALL".into(), "C".into())],
+                redirects: Vec::new(),
+            }],
             private: vec!["TMPDIR".into()],
             cwd: OsString::new(),
             stdin: Vec::new(),
@@ -303,6 +306,7 @@ impl Trial {
             writes,
             direct: None,
             masks: hidden(),
+            last: false,
         };
         let exit = self.executor.run(launch, &mut Silent);
         exit.map_err(|error: SandboxError| error.to_string())

@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
-use capsule_core::confinement::{Layer, Walls};
+use capsule_core::confinement::{BoundHeld, Layer, Walls};
+use capsule_core::evidence::Unconfined;
 
 use crate::{Exit, Launch, SandboxError, View, Watch};
 
@@ -43,9 +44,37 @@ impl Executor {
 
     /// # Errors
     /// Never: there is no executor.
+    pub fn enter_ahead(&mut self, _view: View) -> Result<(), SandboxError> {
+        match *self {}
+    }
+
+    /// # Errors
+    /// Never: there is no executor.
+    pub fn entered(&mut self) -> Result<(), SandboxError> {
+        match *self {}
+    }
+
+    /// There is no executor to let go of.
+    pub fn part(self) {
+        match self {}
+    }
+
+    /// # Errors
+    /// Never: there is no executor.
     pub fn run(&mut self, _launch: Launch, _watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
         match *self {}
     }
+}
+
+/// # Errors
+/// Always: this system runs no commands yet.
+pub fn run_unconfined(
+    _leave: &Unconfined<'_>,
+    _view: View,
+    _launch: Launch,
+    _watch: &mut dyn Watch,
+) -> Result<(Exit, Vec<BoundHeld>), SandboxError> {
+    Err(SandboxError::Launch { problem: "no command can be run on this system yet" })
 }
 
 /// Nothing to do.

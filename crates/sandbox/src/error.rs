@@ -1,5 +1,7 @@
 //! What can go wrong before, around and instead of a command.
 
+use std::path::PathBuf;
+
 use capsule_core::confinement::{Bound, Layer};
 use thiserror::Error;
 
@@ -38,16 +40,36 @@ pub enum SandboxError {
         /// The system's reason.
         reason: String,
     },
-    /// The program is not the file that was decided on.
+    /// A program is not the file that was decided on.
     #[error("the program was changed after it was decided on")]
-    ProgramChanged,
+    ProgramChanged {
+        /// Which one of the command's, counted from 0.
+        stage: usize,
+    },
     /// The view holds no such program.
     #[error("there is no such program in the sandbox")]
-    ProgramMissing,
-    /// The program cannot be executed.
+    ProgramMissing {
+        /// Which one of the command's, counted from 0.
+        stage: usize,
+    },
+    /// A program cannot be executed. Those before it in the pipeline were ended.
     #[error("the program cannot be executed: {reason}")]
     NotExecutable {
+        /// Which one of the command's, counted from 0.
+        stage: usize,
         /// The system's reason.
+        reason: String,
+    },
+    /// What a stream of a program leads to cannot be opened. No program was started.
+    #[error("cannot {} `{}`: {reason}", if *.write { "write to" } else { "read from" }, .path.display())]
+    Redirect {
+        /// Which program of the command's, counted from 0.
+        stage: usize,
+        /// The path, as it was asked for.
+        path: PathBuf,
+        /// Whether it was to be written to.
+        write: bool,
+        /// The system's reason, or ours.
         reason: String,
     },
     /// The launch itself makes no sense; the executor was not asked.

@@ -117,23 +117,83 @@ pub struct Direct {
     pub pinned: Vec<OsString>,
 }
 
-/// A command.
+/// One program of a command.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct Stage {
     /// What is executed.
     pub program: Program,
     /// Its words; the first one is its name.
     pub argv: Vec<OsString>,
     /// Its environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Variables that are added, and name the folder in which it may write and that is emptied when
-    /// it ends.
+    /// Where its streams lead instead, one after the other, as in a shell.
+    pub redirects: Vec<Redirect>,
+}
+
+/// A stream of a program that leads elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// Which stream.
+    pub descriptor: Descriptor,
+    /// Where it leads.
+    pub to: Target,
+}
+
+/// One of the three streams of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descriptor {
+    /// Standard input, 0.
+    Input,
+    /// Standard output, 1.
+    Output,
+    /// Standard error, 2.
+    Errors,
+}
+
+impl Descriptor {
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Input => 0,
+            Self::Output => 1,
+            Self::Errors => 2,
+        }
+    }
+}
+
+/// Where a stream leads. Paths are relative to the folder in which the command starts and must not
+/// lead out of the workspace, not through links either. Only plain files are opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// It is read from a file.
+    Read(OsString),
+    /// It goes to a file, which is made or emptied first.
+    Create(OsString),
+    /// It goes to the end of a file, which is made if there is none.
+    Append(OsString),
+    /// It goes, or comes from, nowhere.
+    Null,
+    /// Where another stream leads by then.
+    Same(Descriptor),
+}
+
+/// A command: a pipeline of one or more programs. What one of them writes to its standard output is
+/// the standard input of the next; all of them share one view and one set of walls.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The programs, from the first to the last; at most
+    /// [`PIPELINE_STAGES`](capsule_core::limits::PIPELINE_STAGES).
+    pub stages: Vec<Stage>,
+    /// Variables that are added to each environment, and name the folder in which it may write and
+    /// that is emptied when it ends.
     pub private: Vec<OsString>,
     /// Where it starts, relative to the workspace; empty for the workspace itself.
     pub cwd: OsString,
-    /// What it reads from its standard input.
+    /// What the first program reads from its standard input.
     pub stdin: Vec<u8>,
-    /// Its bounds.
+    /// Its bounds. They are those of all programs together, but for what the kernel keeps for each
+    /// process: processor time, open files and the size of a file.
     pub limits: ProcessLimits,
     /// Whether it may change the staged workspace. Without a staged one, nothing may.
     pub writes: bool,
@@ -142,6 +202,9 @@ pub struct Launch {
     /// Every path that is to be hidden now. What was hidden stays hidden, unless another file was
     /// put in its place: so those of the view are listed again.
     pub masks: Vec<Mask>,
+    /// Whether no other command is expected after it, so that nothing is made ready for one. Should
+    /// one come after all, it takes a little longer.
+    pub last: bool,
 }
 
 /// One of the two streams that a command writes.
@@ -163,7 +226,7 @@ pub trait Watch {
     fn cancelled(&self) -> bool;
 }
 
-/// How a command ended.
+/// How a command ended, or one of its programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// The program ended with this status.
@@ -194,8 +257,10 @@ pub struct Captured {
 /// What came of a command.
 #[derive(Clone, Debug)]
 pub struct Exit {
-    /// How it ended.
+    /// How it ended: as its last program did, unless it was ended as a whole.
     pub how: How,
+    /// How each of its programs ended; empty where it was ended as a whole before they had.
+    pub stages: Vec<How>,
     /// Its standard output.
     pub stdout: Captured,
     /// Its standard error.

@@ -3,8 +3,9 @@
 //! The deciding process holds an [`Executor`], a small process of its own per run, and sends it
 //! plain orders over a socket. The executor makes the namespaces and the view of the run once, and
 //! for each call a first process, which builds the rest, raises Landlock and seccomp, and starts the
-//! program. Nothing here decides anything, and there is no way to run a program without the walls:
-//! if one cannot be built, the command is not run.
+//! program. Nothing here decides anything. If a wall cannot be built, the command is not run. A program
+//! runs without walls only by [`run_unconfined`], which asks for a leave that no confined call has, and
+//! only through an executor that was started for that and can do nothing else.
 //!
 //! Read in this order: [`Executor`], then `protocol` (what is said over the socket), `executor` (who
 //! listens), `backend` (the walls: `namespaces` from the outside in, and
@@ -38,16 +39,17 @@ mod waiting;
 
 pub use error::SandboxError;
 pub use launch::{
-    Captured, Direct, Exit, FileIdentity, How, Launch, Mask, Program, Staging, Stream, View, Watch,
+    Captured, Descriptor, Direct, Exit, FileIdentity, How, Launch, Mask, Program, Redirect, Stage,
+    Staging, Stream, Target, View, Watch,
 };
 
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Executor, executor_main};
+pub use elsewhere::{Executor, executor_main, run_unconfined};
 
 #[cfg(target_os = "linux")]
-pub use backend::namespaces::system::is_system_path;
+pub use backend::system::is_system_path;
 #[cfg(target_os = "linux")]
-pub use supervise::Executor;
+pub use supervise::{Executor, run_unconfined};
 
 /// The hidden first argument: a program that finds it must call [`executor_main`] before anything
 /// else, and end with what that returns.
@@ -60,6 +62,7 @@ pub fn executor_main() -> std::process::ExitCode {
     let mut words = std::env::args_os().skip(2);
     match words.next() {
         Some(word) if word == doctor::PROBE => doctor::probe(words),
+        Some(word) if word == supervise::UNCONFINED => executor::serve_unconfined(),
         _ => executor::serve(),
     }
 }

@@ -1,15 +1,17 @@
 //! The first process of a call, as the executor holds it.
 
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::kernel;
-use crate::protocol::{Direct, Failed, Refusal, Run, Step, Verdict, decode_verdict, socket};
+use crate::protocol::{
+    At as _, Direct, Failed, Refusal, Run, Step, Verdict, decode_verdict, socket,
+};
 use crate::waiting;
 
 /// The standard streams of a command.
@@ -56,16 +58,32 @@ pub(super) enum Ending {
     HungUp,
 }
 
+/// The line between the executor and a first process: the executor's end, and the other.
+///
+/// # Errors
+/// The kernel refused.
+pub(super) fn line() -> Result<(OwnedFd, OwnedFd), Failed> {
+    let line = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    line.at(Step::Lifeline)
+}
+
 impl First {
     pub(super) fn new(pid: Pid, handle: OwnedFd, line: OwnedFd, ending: Ending) -> Self {
         Self { pid, handle, line, ending }
     }
 
-    /// Tells it what to do. One that has ended without waiting for an order has said why.
+    /// Tells it what to do; `nothing` is the standard input of a command that is given none. One that
+    /// has ended without waiting for an order has said why.
     ///
     /// # Errors
     /// It cannot be told.
-    pub(super) fn order(&self, run: &Run, streams: [BorrowedFd<'_>; 3]) -> Result<(), Refusal> {
+    pub(super) fn order(
+        &self,
+        run: &Run,
+        Streams { input, output, errors }: &Streams,
+        nothing: &OwnedFd,
+    ) -> Result<(), Refusal> {
+        let streams = [input.as_ref().unwrap_or(nothing), output, errors].map(AsFd::as_fd);
         match socket::send(self.line.as_fd(), &run.encode(), &streams) {
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(errno) => Err(Failed { step: Step::Order, errno }.into()),

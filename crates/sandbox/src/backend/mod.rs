@@ -3,16 +3,25 @@
 //! A backend prepares what can be prepared before anything is known and says what it can hold
 //! ([`probe()`]), is then shown the workspace ([`Ground::enter`]), and starts commands behind its walls
 //! ([`View::spawn`]). There are two, the stronger one first: [`namespaces`], and [`landlock`] where
-//! the machine allows no namespaces. What both share lies beside them: [`first`], the process that
-//! stands at the head of each call; [`program`], from an order to a running program.
+//! the machine allows no namespaces. Beside them stands [`bare`], which holds nothing and is reached by
+//! neither. What both share lies beside them: [`first`], the process that
+//! stands at the head of each call; [`program`], from an order to a running program, [`pipeline`], from
+//! one program to several, and [`redirect`], where their streams lead instead; and what every command
+//! finds of the host ([`system`]).
 
+pub(crate) mod bare;
 mod bounds;
 mod capabilities;
 mod first;
 pub(crate) mod landlock;
+pub(crate) mod mountinfo;
 pub(crate) mod namespaces;
+mod pipeline;
+mod place;
 mod program;
+mod redirect;
 mod rlimits;
+pub(crate) mod system;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -51,6 +60,8 @@ pub(crate) enum Ground {
     Namespaces(namespaces::Ground),
     /// For the lower tier.
     Landlock(landlock::Ground),
+    /// For a program that nothing holds; no probe gives it.
+    Bare(bare::Ground),
 }
 
 /// What a run sees, and what each call of it needs.
@@ -59,6 +70,8 @@ pub(crate) enum View {
     Namespaces(namespaces::View),
     /// In the lower tier.
     Landlock(landlock::View),
+    /// Nowhere.
+    Bare(bare::View),
 }
 
 /// A view that was built.
@@ -86,6 +99,11 @@ impl Ground {
                 let tmp = view.tmp().path().as_os_str().as_bytes().to_vec();
                 Ok(Entered { view: View::Landlock(view), shared: None, tmp })
             }
+            Self::Bare(ground) => {
+                let view = ground.enter(enter)?;
+                let tmp = view.tmp().path().as_os_str().as_bytes().to_vec();
+                Ok(Entered { view: View::Bare(view), shared: None, tmp })
+            }
         }
     }
 }
@@ -105,6 +123,7 @@ impl View {
         match self {
             Self::Namespaces(view) => view.spawn(paths, run, built, streams),
             Self::Landlock(view) => view.spawn(paths, run, built, streams),
+            Self::Bare(view) => view.spawn(paths, run, built, streams),
         }
     }
 
@@ -112,13 +131,13 @@ impl View {
     pub(crate) fn stand_by(&mut self, built: Built) {
         match self {
             Self::Namespaces(view) => view.stand_by(built),
-            Self::Landlock(_) => {}
+            Self::Landlock(_) | Self::Bare(_) => {}
         }
     }
 
     /// Whether a call may leave something behind when its first process has ended.
     pub(crate) fn leaves_traces(&self) -> bool {
-        matches!(self, Self::Landlock(_))
+        !matches!(self, Self::Namespaces(_))
     }
 
     /// Tidies up behind a call.
@@ -129,6 +148,16 @@ impl View {
         match self {
             Self::Namespaces(_) => Ok(()),
             Self::Landlock(view) => view.clear(),
+            Self::Bare(view) => view.clear(),
+        }
+    }
+
+    /// The control groups of the run, to be read.
+    fn groups(&self) -> &Cgroups {
+        match self {
+            Self::Namespaces(view) => &view.cgroups,
+            Self::Landlock(view) => &view.cgroups,
+            Self::Bare(view) => &view.cgroups,
         }
     }
 
@@ -137,6 +166,7 @@ impl View {
         match self {
             Self::Namespaces(view) => &mut view.cgroups,
             Self::Landlock(view) => &mut view.cgroups,
+            Self::Bare(view) => &mut view.cgroups,
         }
     }
 
@@ -145,19 +175,17 @@ impl View {
         match self {
             Self::Namespaces(_) => None,
             Self::Landlock(view) => Some(view.tmp()),
+            Self::Bare(view) => Some(view.tmp()),
         }
     }
 
     /// Whether memory is only kept by adding it up.
     pub(crate) fn counts_memory(&self) -> bool {
-        match self {
-            Self::Namespaces(view) => view.cgroups.memory_means().is_none(),
-            Self::Landlock(view) => view.cgroups.memory_means().is_none(),
-        }
+        self.groups().memory_means().is_none()
     }
 
     /// Whether the number of processes is only kept by counting them.
     pub(crate) fn counts_processes(&self) -> bool {
-        matches!(self, Self::Landlock(view) if !view.cgroups.bounds_processes())
+        !matches!(self, Self::Namespaces(_)) && !self.groups().bounds_processes()
     }
 }

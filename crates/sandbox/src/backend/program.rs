@@ -1,31 +1,63 @@
-//! From an order to a running program: what is the same behind all walls.
+//! From an order to a running program: what is the same behind all walls, for each program of a
+//! command.
 
-use std::ffi::{CString, OsStr};
-use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use capsule_core::confinement::ProcessLimits;
-use rustix::fs::{AtFlags, CWD, Stat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat2, statat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource};
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::rlimits;
+use super::pipeline::numbered;
+use super::{place, rlimits};
 use crate::FileIdentity;
 use crate::kernel;
-use crate::protocol::{At as _, Failed, Refusal, Run, Step};
+use crate::protocol::{At as _, Failed, Number, Refusal, Run, Stage, Step, socket};
 
-/// The program must be the very file that was decided on, with the content that was decided on.
+/// Waits for the order of a call, which comes with the program's streams.
+///
+/// # Errors
+/// None comes, or none that can be read.
+pub(super) fn order(own_end: &OwnedFd) -> Result<(Run, Vec<OwnedFd>), Refusal> {
+    let refused = |errno| Failed { step: Step::Order, errno };
+    let message = socket::receive(own_end.as_fd()).at(Step::Order)?;
+    let message = message.ok_or_else(|| refused(Errno::CANCELED))?;
+    let run = Run::decode(&message.bytes).map_err(|_| refused(Errno::BADMSG))?;
+    Ok((run, message.descriptors))
+}
+
+/// Finds the working folder from the workspace, where this process stands; none if it stays there.
+///
+/// # Errors
+/// It is not there, or not in the workspace.
+pub(super) fn folder(run: &Run) -> Result<Option<OwnedFd>, Errno> {
+    if run.folder.is_empty() {
+        return Ok(None);
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, place::path(&run.folder), flags, Mode::empty(), beneath).map(Some)
+}
+
+/// Each program must be the very file that was decided on, with the content that was decided on.
+///
+/// # Errors
+/// One is another, or is not there.
+pub(super) fn check_all(run: &Run) -> Result<(), Refusal> {
+    numbered(&run.stages).try_for_each(|(number, stage)| check(number, stage))
+}
+
+/// The same for one of them.
 ///
 /// # Errors
 /// It is another one, or is not there.
-pub(super) fn check(run: &Run) -> Result<(), Refusal> {
-    let (path, identity) = &run.program;
-    match statat(CWD, self::path(path), AtFlags::empty()) {
+pub(super) fn check(number: Number, stage: &Stage) -> Result<(), Refusal> {
+    let (path, identity) = &stage.program;
+    match statat(CWD, place::path(path), AtFlags::empty()) {
         Ok(found) if now(&found) == *identity => Ok(()),
-        Ok(_) => Err(Refusal::ProgramChanged),
-        Err(_) => Err(Refusal::ProgramMissing),
+        Ok(_) => Err(Refusal::ProgramChanged(number)),
+        Err(_) => Err(Refusal::ProgramMissing(number)),
     }
 }
 
@@ -56,28 +88,21 @@ pub(super) fn set_limits(limits: &ProcessLimits, own: Option<u64>) -> Result<(),
     rlimits::lower(&[(Resource::Nproc, processes, processes)])
 }
 
-/// Starts the program on the streams it was given. They stay its own: this process gives its copies
-/// away, lest a pipe look open that nobody writes to. With `rules` the program binds itself to them
-/// first.
+/// Starts a program on the streams that this process has. With `rules` it binds itself to them first.
 ///
 /// # Errors
 /// It could not be started.
 pub(super) fn start(
-    run: &Run,
-    streams: Vec<OwnedFd>,
+    number: Number,
+    stage: &Stage,
+    limits: &ProcessLimits,
     rules: Option<BorrowedFd<'_>>,
 ) -> Result<Pid, Refusal> {
-    let [input, output, errors] = <[OwnedFd; 3]>::try_from(streams)
-        .map_err(|_| Failed { step: Step::Streams, errno: Errno::BADF })?;
-    let connected =
-        dup2_stdin(&input).and_then(|()| dup2_stdout(&output)).and_then(|()| dup2_stderr(&errors));
-    connected.at(Step::Streams)?;
-    drop((input, output, errors));
-    let program = text(&run.program.0)?;
-    let arguments: Vec<CString> = run.arguments.iter().map(text).collect::<Result<_, _>>()?;
-    let environment: Vec<CString> = run.environment.iter().map(text).collect::<Result<_, _>>()?;
+    let program = text(&stage.program.0)?;
+    let arguments: Vec<CString> = stage.arguments.iter().map(text).collect::<Result<_, _>>()?;
+    let environment: Vec<CString> = stage.environment.iter().map(text).collect::<Result<_, _>>()?;
     // The kernel counts in seconds and signals at the first number; at the second it kills.
-    let cpu = run.limits.cpu_ms.div_ceil(1_000);
+    let cpu = limits.cpu_ms.div_ceil(1_000);
     let most = rlimits::most(Resource::Cpu);
     let program = kernel::Program {
         path: &program,
@@ -86,9 +111,7 @@ pub(super) fn start(
         cpu: (cpu.min(most), cpu.saturating_add(2).min(most)),
         rules,
     };
-    let started = kernel::start_program(&program).map_err(Refusal::NotExecutable)?;
-    close_range(0, 2).at(Step::Streams)?;
-    Ok(started)
+    kernel::start_program(&program).map_err(|errno| Refusal::NotExecutable(number, errno))
 }
 
 fn text(bytes: &Vec<u8>) -> Result<CString, Failed> {
@@ -104,9 +127,4 @@ pub(super) fn close_all_but(kept: &OwnedFd) -> Result<(), Errno> {
     let kept = kept.as_raw_fd().unsigned_abs();
     close_range(3, kept.saturating_sub(1))?;
     close_range(kept.saturating_add(1), u32::MAX)
-}
-
-/// A path as the bytes that came over the socket.
-pub(super) fn path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
 }

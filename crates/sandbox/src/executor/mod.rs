@@ -16,7 +16,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{chdir, getppid, setsid, umask};
 
-use crate::backend::{self, Built, Entered, First, Ground, Paths, Streams, View};
+use crate::backend::{self, Built, Entered, First, Ground, Paths, Probe, Streams, View};
 use crate::kernel;
 use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
 use watch::Ending;
@@ -37,11 +37,20 @@ enum Stage {
 
 /// Serves one run until the other end of the socket is gone.
 pub(crate) fn serve() -> ExitCode {
+    serve_on(backend::probe)
+}
+
+/// Serves one program that nothing confines, and nothing else.
+pub(crate) fn serve_unconfined() -> ExitCode {
+    serve_on(backend::bare::prepare)
+}
+
+fn serve_on(probe: fn() -> Probe) -> ExitCode {
     let socket = kernel::inherited_socket();
     if begin().is_err() {
         return ExitCode::FAILURE;
     }
-    let probe = backend::probe();
+    let probe = probe();
     let mut stage = probe.ground.map_or(Stage::Barred, Stage::Ready);
     let mut alive = answer(&socket, &Reply::Hello(probe.walls)).is_ok();
     while alive {
@@ -92,13 +101,16 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
             }
             Err(refusal) => Reply::Refused(refusal),
         },
-        (Request::Run { writes, direct, masks, run }, Stage::Entered(mut view)) => {
+        (Request::Run { writes, direct, masks, last, run }, Stage::Entered(mut view)) => {
             let built = Built { tmp_bytes: run.limits.tmp_bytes, writes };
             let paths = Paths { masks: &masks, direct: direct.as_ref() };
             let started =
                 streams(descriptors).and_then(|streams| view.spawn(paths, &run, built, &streams));
             let alive = match started {
-                Ok(first) => attend(&mut view, socket, (&run.limits, built), first),
+                Ok(first) => {
+                    let next = (!last).then_some(built);
+                    attend(&mut view, socket, (&run.limits, next), first)
+                }
                 Err(refusal) => answer(socket, &Reply::Refused(refusal)).is_ok(),
             };
             *stage = Stage::Entered(view);
@@ -116,13 +128,15 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
 fn attend(
     view: &mut View,
     socket: &OwnedFd,
-    (limits, built): (&ProcessLimits, Built),
+    (limits, next): (&ProcessLimits, Option<Built>),
     first: First,
 ) -> bool {
     let handle = first.ender().map(AsFd::as_fd);
     let told = socket::send(socket.as_fd(), &Reply::Started.encode(), handle.as_slice());
     // While the command runs, there is time to make ready for the next one.
-    view.stand_by(built);
+    if let Some(next) = next {
+        view.stand_by(next);
+    }
     match told.map(|()| watch::until_the_end(view, socket, limits, &first)) {
         // Answered before the first process is taken in: nobody needs to wait for that.
         Ok(Ending::Ended(reply)) if !view.leaves_traces() => answer(socket, &reply).is_ok(),

@@ -47,13 +47,14 @@ pub(super) fn until_the_end(
         Ok(Some(Err(refusal))) | Err(refusal) => return refused(refusal),
         Ok(end) => end.and_then(Result::ok),
     };
-    let largest = end.map_or(0, |end| end.memory).max(seen.peak);
+    let (memory, tmp_full) = end.as_ref().map_or((0, false), |end| (end.memory, end.tmp_full));
+    let largest = memory.max(seen.peak);
     Ending::Ended(Reply::Ended(Ended {
-        status: end.map(|end| end.status),
+        statuses: end.map(|end| end.statuses).unwrap_or_default(),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
         crowded: used.crowded || seen.crowded,
-        tmp_full: seen.tmp_full || end.is_some_and(|end| end.tmp_full),
+        tmp_full: seen.tmp_full || tmp_full,
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
     }))
 }

@@ -26,5 +26,10 @@ fn checked(result: libc::c_long) -> Result<libc::c_long, Errno> {
 }
 
 fn last_error() -> Errno {
-    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+    errno(&io::Error::last_os_error())
+}
+
+/// The kernel's reason for an error of the library's.
+pub(crate) fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -4,20 +4,22 @@
 //! and descriptors beside them. The executor takes no decision: it is told what to show, what to
 //! hide and what to run.
 
+mod run;
 pub(crate) mod socket;
 mod step;
 mod verdict;
 mod wire;
 
-use capsule_core::confinement::{ProcessLimits, Walls};
+use capsule_core::confinement::Walls;
+use capsule_core::limits;
 use rustix::io::Errno;
 
+pub(crate) use run::{Run, Stage};
+use run::{read_run, write_run};
 pub(crate) use step::{At, Failed, Step};
 pub(crate) use verdict::{End, Verdict, decode_verdict, encode_verdict};
 pub(crate) use wire::Malformed;
 use wire::{Reader, Writer};
-
-use crate::FileIdentity;
 
 /// What the executor is asked to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub(crate) enum Request {
         direct: Option<Direct>,
         /// Every path that is hidden now.
         masks: Vec<Vec<u8>>,
+        /// Whether no other command is expected.
+        last: bool,
         /// The command.
         run: Run,
     },
@@ -82,18 +86,6 @@ pub(crate) struct Place {
     pub(crate) inode: u64,
 }
 
-/// A command, as the first process of its call is told of it. That process is the closest to the
-/// command, so the names of what is hidden are not among it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    /// Its path, and what must be found there.
-    pub(crate) program: (Vec<u8>, FileIdentity),
-    pub(crate) arguments: Vec<Vec<u8>>,
-    pub(crate) environment: Vec<Vec<u8>>,
-    pub(crate) folder: Vec<u8>,
-    pub(crate) limits: ProcessLimits,
-}
-
 /// What the executor answers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -114,10 +106,10 @@ pub(crate) enum Reply {
 }
 
 /// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Ended {
-    /// How the program ended, as the kernel encodes it; none if it was killed from outside.
-    pub(crate) status: Option<i32>,
+    /// How each program ended, as the kernel encodes it; empty if they were killed from outside.
+    pub(crate) statuses: Vec<i32>,
     /// It took more memory than it may.
     pub(crate) out_of_memory: bool,
     /// It took more time than it may.
@@ -135,13 +127,20 @@ pub(crate) struct Ended {
 pub(crate) enum Refusal {
     /// A step of the set-up failed.
     Failed(Failed),
-    /// The program is not the one that was decided on.
-    ProgramChanged,
+    /// A program is not the one that was decided on.
+    ProgramChanged(Number),
     /// There is no such program in the view.
-    ProgramMissing,
+    ProgramMissing(Number),
     /// It cannot be executed.
-    NotExecutable(Errno),
+    NotExecutable(Number, Errno),
+    /// A redirection cannot be opened: the program's number, its own among the program's, and why;
+    /// without an errno, because what is there is no plain file.
+    Redirect(Number, Number, Option<Errno>),
 }
+
+/// A place in a list that is shorter than 256. Not the text that stands there: who is told has it,
+/// and the less the first process of a call can say, the better.
+pub(crate) type Number = u8;
 
 impl Request {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -157,8 +156,8 @@ impl Request {
                     write_place(writer, place);
                 });
             }
-            Self::Run { writes, direct, masks, run } => {
-                writer.byte(1).byte(u8::from(*writes));
+            Self::Run { writes, direct, masks, last, run } => {
+                writer.byte(1).byte(u8::from(*writes)).byte(u8::from(*last));
                 writer.list(direct.as_slice(), |writer, Direct { open, held, pinned }| {
                     [open, held, pinned].into_iter().for_each(|paths| write_texts(writer, paths));
                 });
@@ -184,6 +183,7 @@ impl Request {
             }),
             1 => Self::Run {
                 writes: reader.byte()? == 1,
+                last: reader.byte()? == 1,
                 direct: read_direct(&mut reader)?,
                 masks: read_texts(&mut reader)?,
                 run: read_run(&mut reader)?,
@@ -193,21 +193,6 @@ impl Request {
         };
         reader.end()?;
         Ok(request)
-    }
-}
-
-impl Run {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
-        write_run(&mut writer, self);
-        writer.finish()
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(bytes);
-        let run = read_run(&mut reader)?;
-        reader.end()?;
-        Ok(run)
     }
 }
 
@@ -227,8 +212,7 @@ impl Reply {
             }
             Self::Ended(ended) => {
                 writer.byte(3);
-                writer.byte(u8::from(ended.status.is_some()));
-                writer.signed(ended.status.unwrap_or_default());
+                write_statuses(&mut writer, &ended.statuses);
                 writer.byte(u8::from(ended.out_of_memory));
                 writer.byte(u8::from(ended.out_of_time));
                 writer.byte(u8::from(ended.crowded)).byte(u8::from(ended.tmp_full));
@@ -250,12 +234,12 @@ impl Reply {
             1 => Self::Entered { tmp: reader.bytes()?.to_vec() },
             2 => Self::Started,
             3 => {
-                let (known, status) = (reader.byte()? == 1, reader.signed()?);
+                let statuses = read_statuses(&mut reader)?;
                 let (out_of_memory, out_of_time) = (reader.byte()? == 1, reader.byte()? == 1);
                 let (crowded, tmp_full) = (reader.byte()? == 1, reader.byte()? == 1);
                 let (seen, peak) = (reader.byte()? == 1, reader.number()?);
                 Self::Ended(Ended {
-                    status: known.then_some(status),
+                    statuses,
                     out_of_memory,
                     out_of_time,
                     crowded,
@@ -276,14 +260,20 @@ fn write_refusal(writer: &mut Writer, refusal: Refusal) {
         Refusal::Failed(Failed { step, errno }) => {
             writer.byte(0).byte(step as u8).signed(errno.raw_os_error());
         }
-        Refusal::ProgramChanged => {
-            writer.byte(1);
+        Refusal::ProgramChanged(stage) => {
+            writer.byte(1).byte(stage);
         }
-        Refusal::ProgramMissing => {
-            writer.byte(2);
+        Refusal::ProgramMissing(stage) => {
+            writer.byte(2).byte(stage);
         }
-        Refusal::NotExecutable(errno) => {
-            writer.byte(3).signed(errno.raw_os_error());
+        Refusal::NotExecutable(stage, errno) => {
+            writer.byte(3).byte(stage).signed(errno.raw_os_error());
+        }
+        Refusal::Redirect(stage, redirect, errno) => {
+            writer.byte(4).byte(stage).byte(redirect).byte(u8::from(errno.is_some()));
+            if let Some(errno) = errno {
+                writer.signed(errno.raw_os_error());
+            }
         }
     }
 }
@@ -294,36 +284,35 @@ fn read_refusal(reader: &mut Reader<'_>) -> Result<Refusal, Malformed> {
             step: Step::read(reader.byte()?)?,
             errno: read_errno(reader)?,
         }),
-        1 => Refusal::ProgramChanged,
-        2 => Refusal::ProgramMissing,
-        3 => Refusal::NotExecutable(read_errno(reader)?),
+        1 => Refusal::ProgramChanged(reader.byte()?),
+        2 => Refusal::ProgramMissing(reader.byte()?),
+        3 => Refusal::NotExecutable(reader.byte()?, read_errno(reader)?),
+        4 => {
+            let (stage, redirect) = (reader.byte()?, reader.byte()?);
+            let errno = match reader.byte()? {
+                0 => None,
+                _ => Some(read_errno(reader)?),
+            };
+            Refusal::Redirect(stage, redirect, errno)
+        }
         _ => return Err(Malformed),
     })
+}
+
+fn write_statuses(writer: &mut Writer, statuses: &[i32]) {
+    writer.list(statuses, |writer, status| {
+        writer.signed(*status);
+    });
+}
+
+fn read_statuses(reader: &mut Reader<'_>) -> Result<Vec<i32>, Malformed> {
+    let statuses = reader.list(Reader::signed)?;
+    if statuses.len() <= limits::PIPELINE_STAGES { Ok(statuses) } else { Err(Malformed) }
 }
 
 fn read_errno(reader: &mut Reader<'_>) -> Result<Errno, Malformed> {
     let number = reader.signed()?;
     if (1..4_096).contains(&number) { Ok(Errno::from_raw_os_error(number)) } else { Err(Malformed) }
-}
-
-fn write_run(writer: &mut Writer, run: &Run) {
-    let Run { program: (path, identity), arguments, environment, folder, limits } = run;
-    writer.bytes(path);
-    write_identity(writer, *identity);
-    write_texts(writer, arguments);
-    write_texts(writer, environment);
-    writer.bytes(folder);
-    write_limits(writer, limits);
-}
-
-fn read_run(reader: &mut Reader<'_>) -> Result<Run, Malformed> {
-    Ok(Run {
-        program: (reader.bytes()?.to_vec(), read_identity(reader)?),
-        arguments: read_texts(reader)?,
-        environment: read_texts(reader)?,
-        folder: reader.bytes()?.to_vec(),
-        limits: read_limits(reader)?,
-    })
 }
 
 fn write_place(writer: &mut Writer, place: &Place) {
@@ -362,20 +351,6 @@ fn read_direct(reader: &mut Reader<'_>) -> Result<Option<Direct>, Malformed> {
     if all.is_empty() { Ok(direct) } else { Err(Malformed) }
 }
 
-fn write_identity(writer: &mut Writer, identity: FileIdentity) {
-    let FileIdentity { device, inode, size, modified, changed } = identity;
-    writer.number(device).number(inode).number(size);
-    for part in [modified.0, modified.1, changed.0, changed.1] {
-        writer.number(part.cast_unsigned());
-    }
-}
-
-fn read_identity(reader: &mut Reader<'_>) -> Result<FileIdentity, Malformed> {
-    let (device, inode, size) = (reader.number()?, reader.number()?, reader.number()?);
-    let mut time = || Ok((reader.number()?.cast_signed(), reader.number()?.cast_signed()));
-    Ok(FileIdentity { device, inode, size, modified: time()?, changed: time()? })
-}
-
 fn write_texts(writer: &mut Writer, texts: &[Vec<u8>]) {
     writer.list(texts, |writer, text| {
         writer.bytes(text);
@@ -384,45 +359,4 @@ fn write_texts(writer: &mut Writer, texts: &[Vec<u8>]) {
 
 fn read_texts(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, Malformed> {
     reader.list(|reader| reader.bytes().map(<[u8]>::to_vec))
-}
-
-fn write_limits(writer: &mut Writer, limits: &ProcessLimits) {
-    let ProcessLimits {
-        timeout_ms,
-        cpu_ms,
-        memory_bytes,
-        processes,
-        open_files,
-        file_bytes,
-        tmp_bytes,
-        stdout_bytes,
-        stderr_bytes,
-    } = *limits;
-    for value in [
-        timeout_ms,
-        cpu_ms,
-        memory_bytes,
-        processes,
-        open_files,
-        file_bytes,
-        tmp_bytes,
-        stdout_bytes,
-        stderr_bytes,
-    ] {
-        writer.number(value);
-    }
-}
-
-fn read_limits(reader: &mut Reader<'_>) -> Result<ProcessLimits, Malformed> {
-    Ok(ProcessLimits {
-        timeout_ms: reader.number()?,
-        cpu_ms: reader.number()?,
-        memory_bytes: reader.number()?,
-        processes: reader.number()?,
-        open_files: reader.number()?,
-        file_bytes: reader.number()?,
-        tmp_bytes: reader.number()?,
-        stdout_bytes: reader.number()?,
-        stderr_bytes: reader.number()?,
-    })
 }

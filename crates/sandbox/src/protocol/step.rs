@@ -1,8 +1,11 @@
 //! The steps of the set-up, so that an error tells where it stopped.
 
+use std::io;
+
 use rustix::io::Errno;
 
 use super::{Malformed, Refusal};
+use crate::kernel;
 
 /// A step that failed, and the kernel's reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +24,12 @@ pub(crate) trait At<T> {
 impl<T> At<T> for Result<T, Errno> {
     fn at(self, step: Step) -> Result<T, Failed> {
         self.map_err(|errno| Failed { step, errno })
+    }
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, step: Step) -> Result<T, Failed> {
+        self.map_err(|error| kernel::errno(&error)).at(step)
     }
 }
 
@@ -85,6 +94,7 @@ steps! {
     Direct = "open places of the workspace for writing",
     Landlock = "set up Landlock",
     Streams = "set up standard input and output",
+    Pipe = "make pipes between programs",
     Folder = "go to the working folder",
     Memory = "watch the memory",
     Silence = "hear from the first process of a call",

@@ -1,28 +1,30 @@
 //! What the first process of a call tells the executor, which is all that it tells.
 
 use super::wire::{Malformed, Reader, Writer};
-use super::{Refusal, read_refusal, write_refusal};
+use super::{Refusal, read_refusal, read_statuses, write_refusal, write_statuses};
 
-/// How a program ended, as the first process of its call saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a command ended, as the first process of its call saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct End {
-    /// As the kernel encodes it.
-    pub(crate) status: i32,
+    /// How each of its programs ended, as the kernel encodes it.
+    pub(crate) statuses: Vec<i32>,
     /// The most memory that one of its processes had loaded at once, in bytes.
     pub(crate) memory: u64,
     /// Whether `/tmp` was full by then.
     pub(crate) tmp_full: bool,
 }
 
-/// What the first process of a call tells the executor: how the program ended, or why it was never
+/// What the first process of a call tells the executor: how the command ended, or why it was never
 /// started.
 pub(crate) type Verdict = Result<End, Refusal>;
 
 pub(crate) fn encode_verdict(verdict: Verdict) -> Vec<u8> {
     let mut writer = Writer::default();
     match verdict {
-        Ok(End { status, memory, tmp_full }) => {
-            writer.byte(0).signed(status).number(memory).byte(u8::from(tmp_full));
+        Ok(End { statuses, memory, tmp_full }) => {
+            writer.byte(0);
+            write_statuses(&mut writer, &statuses);
+            writer.number(memory).byte(u8::from(tmp_full));
         }
         Err(refusal) => {
             writer.byte(1);
@@ -36,7 +38,7 @@ pub(crate) fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Malformed> {
     let mut reader = Reader::new(bytes);
     let verdict = match reader.byte()? {
         0 => Ok(End {
-            status: reader.signed()?,
+            statuses: read_statuses(&mut reader)?,
             memory: reader.number()?,
             tmp_full: reader.byte()? == 1,
         }),

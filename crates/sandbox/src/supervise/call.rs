@@ -1,12 +1,9 @@
 //! One command, from the order to the last byte of its output.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
@@ -18,10 +15,11 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::capture::{self, Capture};
-use super::{Executor, masks, text};
-use crate::protocol::{self, Ended, Reply, Request, Run};
+use super::order::order;
+use super::{Executor, refused, text};
+use crate::protocol::{Ended, Reply, Request, Stage};
 use crate::waiting;
-use crate::{Direct, Exit, How, Launch, SandboxError, Stream, Watch};
+use crate::{Exit, How, Launch, SandboxError, Stream, Watch};
 
 /// How often it is asked whether the command is still wanted.
 const ASKING: Duration = Duration::from_millis(100);
@@ -45,6 +43,10 @@ pub(super) fn run(
     given.extend(input.as_ref());
     executor.ask(&order, &given)?;
     drop((out_end, err_end, input));
+    let stages = match &order {
+        Request::Run { run, .. } => run.stages.as_slice(),
+        _ => &[],
+    };
 
     let mut call = Call {
         out,
@@ -55,13 +57,18 @@ pub(super) fn run(
         end: start.checked_add(Duration::from_millis(limits.timeout_ms)),
         buffer: capture::buffer(),
     };
-    let ended = call.until_the_end(executor, watch)?;
-    let how = how(ended, call.ending.map(|(how, _)| how));
+    let ended = call.until_the_end(executor, stages, watch)?;
+    let each: Vec<How> = ended.statuses.iter().copied().map(exited).collect();
+    if !each.is_empty() && each.len() != stages.len() {
+        return Err(executor.give_up("it told of other programs than it was given"));
+    }
+    let how = how(&ended, each.last().copied(), call.ending.map(|(how, _)| how));
     let Call { out, err, mut buffer, .. } = call;
     let (stdout, stderr) = (out.drain(&mut buffer, watch), err.drain(&mut buffer, watch));
     Ok(Exit {
         how,
-        reached: reached(how, ended, stdout.truncated || stderr.truncated),
+        reached: reached(how, &each, &ended, stdout.truncated || stderr.truncated),
+        stages: each,
         stdout,
         stderr,
         walls: executor.walls()?.clone(),
@@ -96,6 +103,7 @@ impl Call {
     fn until_the_end(
         &mut self,
         executor: &mut Executor,
+        stages: &[Stage],
         watch: &mut dyn Watch,
     ) -> Result<Ended, SandboxError> {
         loop {
@@ -115,7 +123,7 @@ impl Call {
                         }
                     }
                     (Reply::Ended(ended), _) => return Ok(ended),
-                    (Reply::Refused(refusal), _) => return Err(refusal.into()),
+                    (Reply::Refused(refusal), _) => return Err(refused(refusal, stages)),
                     _ => return Err(executor.give_up("it spoke out of turn")),
                 }
             }
@@ -183,23 +191,23 @@ impl Call {
     }
 }
 
-/// How it ended. What the program said itself counts first; it may have ended just as it was about
-/// to be killed.
-fn how(ended: Ended, killed: Option<How>) -> How {
-    match (ended.out_of_memory, ended.status, killed) {
+/// How it ended. What its last program said itself counts first; it may have ended just as it was
+/// about to be killed.
+fn how(ended: &Ended, last: Option<How>, killed: Option<How>) -> How {
+    match (ended.out_of_memory, last, killed) {
         (false, None, None) if ended.out_of_time => How::TimedOut,
         (true, _, None) => How::MemoryExceeded,
         (_, None, Some(how)) => how,
         (true, Some(_), Some(_)) => How::MemoryExceeded,
-        (false, Some(status), _) => exited(status),
+        (false, Some(how), _) => how,
         // Somebody outside killed the first process.
         (false, None, None) => How::Signalled(Signal::KILL.as_raw()),
     }
 }
 
 /// The bounds that it ran into.
-fn reached(how: How, ended: Ended, cut: bool) -> Vec<Bound> {
-    let signalled = |signal: Signal| how == How::Signalled(signal.as_raw());
+fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<Bound> {
+    let signalled = |signal: Signal| each.contains(&How::Signalled(signal.as_raw()));
     let each = [
         (Bound::Time, how == How::TimedOut),
         (Bound::Cpu, signalled(Signal::XCPU)),
@@ -219,55 +227,6 @@ fn exited(status: i32) -> How {
         (None, Some(signal)) => How::Signalled(signal),
         (None, None) => How::Signalled(Signal::KILL.as_raw()),
     }
-}
-
-/// What is sent to the executor.
-fn order(launch: Launch, tmp: &Path) -> Result<Request, SandboxError> {
-    let wrong = |problem| Err(SandboxError::Launch { problem });
-    if !launch.program.path.is_absolute() {
-        return wrong("the program's path is not absolute");
-    }
-    if launch.argv.is_empty() || launch.argv.len() > limits::ARGV_WORDS {
-        return wrong("the command has no words, or too many");
-    }
-    if launch.argv.iter().map(|word| word.len()).sum::<usize>() > limits::ARGV_BYTES {
-        return wrong("the command's words are too long");
-    }
-    let name_is_wrong =
-        |(name, _): &(OsString, OsString)| name.is_empty() || name.as_bytes().contains(&b'=');
-    if launch.environment.iter().any(name_is_wrong) {
-        return wrong("a variable's name is empty or holds `=`");
-    }
-    let private = launch.private.into_iter().map(|name| (name, tmp.as_os_str().to_owned()));
-    let environment = launch.environment.into_iter().chain(private).map(|(mut variable, value)| {
-        variable.push("=");
-        variable.push(value);
-        variable.into_vec()
-    });
-    let masks = masks(&launch.masks)?;
-    let direct = launch.direct.as_ref().map(direct).transpose()?;
-    let run = Run {
-        program: (launch.program.path.into_os_string().into_vec(), launch.program.identity),
-        arguments: launch.argv.into_iter().map(OsString::into_vec).collect(),
-        environment: environment.collect(),
-        folder: launch.cwd.into_vec(),
-        limits: launch.limits,
-    };
-    let texts = run.arguments.iter().chain(&run.environment).chain([&run.program.0, &run.folder]);
-    if texts.into_iter().any(|text| text.contains(&0)) {
-        return wrong("a NUL byte stands in the command");
-    }
-    Ok(Request::Run { writes: launch.writes, direct, masks, run })
-}
-
-/// What it may change in the workspace itself.
-fn direct(direct: &Direct) -> Result<protocol::Direct, SandboxError> {
-    let [open, held, pinned] = [&direct.open, &direct.held, &direct.pinned]
-        .map(|paths| paths.iter().map(|path| path.as_bytes().to_vec()).collect::<Vec<_>>());
-    if open.len() + held.len() + pinned.len() > limits::MASKS {
-        return Err(SandboxError::Launch { problem: "too many paths are to be held" });
-    }
-    Ok(protocol::Direct { open, held, pinned })
 }
 
 /// What the command will read: a file in memory that nobody can change any more.

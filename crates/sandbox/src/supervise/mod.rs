@@ -3,6 +3,8 @@
 
 mod call;
 mod capture;
+mod order;
+mod unconfined;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -23,9 +25,12 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::executor::cgroup;
 use crate::protocol::socket::{self, Message};
-use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request, Staged, Step};
+use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request, Stage, Staged, Step};
 use crate::waiting;
-use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
+pub(crate) use unconfined::UNCONFINED;
+pub use unconfined::run_unconfined;
+
+use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, Staging, Target, View, Watch};
 
 /// How long an executor may take to end by itself once its socket is closed.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -46,6 +51,11 @@ pub struct Executor {
     floor: Tier,
     /// Where commands see the folder in which they may write.
     tmp: PathBuf,
+    /// It was started for a program that nothing confines, and confines none.
+    open: bool,
+    /// A view that was asked for, and whose answer was not waited for so far: what it names is held
+    /// open until then.
+    entering: Option<View>,
     /// A command was begun and its end not heard, because the caller was torn away from it.
     torn: bool,
 }
@@ -85,6 +95,8 @@ impl Executor {
             walls: None,
             floor: Tier::default(),
             tmp: PathBuf::new(),
+            open: false,
+            entering: None,
             torn: false,
         })
     }
@@ -110,6 +122,37 @@ impl Executor {
     /// A wall is missing on this machine, or a step of the set-up failed. Nothing can be run then.
     /// [`SandboxError::Overlay`] where only that folder could not be laid over the workspace.
     pub fn enter(&mut self, view: View) -> Result<Option<OwnedFd>, SandboxError> {
+        let laid = matches!(view.staging, Some(Staging::Overlay { .. }));
+        self.ask_in(&view)?;
+        self.answered(laid)
+    }
+
+    /// The same without waiting for it, for a view that nothing is laid over: [`Executor::entered`]
+    /// tells what came of it.
+    ///
+    /// # Errors
+    /// A wall is missing on this machine, or the view cannot be told.
+    pub fn enter_ahead(&mut self, view: View) -> Result<(), SandboxError> {
+        if view.staging.is_some() {
+            return Err(SandboxError::Launch { problem: "a staged workspace is waited for" });
+        }
+        self.ask_in(&view)?;
+        self.entering = Some(view);
+        Ok(())
+    }
+
+    /// Waits for a view that was begun ahead; nothing if none was.
+    ///
+    /// # Errors
+    /// A step of the set-up failed. Nothing can be run then.
+    pub fn entered(&mut self) -> Result<(), SandboxError> {
+        match self.entering.take() {
+            Some(_held) => self.answered(false).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn ask_in(&mut self, view: &View) -> Result<(), SandboxError> {
         self.floor = view.floor;
         self.stands()?;
         let mut programs = Vec::with_capacity(view.programs.len());
@@ -126,9 +169,12 @@ impl Executor {
             Some(Staging::Copied(copy)) => Some(Staged::Copied(place(copy)?)),
             None => None,
         };
-        let laid = matches!(staging, Some(Staged::Overlay(_)));
         let (workspace, masks) = (place(&view.workspace)?, masks(&view.masks)?);
-        self.ask(&Request::Enter(Enter { workspace, staging, masks, programs }), &[])?;
+        self.ask(&Request::Enter(Enter { workspace, staging, masks, programs }), &[])
+    }
+
+    /// Waits for the answer to that.
+    fn answered(&mut self, laid: bool) -> Result<Option<OwnedFd>, SandboxError> {
         match self.expect_answer()? {
             (Reply::Entered { tmp }, mut shared) if shared.len() == usize::from(laid) => {
                 self.tmp = OsString::from_vec(tmp).into();
@@ -137,7 +183,7 @@ impl Executor {
             (Reply::Refused(Refusal::Failed(Failed { step: Step::Staging, errno })), _) => {
                 Err(SandboxError::Overlay { reason: text(errno) })
             }
-            (Reply::Refused(refusal), _) => Err(refusal.into()),
+            (Reply::Refused(refusal), _) => Err(refused(refusal, &[])),
             _ => Err(self.give_up("it spoke out of turn")),
         }
     }
@@ -148,6 +194,7 @@ impl Executor {
     /// The command was not started, or the executor died while it ran.
     pub fn run(&mut self, launch: Launch, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
         self.stands()?;
+        self.entered()?;
         if std::mem::replace(&mut self.torn, true) {
             return Err(self.give_up("it was left in the middle of a command"));
         }
@@ -171,9 +218,9 @@ impl Executor {
 
     /// Every wall must be there, down to the floor.
     fn stands(&mut self) -> Result<(), SandboxError> {
-        let floor = self.floor;
+        let (floor, open) = (self.floor, self.open);
         let walls = self.walls()?;
-        if let Some(gap) = walls.lacks(walls.tier.max(floor)) {
+        if let Some(gap) = walls.lacks(walls.tier.max(floor)).filter(|_| !open) {
             return Err(SandboxError::Unavailable { layer: gap.layer, reason: gap.detail.clone() });
         }
         match walls.bounds.iter().find(|bound| bound.hold == Hold::Missing) {
@@ -295,15 +342,32 @@ fn text(errno: Errno) -> String {
     std::io::Error::from(errno).to_string()
 }
 
-impl From<Refusal> for SandboxError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Failed(Failed { step, errno }) => {
-                Self::Setup { step: step.text(), reason: text(errno) }
-            }
-            Refusal::ProgramChanged => Self::ProgramChanged,
-            Refusal::ProgramMissing => Self::ProgramMissing,
-            Refusal::NotExecutable(errno) => Self::NotExecutable { reason: text(errno) },
+/// A refusal in our words. `stages` are the programs of the command that was refused.
+fn refused(refusal: Refusal, stages: &[Stage]) -> SandboxError {
+    match refusal {
+        Refusal::Failed(Failed { step, errno }) => {
+            SandboxError::Setup { step: step.text(), reason: text(errno) }
+        }
+        Refusal::ProgramChanged(stage) => SandboxError::ProgramChanged { stage: stage.into() },
+        Refusal::ProgramMissing(stage) => SandboxError::ProgramMissing { stage: stage.into() },
+        Refusal::NotExecutable(stage, errno) => {
+            SandboxError::NotExecutable { stage: stage.into(), reason: text(errno) }
+        }
+        Refusal::Redirect(stage, redirect, errno) => {
+            let (stage, redirect) = (usize::from(stage), usize::from(redirect));
+            let told = stages.get(stage).and_then(|stage| stage.redirects.get(redirect));
+            let (path, write) = told.map_or((Path::new(""), false), |told| match &told.to {
+                Target::Read(path) => (Path::new(path), false),
+                Target::Create(path) | Target::Append(path) => (Path::new(path), true),
+                Target::Null | Target::Same(_) => (Path::new("/dev/null"), true),
+            });
+            let reason = match errno {
+                None => "it is not a plain file".to_owned(),
+                // The kernel's word for a path that leaves the folder beneath which it was opened.
+                Some(Errno::XDEV) => "it leads out of the workspace".to_owned(),
+                Some(errno) => text(errno),
+            };
+            SandboxError::Redirect { stage, path: path.to_owned(), write, reason }
         }
     }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::confinement::ProcessLimits;
 use capsule_sandbox::{
-    Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError, Staging, Stream, View,
-    Watch,
+    Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError, Stage, Staging, Stream,
+    View, Watch,
 };
 use tempfile::TempDir;
 
@@ -141,7 +141,7 @@ impl Bed {
     /// Runs the probe, with changes to the launch.
     pub(crate) fn probe_with(&mut self, script: &str, change: impl FnOnce(&mut Launch)) -> Exit {
         let mut launch = launch("/proc/self/exe", &["probe", probe::ARGUMENT]);
-        launch.program.path = probe_place();
+        launch.stages[0].program.path = probe_place();
         launch.stdin = self.as_seen(script).into_bytes();
         change(&mut launch);
         self.try_run(launch).unwrap()
@@ -176,12 +176,15 @@ impl Bed {
 
     pub(crate) fn try_run(&mut self, mut launch: Launch) -> Result<Exit, SandboxError> {
         if world::current().is_lower() {
-            for word in &mut launch.argv {
-                if let Some(text) = word.to_str() {
-                    *word = self.as_seen(text).into();
+            for stage in &mut launch.stages {
+                for word in &mut stage.argv {
+                    if let Some(text) = word.to_str() {
+                        *word = self.as_seen(text).into();
+                    }
                 }
+                let path = stage.program.path.to_str().unwrap();
+                stage.program.path = self.as_seen(path).into();
             }
-            launch.program.path = self.as_seen(launch.program.path.to_str().unwrap()).into();
             // They are told anew with each command.
             launch.masks.extend(self.masks.iter().cloned());
         }
@@ -198,7 +201,7 @@ pub(crate) fn own() -> Vec<(PathBuf, OwnedFd)> {
 }
 
 /// Where the probe is inside.
-fn probe_place() -> PathBuf {
+pub(crate) fn probe_place() -> PathBuf {
     if world::current().is_lower() {
         return fs::read_link("/proc/self/exe").unwrap();
     }
@@ -209,16 +212,29 @@ pub(crate) fn mask(path: &[u8]) -> Mask {
     Mask { path: std::os::unix::ffi::OsStringExt::from_vec(path.to_vec()) }
 }
 
-/// A launch of a program that is found at the same path outside.
-pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
+/// A program that is found at the same path outside.
+pub(crate) fn stage(program: &str, words: &[&str]) -> Stage {
     let facts = fs::metadata(program).unwrap_or_else(|error| panic!("{program}: {error}"));
-    Launch {
+    Stage {
         program: Program { path: program.into(), identity: FileIdentity::of(&facts) },
         argv: words.iter().map(OsString::from).collect(),
         environment: vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
             ("LC_ALL".into(), "C".into()),
         ],
+        redirects: Vec::new(),
+    }
+}
+
+/// A launch of such a program.
+pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
+    pipeline(vec![stage(program, words)])
+}
+
+/// A launch of several.
+pub(crate) fn pipeline(stages: Vec<Stage>) -> Launch {
+    Launch {
+        stages,
         private: vec!["HOME".into(), "TMPDIR".into()],
         cwd: OsString::new(),
         stdin: Vec::new(),
@@ -226,6 +242,7 @@ pub(crate) fn launch(program: &str, words: &[&str]) -> Launch {
         writes: false,
         direct: None,
         masks: Vec::new(),
+        last: false,
     }
 }
 

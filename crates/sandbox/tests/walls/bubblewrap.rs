@@ -72,11 +72,11 @@ impl Bubblewrap {
             };
         }
         command.arg("--ro-bind").arg(std::env::current_exe().unwrap()).arg(PROBE);
-        for (name, value) in &launch.environment {
+        for (name, value) in &launch.stages[0].environment {
             command.arg("--setenv").arg(name).arg(value);
         }
         command.arg("--chdir").arg(Path::new("/workspace").join(&launch.cwd));
-        command.arg(&launch.program.path).args(launch.argv.iter().skip(1));
+        command.arg(&launch.stages[0].program.path).args(launch.stages[0].argv.iter().skip(1));
         // Files, not pipes: a first process that a test has stopped may outlive its sandbox, and
         // whoever waits for the end of a pipe then waits for ever.
         let [stdin, stdout, stderr] = [(); 3].map(|()| tempfile::tempfile().unwrap());
@@ -104,7 +104,8 @@ impl Bubblewrap {
             Captured { total: bytes.len().try_into().unwrap(), bytes, truncated: false }
         };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
-        Exit { how, stdout, stderr, walls, micros: 0, reached: Vec::new(), peak_memory: None }
+        let (stages, reached) = (vec![how], Vec::new());
+        Exit { how, stages, stdout, stderr, walls, micros: 0, reached, peak_memory: None }
     }
 }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, SandboxError, Stream, View, Watch};
+use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, How, SandboxError, Stream, View, Watch};
 
 use crate::Test;
-use crate::bed::{Bed, Nobody, PROBE, launch, own, text};
+use crate::bed::{Bed, Nobody, PROBE, launch, mask, own, text};
 use crate::probe;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -20,6 +20,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("killing_the_executor_ends_the_call", killing_the_executor_ends_the_call),
     ("killing_the_deciding_process_leaves_nothing", killing_the_deciding_process_leaves_nothing),
     ("parting_leaves_nothing", parting_leaves_nothing),
+    ("nobody_stands_by_behind_the_last_command", nobody_stands_by_behind_the_last_command),
+    ("a_view_can_be_built_ahead", a_view_can_be_built_ahead),
 ];
 
 /// The argument that makes the test binary a deciding process of its own.
@@ -133,10 +135,10 @@ fn failed_calls_leave_nothing() {
     for round in 0..60 {
         let mut wrong = launch("/bin/true", &["true"]);
         match round % 4 {
-            0 => wrong.program.identity.inode += 1,
-            1 => wrong.program.path = "/missing".into(),
+            0 => wrong.stages[0].program.identity.inode += 1,
+            1 => wrong.stages[0].program.path = "/missing".into(),
             2 => wrong.cwd = "missing".into(),
-            _ => wrong.argv.push("a\0".into()),
+            _ => wrong.stages[0].argv.push("a\0".into()),
         }
         assert!(bed.try_run(wrong).is_err());
     }
@@ -244,7 +246,7 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
     }
     loop {
         let mut tree = launch("/proc/self/exe", &["probe", probe::ARGUMENT, "tree", "2", marker]);
-        tree.program.path = PROBE.into();
+        tree.stages[0].program.path = PROBE.into();
         tree.limits.timeout_ms = 6;
         executor.run(tree, &mut Nobody).unwrap();
     }
@@ -283,4 +285,48 @@ fn parting_leaves_nothing() {
         assert!(status.success());
         wait_until("the executor goes by itself", || processes_with(&marker) == 0);
     }
+}
+
+fn nobody_stands_by_behind_the_last_command() {
+    let mut bed = Bed::plain();
+    let id = bed.executor.id();
+    let children = || fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let mut last = launch("/bin/true", &["true"]);
+    last.last = true;
+    assert_eq!(bed.try_run(last.clone()).unwrap().how, How::Exited(0));
+    wait_until("nobody stands by", || children().is_empty());
+    // Should another one come, it finds the same walls.
+    assert_eq!(bed.ask("read file"), "content");
+    assert_eq!(bed.try_run(last).unwrap().how, How::Exited(0));
+    wait_until("nobody stands by again", || children().is_empty());
+}
+
+fn a_view_can_be_built_ahead() {
+    let view = |folder: &Path| View {
+        floor: crate::world::current().floor(),
+        workspace: fs::File::open(folder).unwrap().into(),
+        staging: None,
+        masks: vec![mask(b"hidden")],
+        programs: own(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "content").unwrap();
+    fs::write(folder.path().join("hidden"), "secret").unwrap();
+    let mut executor = Executor::start().unwrap();
+    executor.enter_ahead(view(folder.path())).unwrap();
+    for _ in 0..2 {
+        let mut reader = launch("/bin/sh", &["sh", "-c", "cat file hidden"]);
+        reader.masks = vec![mask(b"hidden")];
+        let exit = executor.run(reader, &mut Nobody).unwrap();
+        assert_eq!((text(&exit.stdout.bytes).as_str(), exit.how), ("content", How::Exited(1)));
+    }
+    // What could not be shown is told to whoever wants to run something.
+    let gone = tempfile::tempdir().unwrap();
+    let view = view(gone.path());
+    drop(gone);
+    let mut executor = Executor::start().unwrap();
+    executor.enter_ahead(view).unwrap();
+    assert!(executor.entered().is_err());
+    let ran = executor.run(launch("/bin/true", &["true"]), &mut Nobody);
+    assert!(ran.is_err(), "{ran:?}");
 }

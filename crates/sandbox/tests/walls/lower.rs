@@ -55,6 +55,7 @@ const OTHERS: &[&str] = &[
     "what_is_made_directly_is_plain",
     "direct_changes_are_for_one_call",
     "what_cannot_be_opened_is_refused",
+    "what_is_held_is_not_redirected",
     // It goes where no namespace can be made.
     "nothing_runs_without_user_namespaces",
 ];

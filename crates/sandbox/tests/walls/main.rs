@@ -31,9 +31,11 @@ mod life;
 mod limits;
 mod lower;
 mod network;
+mod pipeline;
 mod probe;
 mod process;
 mod programs;
+mod redirect;
 mod refusal;
 mod sight;
 mod staged;
@@ -132,6 +134,8 @@ fn tests(world: world::World) -> Vec<Test> {
         direct::TESTS,
         network::TESTS,
         process::TESTS,
+        pipeline::TESTS,
+        redirect::TESTS,
         limits::TESTS,
         refusal::TESTS,
         programs::TESTS,

@@ -233,11 +233,12 @@ fn the_environment_is_exact() {
     let mut bed = Bed::plain();
     let exit = bed.probe_with("environment", |launch| {
         launch.private.clear();
-        launch.environment = vec![("A".into(), "1=2".into()), ("EMPTY".into(), "".into())];
+        launch.stages[0].environment =
+            vec![("A".into(), "1=2".into()), ("EMPTY".into(), "".into())];
     });
     assert_eq!(text(&exit.stdout.bytes), "\"A\"=\"1=2\" \"EMPTY\"=\"\"\n");
     let exit = bed.probe_with("environment", |launch| {
-        (launch.environment, launch.private) = (Vec::new(), vec!["TMPDIR".into()]);
+        (launch.stages[0].environment, launch.private) = (Vec::new(), vec!["TMPDIR".into()]);
     });
     let tmp = bed.as_seen("/tmp");
     assert_eq!(text(&exit.stdout.bytes), format!("\"TMPDIR\"=\"{tmp}\"\n"));
@@ -245,7 +246,7 @@ fn the_environment_is_exact() {
         return; // there is no `/proc`
     }
     let exit = bed.probe_with("read /proc/self/environ", |launch| {
-        (launch.environment, launch.private) = (Vec::new(), Vec::new());
+        (launch.stages[0].environment, launch.private) = (Vec::new(), Vec::new());
     });
     assert_eq!(text(&exit.stdout.bytes), "\n");
 }
@@ -268,7 +269,8 @@ fn exit_codes_and_signals_are_exact() {
     let mut rows = Rows::default();
     let mut ends = |words: &[&str], expected: How| {
         let exit = bed.probe_with("", |launch| {
-            launch.argv = ["probe", probe::ARGUMENT].iter().chain(words).map(Into::into).collect();
+            launch.stages[0].argv =
+                ["probe", probe::ARGUMENT].iter().chain(words).map(Into::into).collect();
         });
         rows.check(exit.how == expected, || format!("{words:?}: {:?}", exit.how));
     };

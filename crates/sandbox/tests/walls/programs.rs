@@ -120,7 +120,7 @@ fn programs_outside_system_folders_can_be_shown() {
     };
     let mut executor = start(vec![("/opt/some/tools".into(), open("tools"))]).unwrap();
     let mut say = launch(folder.path().join("tools/bin/say").to_str().unwrap(), &["say", "hello"]);
-    say.program.path = "/opt/some/tools/bin/say".into();
+    say.stages[0].program.path = "/opt/some/tools/bin/say".into();
     let exit = executor.run(say, &mut crate::bed::Nobody).unwrap();
     assert_eq!(text(&exit.stdout.bytes), "hello\n");
     for taken in

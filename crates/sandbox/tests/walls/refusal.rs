@@ -28,28 +28,30 @@ fn a_swapped_program_is_not_run() {
     let tool = bed.workspace().join("tool");
     fs::copy("/bin/true", &tool).unwrap();
     let mut decided = launch(tool.to_str().unwrap(), &["tool"]);
-    decided.program.path = "/workspace/tool".into();
+    decided.stages[0].program.path = "/workspace/tool".into();
     assert!(bed.try_run(decided.clone()).is_ok());
     fs::copy("/bin/false", bed.workspace().join("other")).unwrap();
     fs::rename(bed.workspace().join("other"), &tool).unwrap();
-    assert!(matches!(bed.try_run(decided.clone()), Err(SandboxError::ProgramChanged)));
+    assert!(matches!(bed.try_run(decided.clone()), Err(SandboxError::ProgramChanged { stage: 0 })));
     // So is one that was written over in place.
     let mut written = decided.clone();
-    written.program.identity = launch(tool.to_str().unwrap(), &["tool"]).program.identity;
+    written.stages[0].program.identity =
+        launch(tool.to_str().unwrap(), &["tool"]).stages[0].program.identity;
     assert!(bed.try_run(written.clone()).is_ok());
     std::thread::sleep(std::time::Duration::from_millis(20));
     fs::write(&tool, fs::read("/bin/true").unwrap()).unwrap();
-    assert!(matches!(bed.try_run(written), Err(SandboxError::ProgramChanged)));
+    assert!(matches!(bed.try_run(written), Err(SandboxError::ProgramChanged { stage: 0 })));
     // One that is hidden now is another file, too.
     let mut hidden = decided;
-    hidden.program.identity = launch(tool.to_str().unwrap(), &["tool"]).program.identity;
+    hidden.stages[0].program.identity =
+        launch(tool.to_str().unwrap(), &["tool"]).stages[0].program.identity;
     hidden.masks = vec![mask(b"tool")];
     let refused = bed.try_run(hidden);
     if crate::world::current().is_lower() {
         // There it is the same, and cannot be opened.
         assert!(matches!(refused, Err(SandboxError::NotExecutable { .. })), "{refused:?}");
     } else {
-        assert!(matches!(refused, Err(SandboxError::ProgramChanged)), "{refused:?}");
+        assert!(matches!(refused, Err(SandboxError::ProgramChanged { stage: 0 })), "{refused:?}");
     }
     assert!(bed.try_run(launch("/bin/true", &["true"])).is_ok(), "the executor goes on");
 }
@@ -58,8 +60,11 @@ fn a_missing_program_is_told() {
     let mut bed = Bed::plain();
     for path in ["/nowhere/tool", "/workspace/file/tool", "/proc/self/exe2", "/tmp/tool"] {
         let mut missing = launch("/bin/true", &["true"]);
-        missing.program.path = path.into();
-        assert!(matches!(bed.try_run(missing), Err(SandboxError::ProgramMissing)), "{path}");
+        missing.stages[0].program.path = path.into();
+        assert!(
+            matches!(bed.try_run(missing), Err(SandboxError::ProgramMissing { stage: 0 })),
+            "{path}"
+        );
     }
 }
 
@@ -80,7 +85,7 @@ fn what_cannot_be_executed_is_told() {
     for name in ["data", "script", "elf"] {
         let path = bed.workspace().join(name);
         let mut wrong = launch(path.to_str().unwrap(), &[name]);
-        wrong.program.path = format!("/workspace/{name}").into();
+        wrong.stages[0].program.path = format!("/workspace/{name}").into();
         let got = bed.try_run(wrong);
         assert!(matches!(got, Err(SandboxError::NotExecutable { .. })), "{name}: {got:?}");
     }
@@ -91,14 +96,14 @@ fn launches_without_sense_are_refused() {
     let good = || launch("/bin/true", &["true"]);
     let mut bad = Vec::new();
     for change in [
-        |l: &mut Launch| l.program.path = "true".into(),
-        |l: &mut Launch| l.argv.clear(),
-        |l: &mut Launch| l.argv = vec!["x".into(); limits::ARGV_WORDS + 1],
-        |l: &mut Launch| l.argv = vec!["x".repeat(limits::ARGV_BYTES + 1).into()],
-        |l: &mut Launch| l.argv.push("a\0b".into()),
-        |l: &mut Launch| l.environment.push(("A=B".into(), "c".into())),
-        |l: &mut Launch| l.environment.push(("".into(), "c".into())),
-        |l: &mut Launch| l.environment.push(("A".into(), "c\0".into())),
+        |l: &mut Launch| l.stages[0].program.path = "true".into(),
+        |l: &mut Launch| l.stages[0].argv.clear(),
+        |l: &mut Launch| l.stages[0].argv = vec!["x".into(); limits::ARGV_WORDS + 1],
+        |l: &mut Launch| l.stages[0].argv = vec!["x".repeat(limits::ARGV_BYTES + 1).into()],
+        |l: &mut Launch| l.stages[0].argv.push("a\0b".into()),
+        |l: &mut Launch| l.stages[0].environment.push(("A=B".into(), "c".into())),
+        |l: &mut Launch| l.stages[0].environment.push(("".into(), "c".into())),
+        |l: &mut Launch| l.stages[0].environment.push(("A".into(), "c\0".into())),
         |l: &mut Launch| l.cwd = "a\0".into(),
         |l: &mut Launch| l.masks = vec![mask(b"x"); limits::MASKS + 1],
     ] {
@@ -112,7 +117,7 @@ fn launches_without_sense_are_refused() {
     }
     // Long, but as long as it may be.
     let mut long = good();
-    long.argv.extend(vec!["x".repeat(100_000).into(); 9]);
+    long.stages[0].argv.extend(vec!["x".repeat(100_000).into(); 9]);
     assert!(bed.try_run(long).is_ok());
     let mut masks = good();
     masks.masks = (0..limits::MASKS).map(|i| mask(format!("missing/{i}").as_bytes())).collect();

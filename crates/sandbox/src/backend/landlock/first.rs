@@ -1,16 +1,16 @@
 //! The first process of a call in the lower tier.
 //!
 //! It opens what the command may open, raises Landlock and the filter around itself, and starts the
-//! program, which binds itself once more: so no signal of the command reaches this process, while its
-//! own signals reach every process of the call and nobody else. When the program ends, or the
-//! executor hangs up or is gone, one signal ends all of them; none can be made meanwhile.
+//! programs, each of which binds itself once more: so no signal of the command reaches this process,
+//! while its own signals reach every process of the call and nobody else. When all programs have ended,
+//! or the executor hangs up or is gone, one signal ends all of them; none can be made meanwhile.
 
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use capsule_core::confinement::ProcessLimits;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, WaitOptions, fchdir, getpid, pidfd_open, set_child_subreaper, umask, wait,
@@ -19,11 +19,11 @@ use rustix::stdio::dup2_stdin;
 
 use super::View;
 use super::reach::{self, Hidden};
-use crate::backend::namespaces::mountinfo;
-use crate::backend::{capabilities, program};
+use crate::backend::pipeline::{self, Started};
+use crate::backend::{capabilities, mountinfo, place, program};
 use crate::kernel::{self, Alone};
 use crate::landlock::{self, Reach, Rules};
-use crate::protocol::{At as _, End, Failed, Refusal, Run, Step, encode_verdict, socket};
+use crate::protocol::{At as _, End, Failed, Refusal, Step, encode_verdict, socket};
 use crate::waiting;
 
 /// How long orphans may stand in the table of processes before they are taken in.
@@ -40,7 +40,7 @@ pub(super) fn live(
     let _never_back = kernel::LeaveOnDrop;
     let verdict = match set_up(view, reach, line, own_end) {
         Ok(alone) => {
-            let verdict = obey(own_end, others);
+            let verdict = obey(own_end, others, Bound::Anew);
             end_all_others(&alone);
             verdict
         }
@@ -86,18 +86,11 @@ fn raise_landlock(view: &View, (masks, writes): (&[Vec<u8>], bool)) -> Result<()
     reach::system(&mut allow, &view.judged).at(Step::SystemFolder)?;
     let mut hidden = Hidden::default();
     for path in masks {
-        hidden.add(program::path(path));
+        hidden.add(place::path(path));
     }
     // The policy judged the workspace, not other disks that stand in it.
-    let mounts = mountinfo::own();
-    if mounts.is_empty() {
-        return Err(Failed { step: Step::Mask, errno: Errno::NOENT }.into());
-    }
-    for within in mounts.iter().filter_map(|mount| mount.point.strip_prefix(&view.workspace.1).ok())
-    {
-        if !within.as_os_str().is_empty() {
-            hidden.add(within);
-        }
+    for within in mountinfo::within(&view.workspace.1).at(Step::Mask)? {
+        hidden.add(&within);
     }
     if writes {
         // A rule for the whole copy lets everything in it be read. What is hidden was not copied.
@@ -120,7 +113,7 @@ fn raise_landlock(view: &View, (masks, writes): (&[Vec<u8>], bool)) -> Result<()
 fn is_shut(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    match openat2(workspace, program::path(path), flags, Mode::empty(), resolve) {
+    match openat2(workspace, place::path(path), flags, Mode::empty(), resolve) {
         Ok(found) if fstat(&found)?.st_mode & 0o777 == 0 => Ok(()),
         Ok(_) => Err(Errno::OPNOTSUPP),
         // Nothing is there, or something above it is closed to everybody.
@@ -129,28 +122,44 @@ fn is_shut(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Waits for the order and carries it out, behind walls that already stand; none if it is ended.
-fn obey(own_end: &OwnedFd, others: Option<u64>) -> Result<Option<End>, Refusal> {
-    let message = match socket::receive(own_end.as_fd()).at(Step::Order)? {
-        Some(message) => message,
-        None => return Err(Failed { step: Step::Order, errno: Errno::CANCELED }.into()),
-    };
-    let Ok(run) = Run::decode(&message.bytes) else {
-        return Err(Failed { step: Step::Order, errno: Errno::BADMSG }.into());
-    };
+/// How a program is bound before it starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// Once more, so that it reaches no process above it.
+    Anew,
+    /// Not at all, on a machine that can bind nothing.
+    Nowhere,
+}
+
+/// Waits for the order and carries it out, behind walls that already stand, if any do; none if it is
+/// ended.
+pub(crate) fn obey(
+    own_end: &OwnedFd,
+    others: Option<u64>,
+    bound: Bound,
+) -> Result<Option<End>, Refusal> {
+    let (run, streams) = program::order(own_end)?;
     if has_hung_up(own_end).at(Step::Order)? {
         return Ok(None); // it is over before it began
     }
-    program::check(&run)?;
-    go_to_folder(&run).at(Step::Folder)?;
-    // The private folder is all that can be written to.
-    let file_bytes = run.limits.file_bytes.min(run.limits.tmp_bytes);
-    let limits = ProcessLimits { file_bytes, ..run.limits };
+    program::check_all(&run)?;
+    let folder = program::folder(&run).at(Step::Folder)?;
+    let ends = pipeline::connect(&run, streams)?;
+    folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
+    let (rules, limits) = match bound {
+        Bound::Anew => {
+            // The private folder is all that can be written to.
+            let file_bytes = run.limits.file_bytes.min(run.limits.tmp_bytes);
+            // While there is no limit of open files yet.
+            let rules = landlock::scope().at(Step::Landlock)?;
+            (Some(rules), ProcessLimits { file_bytes, ..run.limits })
+        }
+        Bound::Nowhere => (None, run.limits),
+    };
     program::set_limits(&limits, others.map(|others| others.saturating_add(1))).at(Step::Limits)?;
-    let rules = landlock::scope().at(Step::Landlock)?;
-    let program = program::start(&run, message.descriptors, Some(rules.as_fd()))?;
+    let started = pipeline::start(&run, ends, rules.as_ref().map(AsFd::as_fd))?;
     drop(rules);
-    wait_for_program(program, own_end)
+    wait_for_programs(started, own_end)
 }
 
 /// Whether the executor wants the call to end. One order is all that ever comes.
@@ -159,31 +168,31 @@ fn has_hung_up(own_end: &OwnedFd) -> Result<bool, Errno> {
     Ok(waiting::wait(&mut files, Some(Duration::ZERO))? > 0)
 }
 
-/// Goes from the workspace, where this process stands, to the working folder.
-fn go_to_folder(run: &Run) -> Result<(), Errno> {
-    if run.folder.is_empty() {
-        return Ok(());
-    }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    fchdir(openat2(CWD, program::path(&run.folder), flags, Mode::empty(), beneath)?)
-}
-
-/// Takes in every orphan until the program itself has ended; none if the executor hangs up.
-fn wait_for_program(program: Pid, own_end: &OwnedFd) -> Result<Option<End>, Refusal> {
+/// Takes in every orphan until all programs have ended; none if the executor hangs up.
+fn wait_for_programs(mut started: Started, own_end: &OwnedFd) -> Result<Option<End>, Refusal> {
     let silence = |errno| Failed { step: Step::Silence, errno };
-    let handle = pidfd_open(program, PidfdFlags::empty()).map_err(silence)?;
+    // One at a time: however many they are, the limit of open files holds for this process too.
+    let mut handle: Option<(Pid, OwnedFd)> = None;
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((ended, status))) if ended == program => {
-                let memory = kernel::memory_of_children();
-                return Ok(Some(End { status: status.as_raw(), memory, tmp_full: false }));
+            Ok(Some((ended, status))) => {
+                if let Some(statuses) = started.note(ended, status.as_raw()) {
+                    let memory = kernel::memory_of_children();
+                    return Ok(Some(End { statuses, memory, tmp_full: false }));
+                }
+                continue;
             }
-            Ok(Some(_)) | Err(Errno::INTR) => continue,
+            Err(Errno::INTR) => continue,
             Ok(None) => {}
             Err(errno) => return Err(silence(errno).into()),
         }
-        let mut files = [PollFd::new(own_end, PollFlags::IN), PollFd::new(&handle, PollFlags::IN)];
+        let running = started.running().ok_or_else(|| silence(Errno::CHILD))?;
+        let held = match handle.take().filter(|(pid, _)| *pid == running) {
+            Some(held) => held,
+            None => (running, pidfd_open(running, PidfdFlags::empty()).map_err(silence)?),
+        };
+        let (_, ending) = handle.insert(held);
+        let mut files = [PollFd::new(own_end, PollFlags::IN), PollFd::new(ending, PollFlags::IN)];
         match waiting::wait(&mut files, Some(TAKING_IN)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(silence(errno).into()),

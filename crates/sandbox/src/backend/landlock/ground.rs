@@ -107,7 +107,7 @@ fn held(layer: Layer, above: &Gap, abi: Result<i32, Errno>, own: Option<&Gap>) -
 
 /// By what means processes are bounded where no control group does it. The kernel's own limit
 /// counts every process of the user, and none of root's.
-fn processes() -> BoundHeld {
+pub(in crate::backend) fn processes() -> BoundHeld {
     let (hold, detail) = match (sample::can(), geteuid().is_root()) {
         (true, true) => (Hold::Weaker, "counted every 50 ms"),
         (true, false) => (Hold::Weaker, "rlimit beyond what the user has, counted every 50 ms"),

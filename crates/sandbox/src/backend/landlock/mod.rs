@@ -18,6 +18,8 @@ mod reach;
 mod tmp;
 mod view;
 
+pub(super) use first::{Bound, obey};
+pub(super) use ground::processes;
 pub(crate) use ground::{Ground, prepare};
 pub(crate) use tmp::Tmp;
 pub(crate) use view::View;

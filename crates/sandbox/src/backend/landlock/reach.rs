@@ -16,7 +16,7 @@ use std::rc::Rc;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
-use crate::backend::namespaces::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS};
+use crate::backend::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS};
 use crate::landlock::Reach;
 
 /// How many entries are named one by one before it is given up: each takes the kernel some memory.

@@ -37,27 +37,35 @@ impl Tmp {
     ///
     /// # Errors
     /// It cannot be made.
-    pub(super) fn make() -> io::Result<Self> {
+    pub(in crate::backend) fn make() -> io::Result<Self> {
         let place = Path::new(PLACE).canonicalize()?;
         sweep(&place);
         let number = getpid().as_raw_nonzero();
         let mut made = Err(ErrorKind::AlreadyExists.into());
         for _ in 0..TRIES {
-            let path = place.join(format!("{NAME}{number}-{:016x}", word()?));
-            // Fails if anybody else has made it before: nobody else's folder is used.
-            made = DirBuilder::new().mode(0o700).create(&path).map(|()| path);
-            if !matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists) {
+            made = Self::try_make(place.join(format!("{NAME}{number}-{:016x}", word()?)));
+            let again = [ErrorKind::AlreadyExists, ErrorKind::NotFound, ErrorKind::WouldBlock];
+            if !matches!(&made, Err(error) if again.contains(&error.kind())) {
                 break;
             }
         }
-        let path = made?;
+        made
+    }
+
+    /// Another executor that starts at the same moment may find the folder before it is locked, and
+    /// remove it: then it is not found, locked by that one, or has lost its name.
+    fn try_make(path: PathBuf) -> io::Result<Self> {
+        // Fails if anybody else has made it before: nobody else's folder is used.
+        DirBuilder::new().mode(0o700).create(&path)?;
         let folder = open(&path)?;
-        let own = Self { path, folder };
-        if fstat(&own.folder)?.st_uid != geteuid().as_raw() {
+        if fstat(&folder)?.st_uid != geteuid().as_raw() {
             return Err(ErrorKind::PermissionDenied.into());
         }
-        flock(&own.folder, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(own)
+        flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+        if fstat(&folder)?.st_nlink == 0 {
+            return Err(ErrorKind::NotFound.into());
+        }
+        Ok(Self { path, folder })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -68,7 +76,7 @@ impl Tmp {
     ///
     /// # Errors
     /// Something in it cannot be removed.
-    pub(super) fn empty(&self) -> io::Result<()> {
+    pub(in crate::backend) fn empty(&self) -> io::Result<()> {
         clear::empty(&self.folder)
     }
 
@@ -145,4 +153,30 @@ fn sweep(place: &Path) {
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn those_who_start_together_leave_each_other_their_folders() {
+        let makers: Vec<_> = (0..8)
+            .map(|_| {
+                thread::spawn(|| {
+                    for _ in 0..100 {
+                        let made = Tmp::make().unwrap();
+                        fs::write(made.path().join("file"), "content").unwrap();
+                        sweep(Path::new(PLACE));
+                        assert!(made.path().join("file").exists());
+                    }
+                })
+            })
+            .collect();
+        for maker in makers {
+            maker.join().unwrap();
+        }
+    }
 }

@@ -1,23 +1,22 @@
 //! The view of a run in the lower tier: nothing is built, only remembered. Each call works out anew
 //! what it may open.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, open, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::geteuid;
 
 use super::first;
 use super::ground::Ground;
 use super::tmp::Tmp;
-use crate::backend::first::{Built, Ending, First, Paths, Streams};
-use crate::backend::program;
+use crate::backend::first::{Built, Ending, First, Paths, Streams, line};
+use crate::backend::place::{self, open_again};
 use crate::executor::cgroup::Cgroups;
 use crate::executor::sample;
 use crate::kernel::{self, Birth};
-use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Run, Staged, Step};
+use crate::protocol::{At as _, Enter, Failed, Refusal, Run, Staged, Step};
 use crate::seccomp::Filter;
 
 /// The first process of a call counts, too.
@@ -57,11 +56,11 @@ impl Ground {
             }
         };
         let folder = open_again(place, Step::WorkspaceMoved)?;
-        let workspace = (folder, program::path(&place.path).to_owned());
+        let workspace = (folder, place::path(&place.path).to_owned());
         let mut programs = Vec::with_capacity(enter.programs.len());
-        let whole = program::path(&enter.workspace.path).to_owned();
+        let whole = place::path(&enter.workspace.path).to_owned();
         for (target, place) in &enter.programs {
-            let path = program::path(&place.path);
+            let path = place::path(&place.path);
             if *target != place.path {
                 // It could only appear elsewhere by a mount.
                 return Err(Failed { step: Step::Program, errno: Errno::XDEV }.into());
@@ -75,8 +74,7 @@ impl Ground {
             }
             programs.push(file);
         }
-        let tmp = Tmp::make().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
-        let tmp = tmp.at(Step::Tmp)?;
+        let tmp = Tmp::make().at(Step::Tmp)?;
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
         let judged = vec![whole, workspace.1.clone()];
@@ -110,9 +108,7 @@ impl View {
         }
         self.clear()?;
         self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
-        let (line, other_end) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .at(Step::Lifeline)?;
+        let (line, other_end) = line()?;
         // The kernel counts all processes of a user together, and none of root's.
         let counted = !geteuid().is_root() && !self.cgroups.bounds_processes();
         let others = counted.then(sample::tasks_of_user);
@@ -122,8 +118,7 @@ impl View {
             Birth::Parent(pid, handle) => First::new(pid, handle, line, Ending::HungUp),
         };
         drop(other_end);
-        let input = streams.input.as_ref().unwrap_or(&self.nothing);
-        first.order(run, [input.as_fd(), streams.output.as_fd(), streams.errors.as_fd()])?;
+        first.order(run, streams, &self.nothing)?;
         Ok(first)
     }
 
@@ -134,20 +129,6 @@ impl View {
     /// The folder cannot be emptied.
     pub(crate) fn clear(&mut self) -> Result<(), Failed> {
         kernel::end_children();
-        let emptied = self.tmp.empty();
-        emptied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).at(Step::Tmp)
-    }
-}
-
-/// Opens a place of the host by its path, and makes sure that it is still what the deciding process
-/// holds open: what is there is what commands will find.
-fn open_again(place: &Place, step: Step) -> Result<OwnedFd, Failed> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(CWD, program::path(&place.path), flags, Mode::empty()).at(step)?;
-    let found = fstat(&file).at(step)?;
-    if (found.st_dev, found.st_ino) == (place.device, place.inode) {
-        Ok(file)
-    } else {
-        Err(Failed { step, errno: Errno::STALE })
+        self.tmp.empty().at(Step::Tmp)
     }
 }

@@ -7,14 +7,16 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
 
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 
 use super::root::{self, Beneath, SEALED};
-use super::{first, masks, mountinfo};
+use super::{first, masks};
+use crate::backend::mountinfo;
 use crate::kernel::{make_writable, set_mount_attributes};
 use crate::landlock::Reach;
 use crate::protocol::{At as _, Direct, Failed, Step};
@@ -88,13 +90,8 @@ fn is_folder(file: &OwnedFd) -> Result<bool, Errno> {
 
 /// Where something is mounted in the workspace.
 fn mounted() -> Result<Vec<Vec<u8>>, Errno> {
-    let mounts = mountinfo::own();
-    if mounts.is_empty() {
-        return Err(Errno::NOENT);
-    }
-    let within = mounts.iter().filter_map(|own| own.point.strip_prefix(WORKSPACE_MOUNT).ok());
-    let within = within.map(|path| path.as_os_str().as_bytes().to_vec());
-    Ok(within.filter(|path| !path.is_empty()).collect())
+    let mounts = mountinfo::within(Path::new(WORKSPACE_MOUNT))?;
+    Ok(mounts.into_iter().map(|path| path.into_os_string().into_vec()).collect())
 }
 
 /// The folders above a path, without the workspace itself.

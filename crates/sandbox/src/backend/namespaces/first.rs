@@ -1,8 +1,8 @@
 //! The first process of a call.
 //!
 //! It finishes the view (its own `/proc` and `/tmp`), raises the last walls around itself, waits for
-//! its order, starts the program, and then only waits: it takes in the orphans, and when the program ends
-//! it kills whatever is left, says how it went, and ends. Should it be killed itself, the kernel
+//! its order, starts the programs, and then only waits: it takes in the orphans, and when all programs
+//! have ended it kills whatever is left, says how it went, and ends. Should it be killed itself, the kernel
 //! kills all the others. There always is such a process, because a program that were the first
 //! itself would ignore signals that it does not handle.
 
@@ -12,22 +12,22 @@ use std::time::Duration;
 
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2, statfs};
+use rustix::fs::{Mode, OFlags, open, statfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
-use rustix::process::{Pid, WaitOptions, fchdir, umask, wait};
+use rustix::process::{WaitOptions, fchdir, umask, wait};
 use rustix::stdio::dup2_stdin;
 use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
 
 use super::View;
 use super::direct;
 use super::probe::{KEPT, PID_MAX};
-use super::root;
 use crate::backend::first::Built;
+use crate::backend::pipeline::{self, Started};
 use crate::backend::{capabilities, program};
 use crate::kernel;
 use crate::landlock::{self, Reach};
-use crate::protocol::{At as _, Direct, End, Failed, Refusal, Run, Step, encode_verdict, socket};
+use crate::protocol::{At as _, Direct, End, Failed, Refusal, Step, encode_verdict, socket};
 use crate::seccomp;
 use crate::waiting;
 
@@ -46,7 +46,8 @@ pub(super) fn live(
     built: (Built, Option<&Direct>),
 ) -> ! {
     let _never_back = kernel::LeaveOnDrop;
-    let verdict = set_up(view, line, own_end, built).and_then(|()| obey(own_end));
+    let verdict =
+        set_up(view, line, own_end, built).and_then(|()| obey(own_end, built.1.is_some()));
     end_all_others();
     // If nobody listens any more, nobody needs to know.
     let _ = socket::send(own_end.as_fd(), &encode_verdict(verdict), &[]);
@@ -84,10 +85,6 @@ fn set_up(
     drop(open);
     umask(Mode::from_raw_mode(0o022));
     drop_capabilities().at(Step::Capabilities)?;
-    if direct.is_some() {
-        let filter = seccomp::direct().map_err(|seccomp::TooLong| Errno::TOOBIG);
-        filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)?;
-    }
     kernel::attach_filter(&view.filter).at(Step::Filter)?;
     // In the place of the executor's own socket, which it stands on.
     dup2_stdin(&view.nothing).at(Step::Streams)?;
@@ -96,19 +93,23 @@ fn set_up(
 }
 
 /// Waits for the order and carries it out, behind walls that already stand.
-fn obey(own_end: &OwnedFd) -> Result<End, Refusal> {
-    let message = match socket::receive(own_end.as_fd()).at(Step::Order)? {
-        Some(message) => message,
-        None => return Err(Failed { step: Step::Order, errno: Errno::CANCELED }.into()),
-    };
-    let Ok(run) = Run::decode(&message.bytes) else {
-        return Err(Failed { step: Step::Order, errno: Errno::BADMSG }.into());
-    };
-    program::check(&run)?;
-    go_to_folder(&run).at(Step::Folder)?;
+fn obey(own_end: &OwnedFd, direct: bool) -> Result<End, Refusal> {
+    let (run, streams) = program::order(own_end)?;
+    program::check_all(&run)?;
+    // Opened here and not by the executor: a descriptor of the executor's belongs to its mounts, and
+    // going up from there would lead past those of this call.
+    workspace().and_then(fchdir).at(Step::Folder)?;
+    let folder = program::folder(&run).at(Step::Folder)?;
+    let ends = pipeline::connect(&run, streams)?;
+    folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
+    if direct {
+        // Not before: it takes away the call that opens beneath a folder, because its permissions
+        // cannot be looked at. Those above are plain.
+        let filter = seccomp::direct().map_err(|seccomp::TooLong| Errno::TOOBIG);
+        filter.and_then(|filter| kernel::attach_filter(&filter)).at(Step::Filter)?;
+    }
     program::set_limits(&run.limits, Some(OWN_PROCESSES)).at(Step::Limits)?;
-    let program = program::start(&run, message.descriptors, None)?;
-    wait_for_program(program)
+    wait_for_programs(pipeline::start(&run, ends, None)?)
 }
 
 /// Makes sure that this process ends with the executor, also if that ended just now.
@@ -137,18 +138,6 @@ fn mount_tmp(bytes: u64) -> Result<(), Errno> {
     mount(c"tmp", c"/tmp", c"tmpfs", flags, settings.as_c_str())
 }
 
-/// Goes to the working folder. It is opened here and not by the executor: a descriptor of the
-/// executor's belongs to its mounts, and going up from there would lead past those of this call.
-fn go_to_folder(run: &Run) -> Result<(), Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let workspace = workspace()?;
-    if run.folder.is_empty() {
-        return fchdir(workspace);
-    }
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    fchdir(openat2(workspace, root::path(&run.folder), flags, Mode::empty(), beneath)?)
-}
-
 /// The workspace, as this call has it mounted.
 pub(super) fn workspace() -> Result<OwnedFd, Errno> {
     open(WORKSPACE_MOUNT, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
@@ -173,15 +162,17 @@ fn drop_capabilities() -> Result<(), Errno> {
     capabilities::drop_all()
 }
 
-/// Takes in every orphan until the program itself has ended.
-fn wait_for_program(program: Pid) -> Result<End, Refusal> {
+/// Takes in every orphan until all programs have ended.
+fn wait_for_programs(mut started: Started) -> Result<End, Refusal> {
     loop {
         match wait(WaitOptions::empty()) {
-            Ok(Some((ended, status))) if ended == program => {
-                let memory = kernel::memory_of_children();
-                return Ok(End { status: status.as_raw(), memory, tmp_full: is_tmp_full() });
+            Ok(Some((ended, status))) => {
+                if let Some(statuses) = started.note(ended, status.as_raw()) {
+                    let memory = kernel::memory_of_children();
+                    return Ok(End { statuses, memory, tmp_full: is_tmp_full() });
+                }
             }
-            Ok(_) | Err(Errno::INTR) => {}
+            Ok(None) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Failed { step: Step::Silence, errno }.into()),
         }
     }

@@ -104,7 +104,8 @@ impl Maker {
                 Err(error) => return Err(error),
             }
             for kind in ["uid_map", "gid_map"] {
-                let own = fs::read_to_string(format!("/proc/self/{kind}")).map_err(errno)?;
+                let own = fs::read_to_string(format!("/proc/self/{kind}"))
+                    .map_err(|error| kernel::errno(&error))?;
                 write(&format!("{folder}/{kind}"), &same_for_everyone(&own))?;
             }
             return Ok(());
@@ -168,12 +169,7 @@ fn same_for_everyone(own: &str) -> String {
 
 /// Writes a setting of the kernel.
 pub(super) fn write(path: &str, text: &str) -> Result<(), Errno> {
-    fs::write(path, text).map_err(errno)
-}
-
-/// The kernel's reason for an error of the library's.
-pub(super) fn errno(error: std::io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+    fs::write(path, text).map_err(|error| kernel::errno(&error))
 }
 
 #[cfg(test)]

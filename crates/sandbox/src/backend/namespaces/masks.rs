@@ -5,13 +5,14 @@
 //! whether it is a folder; not its content, its size, its dates, its owner or what lies in it.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
-use super::mountinfo;
-use super::root::{self, Cover};
+use super::root::Cover;
+use crate::backend::{mountinfo, place};
 use crate::protocol::{At as _, Failed, Step};
 
 /// How much of a path is looked up at once. The kernel takes up to 4,096 bytes.
@@ -72,7 +73,7 @@ pub(super) fn find(workspace: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Er
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let open = |at: BorrowedFd<'_>, path: &[u8]| {
-        openat2(at, root::path(path), flags, Mode::empty(), resolve)
+        openat2(at, place::path(path), flags, Mode::empty(), resolve)
     };
     let mut rest = path;
     let mut at: Option<OwnedFd> = None;
@@ -92,17 +93,11 @@ pub(super) fn find(workspace: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Er
 /// # Errors
 /// A mount could not be hidden, or the mounts not be listed.
 pub(super) fn hide_mounts(cover: &Cover, workspace: BorrowedFd<'_>) -> Result<(), Failed> {
-    let mounts = mountinfo::own();
-    if mounts.is_empty() {
-        return Err(Failed { step: Step::Mask, errno: Errno::NOENT });
-    }
+    let mounts = mountinfo::within(Path::new(WORKSPACE_MOUNT)).at(Step::Mask)?;
     let covers = covers(cover).at(Step::Mask)?;
-    for mount in mounts {
-        let Ok(within) = mount.point.strip_prefix(WORKSPACE_MOUNT) else { continue };
-        if !within.as_os_str().is_empty() {
-            let within = within.as_os_str().as_encoded_bytes();
-            hide_one(cover, covers, workspace, within).at(Step::Mask)?;
-        }
+    for within in mounts {
+        let within = within.as_os_str().as_encoded_bytes();
+        hide_one(cover, covers, workspace, within).at(Step::Mask)?;
     }
     Ok(())
 }

@@ -10,12 +10,10 @@ mod direct;
 mod first;
 mod isolate;
 mod masks;
-pub(crate) mod mountinfo;
 mod probe;
 mod root;
 mod spawn;
 mod staging;
-pub(crate) mod system;
 mod view;
 
 pub(crate) use probe::{Gap, Ground, Unable, explain, prepare};

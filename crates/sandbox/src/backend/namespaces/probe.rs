@@ -12,8 +12,8 @@ use rustix::system::{sethostname, uname};
 use rustix::thread::{CapabilitySet, set_no_new_privs};
 
 use super::isolate::{self, Maker};
-use super::mountinfo::{self, Mount};
 use super::root::Root;
+use crate::backend::mountinfo::{self, Mount};
 use crate::backend::{bounds, capabilities, rlimits};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel;
@@ -94,9 +94,8 @@ pub(crate) fn prepare() -> Result<(Walls, Ground), Unable> {
 fn begin(abi: Result<i32, Errno>) -> Result<(Maker, i32), Gap> {
     set_no_new_privs(true).at(Step::NoNewPrivileges).or_gap(Layer::NoNewPrivileges)?;
     let abi = abi.at(Step::Landlock).or_gap(Layer::Landlock)?;
-    for layer in [Layer::PidNamespace, Layer::IpcNamespace] {
-        let LayerHeld { hold, detail, .. } = held(layer, abi);
-        if hold == Hold::Missing {
+    for (layer, kind) in [(Layer::PidNamespace, "pid"), (Layer::IpcNamespace, "ipc")] {
+        if let Some(detail) = missing_in_calls(kind) {
             return Err(Gap { layer, detail });
         }
     }
@@ -205,8 +204,7 @@ fn held(layer: Layer, abi: i32) -> LayerHeld {
         Layer::Landlock => {
             (Hold::Weaker, format!("abi {abi}, before signals and abstract sockets"))
         }
-        Layer::PidNamespace => of_a_call("pid"),
-        Layer::IpcNamespace => of_a_call("ipc"),
+        Layer::PidNamespace | Layer::IpcNamespace => (Hold::Held, "new for each call".to_owned()),
         Layer::UtsNamespace => (Hold::Held, "host name `capsule`".to_owned()),
         Layer::NetworkNamespace => (Hold::Held, "no interface is up".to_owned()),
         Layer::Seccomp => (Hold::Held, format!("{} calls judged", seccomp::judged())),
@@ -215,16 +213,15 @@ fn held(layer: Layer, abi: i32) -> LayerHeld {
     LayerHeld { layer, hold, detail }
 }
 
-/// A namespace that each call makes anew: whether the kernel has it and the system allows any.
-fn of_a_call(kind: &str) -> (Hold, String) {
+/// Why a namespace that each call makes anew cannot be had, if so: whether the kernel has it and the
+/// system allows any.
+fn missing_in_calls(kind: &str) -> Option<String> {
     if !fs::exists(format!("/proc/self/ns/{kind}")).unwrap_or(false) {
-        return (Hold::Missing, "the kernel was built without it".to_owned());
+        return Some("the kernel was built without it".to_owned());
     }
     let most = fs::read_to_string(format!("/proc/sys/user/max_{kind}_namespaces"));
-    if most.is_ok_and(|most| most.trim() == "0") {
-        return (Hold::Missing, format!("switched off (sysctl user.max_{kind}_namespaces)"));
-    }
-    (Hold::Held, "new for each call".to_owned())
+    let is_off = most.is_ok_and(|most| most.trim() == "0");
+    is_off.then(|| format!("switched off (sysctl user.max_{kind}_namespaces)"))
 }
 
 /// By what means processes are bounded where no control group does it.

@@ -4,11 +4,10 @@
 //! lead where they did, so folders can be bound from there, while what is made here is named
 //! relative to it. It becomes the only root later ([`super::view`]).
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
 use rustix::fs::{
@@ -22,9 +21,8 @@ use rustix::mount::{
     open_tree,
 };
 
-use super::isolate::errno;
-use super::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS, LINKS, Shown};
-use crate::kernel::set_mount_attributes;
+use crate::backend::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS, LINKS, Shown};
+use crate::kernel::{errno, set_mount_attributes};
 use crate::landlock::Reach;
 use crate::protocol::{At as _, Failed, Step};
 
@@ -163,7 +161,7 @@ impl Root {
                 let mut bytes = vec![0; COPIED_BYTES];
                 let got = rustix::io::read(&source, bytes.as_mut_slice())?;
                 let mut file = File::from(self.make_file(name, Mode::from_raw_mode(0o444))?);
-                file.write_all(bytes.get(..got).unwrap_or_default()).map_err(errno)
+                file.write_all(bytes.get(..got).unwrap_or_default()).map_err(|error| errno(&error))
             }
             FileType::RegularFile => {
                 self.make_file(name, Mode::from_raw_mode(0o444))?;
@@ -354,9 +352,4 @@ fn names_in(folder: &str) -> Vec<String> {
 /// The path without its leading slash.
 fn relative(path: &str) -> &str {
     path.trim_start_matches('/')
-}
-
-/// A path as the bytes that came over the socket.
-pub(super) fn path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
 }

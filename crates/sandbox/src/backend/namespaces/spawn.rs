@@ -7,11 +7,10 @@
 use std::os::fd::AsFd as _;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::View;
 use super::{first, masks};
-use crate::backend::first::{Built, Ending, First, Paths, Streams};
+use crate::backend::first::{Built, Ending, First, Paths, Streams, line};
 use crate::kernel::{self, Birth, CloneRequest};
 use crate::protocol::{At as _, Direct, Failed, Refusal, Run, Step};
 
@@ -57,8 +56,7 @@ impl View {
             Some(standby) => standby.first,
             None => self.give_birth(built, direct)?,
         };
-        let input = streams.input.as_ref().unwrap_or(&self.nothing);
-        first.order(run, [input.as_fd(), streams.output.as_fd(), streams.errors.as_fd()])?;
+        first.order(run, streams, &self.nothing)?;
         Ok(first)
     }
 
@@ -71,9 +69,7 @@ impl View {
     }
 
     fn give_birth(&self, built: Built, direct: Option<&Direct>) -> Result<First, Failed> {
-        let (line, other_end) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .at(Step::Lifeline)?;
+        let (line, other_end) = line()?;
         let request = CloneRequest {
             namespaces: u64::try_from(NAMESPACES).unwrap_or_default(),
             cgroup: self.cgroups.born_into(),

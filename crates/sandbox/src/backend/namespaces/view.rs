@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use capsule_core::path::WORKSPACE_MOUNT;
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, open, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{chdir, fchdir, pivot_root};
@@ -12,8 +12,9 @@ use rustix::process::{chdir, fchdir, pivot_root};
 use super::probe::Ground;
 use super::root::{self, Beneath, Root, SEALED, WORKSPACE};
 use super::spawn::Standby;
-use super::system::FOLDERS;
 use super::{masks, staging};
+use crate::backend::place::{self, open_again};
+use crate::backend::system::FOLDERS;
 use crate::executor::cgroup::Cgroups;
 use crate::kernel::set_mount_attributes;
 use crate::landlock::Reach;
@@ -50,7 +51,7 @@ impl Ground {
         let Attached { with_mounts, shared } = attach_workspace(&root, enter)?;
         hide_at_home(&root, enter)?;
         for (target, place) in &enter.programs {
-            show_program(&mut root, root::path(target), place)?;
+            show_program(&mut root, place::path(target), place)?;
         }
         root.allow(WORKSPACE, Reach::Read).at(Step::Workspace)?;
         let workspace =
@@ -79,7 +80,7 @@ fn hide_at_home(root: &Root, enter: &Enter) -> Result<(), Failed> {
         Staged::Copied(copy) => [copy].into_iter(),
     });
     for place in staged.chain([&enter.workspace]) {
-        let path = root::path(&place.path);
+        let path = place::path(&place.path);
         if FOLDERS.iter().any(|folder| path.starts_with(folder.path)) {
             root.cover_folder(path).at(Step::Workspace)?;
         }
@@ -143,24 +144,6 @@ fn show_program(root: &mut Root, target: &Path, place: &Place) -> Result<(), Fai
     let copy = root::copy(&file, Beneath::Copied).at(Step::Program)?;
     root.attach(copy.as_fd(), relative, SEALED).at(Step::Program)?;
     root.allow(relative, reach).at(Step::Program)
-}
-
-/// Opens a place of the host by its path, in the namespace where it will be bound, and makes sure
-/// that it is still what the deciding process holds open.
-fn open_again(place: &Place, step: Step) -> Result<OwnedFd, Failed> {
-    let file = openat(
-        CWD,
-        root::path(&place.path),
-        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .at(step)?;
-    let found = fstat(&file).at(step)?;
-    if (found.st_dev, found.st_ino) == (place.device, place.inode) {
-        Ok(file)
-    } else {
-        Err(Failed { step, errno: Errno::STALE })
-    }
 }
 
 /// Leaves the host's root behind: nothing leads to it any more.

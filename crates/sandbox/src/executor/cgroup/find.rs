@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::backend::namespaces::mountinfo::Mount;
+use crate::backend::mountinfo::Mount;
 
 /// Which of the two interfaces a tree of groups has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn beneath(mount: &Mount, path: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::namespaces::mountinfo;
+    use crate::backend::mountinfo;
 
     #[test]
     fn the_older_version_has_a_tree_per_resource() {

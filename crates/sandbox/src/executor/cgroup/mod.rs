@@ -16,7 +16,7 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, mkdirat, openat, 
 use rustix::io::{Errno, pread, pwrite};
 use rustix::process::{Pid, getpid};
 
-use crate::backend::namespaces::mountinfo::{self, Mount};
+use crate::backend::mountinfo::{self, Mount};
 use find::{Place, Version};
 
 /// What the names of our groups begin with; the executor's number follows.

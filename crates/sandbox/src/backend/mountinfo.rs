@@ -1,7 +1,9 @@
 //! The kernel's list of mounts.
 
 use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 /// One mount.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +21,19 @@ pub(crate) struct Mount {
 /// The mounts that this process sees; none if they cannot be listed.
 pub(crate) fn own() -> Vec<Mount> {
     parse(&std::fs::read("/proc/self/mountinfo").unwrap_or_default())
+}
+
+/// Where something is mounted within a folder, relative to it.
+///
+/// # Errors
+/// The mounts cannot be listed.
+pub(crate) fn within(folder: &Path) -> Result<Vec<PathBuf>, Errno> {
+    let mounts = own();
+    if mounts.is_empty() {
+        return Err(Errno::NOENT);
+    }
+    let within = mounts.iter().filter_map(|mount| mount.point.strip_prefix(folder).ok());
+    Ok(within.filter(|path| !path.as_os_str().is_empty()).map(Path::to_owned).collect())
 }
 
 /// Reads the content of `/proc/self/mountinfo`. A line that does not have the documented form is left

@@ -1,0 +1,93 @@
+//! Where the streams of a program lead instead.
+//!
+//! Everything is opened by the first process of a call, behind the walls that its programs run behind:
+//! so a redirection opens nothing that the program itself could not.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, open, openat2};
+use rustix::io::Errno;
+
+use super::place;
+use crate::{Descriptor, Redirect, Target};
+
+/// How often a path is looked up anew that was renamed meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// What the three streams of a program lead to.
+pub(super) struct Ends {
+    pub(super) input: Rc<OwnedFd>,
+    pub(super) output: Rc<OwnedFd>,
+    pub(super) errors: Rc<OwnedFd>,
+}
+
+/// Why something was not opened.
+pub(super) enum Unopened {
+    /// The kernel refused.
+    Refused(Errno),
+    /// It is a folder, a pipe or a device: a program could wait for ever for what comes out of it.
+    NotPlain,
+}
+
+impl From<Errno> for Unopened {
+    fn from(errno: Errno) -> Self {
+        Self::Refused(errno)
+    }
+}
+
+impl Ends {
+    fn at(&mut self, descriptor: Descriptor) -> &mut Rc<OwnedFd> {
+        match descriptor {
+            Descriptor::Input => &mut self.input,
+            Descriptor::Output => &mut self.output,
+            Descriptor::Errors => &mut self.errors,
+        }
+    }
+
+    /// Leads a stream elsewhere. This process stands in the workspace; `folder` is where the program
+    /// will.
+    ///
+    /// # Errors
+    /// What it is to lead to cannot be opened.
+    pub(super) fn redirect(&mut self, to: &Redirect, folder: &[u8]) -> Result<(), Unopened> {
+        let reading = OFlags::RDONLY;
+        let making = OFlags::WRONLY | OFlags::CREATE;
+        let end = match &to.to {
+            Target::Read(path) => Rc::new(open_plain(folder, path, reading)?),
+            Target::Create(path) => Rc::new(open_plain(folder, path, making | OFlags::TRUNC)?),
+            Target::Append(path) => Rc::new(open_plain(folder, path, making | OFlags::APPEND)?),
+            Target::Null => {
+                Rc::new(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+            }
+            Target::Same(other) => Rc::clone(self.at(*other)),
+        };
+        *self.at(to.descriptor) = end;
+        Ok(())
+    }
+}
+
+/// Opens a plain file beneath the workspace. It never waits: not for the other end of a pipe either.
+fn open_plain(folder: &[u8], path: &OsStr, how: OFlags) -> Result<OwnedFd, Unopened> {
+    let flags = how | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    // The mask of permissions takes away what it takes from all that programs make.
+    let mode = if how.contains(OFlags::CREATE) { 0o666 } else { 0 };
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    // A path from the root takes the place of the folder's, and leads out of the workspace.
+    let path = place::path(folder).join(path);
+    let look = || openat2(CWD, &path, flags, Mode::from_raw_mode(mode), beneath);
+    let mut found = look();
+    for _ in 1..ATTEMPTS {
+        if !matches!(found, Err(Errno::AGAIN | Errno::INTR)) {
+            break;
+        }
+        found = look();
+    }
+    let file = found?;
+    if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        return Err(Unopened::NotPlain);
+    }
+    fcntl_setfl(&file, how & OFlags::APPEND)?;
+    Ok(file)
+}

@@ -1,0 +1,38 @@
+//! One program that nothing confines, through an executor of its own.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use capsule_core::confinement::BoundHeld;
+use capsule_core::evidence::Unconfined;
+
+use super::Executor;
+use crate::{EXECUTOR_ARGUMENT, Exit, Launch, SandboxError, View, Watch};
+
+/// The second hidden argument: the executor confines nothing, and serves one program.
+pub(crate) const UNCONFINED: &str = "unconfined";
+
+/// Runs one program with nothing around it, within the limits of the leave: with a fresh environment,
+/// none of our descriptors, no terminal and no privileges. Gives how it ended, and by what means each
+/// limit was kept; the walls of the end are all missing.
+///
+/// # Errors
+/// It was not started, or its end is not known.
+pub fn run_unconfined(
+    leave: &Unconfined<'_>,
+    view: View,
+    launch: Launch,
+    watch: &mut dyn Watch,
+) -> Result<(Exit, Vec<BoundHeld>), SandboxError> {
+    let [_] = launch.stages.as_slice() else {
+        return Err(SandboxError::Launch { problem: "only one program can run unconfined" });
+    };
+    let program = Path::new("/proc/self/exe");
+    let words = [OsStr::new(EXECUTOR_ARGUMENT), OsStr::new(UNCONFINED)];
+    let mut executor = Executor::start_with(program, &words)?;
+    executor.open = true;
+    executor.enter(view)?;
+    let exit = executor.run(Launch { limits: *leave.limits, ..launch }, watch)?;
+    let bounds = exit.walls.bounds.clone();
+    Ok((exit, bounds))
+}
