@@ -13,11 +13,16 @@ use capsule_core::outcome::Problem;
 use capsule_sandbox::{Executor, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
 
 use crate::tool::Host;
+use crate::veil::Veil;
 use crate::workspace::Workspace;
 
 /// The run's executor: one process that every command of the run goes through.
 #[derive(Clone, Default)]
-pub struct Commands(Rc<RefCell<State>>);
+pub struct Commands {
+    state: Rc<RefCell<State>>,
+    /// Whether one command is all that is expected.
+    one: bool,
+}
 
 #[derive(Default)]
 enum State {
@@ -37,9 +42,20 @@ enum State {
 }
 
 impl Commands {
+    /// Those of a run of one command: nothing is made ready for another.
+    #[must_use]
+    pub fn of_one() -> Self {
+        Self { one: true, ..Self::default() }
+    }
+
+    /// Whether one command is all that is expected.
+    pub(crate) const fn is_one(&self) -> bool {
+        self.one
+    }
+
     /// Starts the executor ahead of need: its namespaces are made while the caller goes on.
     pub fn start(&self) {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state.borrow_mut();
         if matches!(*state, State::Idle) {
             *state = match Executor::start() {
                 Ok(executor) => State::Running { executor, entered: false },
@@ -48,10 +64,51 @@ impl Commands {
         }
     }
 
+    /// Has the executor build what commands will see, ahead of need and without waiting for it: the
+    /// first command does. Should that not be possible, the first command says why. Nothing but the
+    /// executor's own mounts is touched, so it is left for later where the walls are others.
+    pub fn show_ahead(&self, workspace: &Workspace, host: &dyn Host, floor: Tier, veil: &Veil) {
+        let is_ready = matches!(self.walls(), Some(Ok(walls)) if walls.tier == Tier::Namespaces);
+        if let State::Running { executor, entered } = &mut *self.state.borrow_mut()
+            && is_ready
+            && !*entered
+            && let Ok(hidden) = veil.hidden(workspace)
+            && let masks = hidden.into_iter().map(|path| Mask { path }).collect()
+            && let Ok(view) = view(workspace, host, floor, None, masks)
+        {
+            *entered = executor.enter_ahead(view).is_ok();
+        }
+    }
+
+    /// Ends the executor, and waits for that: what it laid over a workspace goes with it. Whoever comes
+    /// next finds another one.
+    pub fn end(&self) {
+        drop(self.taken());
+    }
+
+    /// Lets go of the executor, for a process that is about to end and has nothing to learn from it any
+    /// more. Every command has ended when its end was told, and the executor tidies up by itself.
+    pub fn part(&self) {
+        if let Some(executor) = self.taken() {
+            executor.part();
+        }
+    }
+
+    fn taken(&self) -> Option<Executor> {
+        let mut state = self.state.borrow_mut();
+        if !matches!(*state, State::Running { .. }) {
+            return None;
+        }
+        match std::mem::take(&mut *state) {
+            State::Running { executor, .. } => Some(executor),
+            _ => None,
+        }
+    }
+
     /// Commands that are judged and never run: no executor is started.
     #[must_use]
     pub fn off() -> Self {
-        Self(Rc::new(RefCell::new(State::Off)))
+        Self { state: Rc::new(RefCell::new(State::Off)), one: false }
     }
 
     /// The walls that a command would stand behind, or why there are none; nothing where commands
@@ -59,7 +116,7 @@ impl Commands {
     #[must_use]
     pub fn walls(&self) -> Option<Result<Walls, String>> {
         self.start();
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state.borrow_mut();
         let walls = match &mut *state {
             State::Running { executor, .. } => executor.walls().cloned(),
             State::Failed(error) => Err(error.clone()),
@@ -85,7 +142,7 @@ impl Commands {
         staging: Staging,
     ) -> Result<Option<OwnedFd>, Unshown> {
         self.start();
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state.borrow_mut();
         let (executor, entered) = match &mut *state {
             State::Running { executor, entered } if !*entered => (executor, entered),
             State::Failed(error) => return Err(Unshown::new(error)),
@@ -121,7 +178,7 @@ impl Commands {
         view: impl FnOnce(&Launch) -> io::Result<View>,
     ) -> Result<Exit, NotRun> {
         self.start();
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state.borrow_mut();
         let (executor, entered) = match &mut *state {
             State::Running { executor, entered } => (executor, entered),
             State::Failed(error) => return Err(NotRun::Sandbox(error.clone())),
@@ -137,6 +194,11 @@ impl Commands {
                 return Err(NotRun::Sandbox(error));
             }
             *entered = true;
+        }
+        // What was begun ahead is over by now, or soon.
+        if let Err(error) = executor.entered() {
+            *state = State::Failed(error.clone());
+            return Err(NotRun::Sandbox(error));
         }
         executor.run(launch, watch).map_err(NotRun::Sandbox)
     }

@@ -18,7 +18,7 @@ use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Problem};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Scope;
-use capsule_core::redact::excerpt;
+use capsule_redact::excerpt;
 use capsule_sandbox::{Direct, Mask};
 use rustix::fs::{FileType, OFlags, fstat};
 

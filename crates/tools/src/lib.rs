@@ -6,10 +6,17 @@
 
 pub mod builtin;
 mod commands;
+mod deleting;
 mod direct;
+pub mod edit;
+mod making;
+mod node;
+mod returned;
+mod saving;
 mod staging;
 mod still;
 mod tool;
+mod undo;
 mod veil;
 mod walk;
 mod workspace;
@@ -22,8 +29,8 @@ use capsule_core::code::Code;
 use capsule_core::evidence::{Prepared as Prepare, Understanding};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_core::redact::excerpt;
 use capsule_core::tool::{Catalogue, Signature};
+use capsule_redact::excerpt;
 use serde_json::Value;
 
 use staging::{Staged, Unstaged};
@@ -32,6 +39,7 @@ pub use capsule_sandbox::FileIdentity;
 pub use commands::Commands;
 pub use staging::{Laid, Staging};
 pub use tool::{Cancel, Context, Host, Hush, Prepared, Sink, Stream, Tool};
+pub use undo::{Keeper, Kept, Looked, Standing, Undo};
 pub use veil::{Conceals, Veil, VeilError};
 pub use workspace::Workspace;
 
@@ -50,12 +58,19 @@ tools! {
     fs_list::FsList,
     fs_read::FsRead,
     fs_write::FsWrite,
+    fs_edit::FsEdit,
+    fs_delete::FsDelete,
     http_get::HttpGet,
     shell_run::ShellRun,
+    git_status::GitStatus,
+    git_diff::GitDiff,
+    git_log::GitLog,
+    test_run::TestRun,
 }
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
-const OF_PERSONS: &[&dyn Tool] = &[&builtin::changes_apply::ChangesApply];
+const OF_PERSONS: &[&dyn Tool] =
+    &[&builtin::changes_apply::ChangesApply, &builtin::changes_undo::ChangesUndo];
 
 fn find(name: &str) -> Result<&'static dyn Tool, Problem> {
     let known = CATALOGUE.find(name);
@@ -113,11 +128,13 @@ pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding
     let tool = of_persons().map_or_else(|| find(call.tool.as_str()), Ok)?;
     let action = meaning(tool, &call.args, context.now)?;
     let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
+    let action = action.found(&facts);
     let hands: Box<dyn Prepare> = match context.staging {
-        _ if matches!(action, Action::Apply { .. }) => hands,
+        _ if matches!(action, Action::Apply { .. } | Action::Undo { .. }) => hands,
         Ok(Some(staging)) => {
             let seen = (Rc::clone(context.veil), Rc::clone(context.workspace));
-            Box::new(Staged { hands, staging: Rc::clone(staging), seen })
+            let (staging, redactor) = (Rc::clone(staging), context.redactor.clone());
+            Box::new(Staged { hands, staging, seen, redactor })
         }
         Ok(None) => hands,
         Err(problem) => Box::new(Unstaged { hands, problem: problem.clone() }),

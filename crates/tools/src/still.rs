@@ -10,10 +10,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
-use capsule_core::journal::BESIDE;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 
-use crate::workspace::{Workspace, same};
+use crate::workspace::own::stores_named;
+use crate::workspace::{Workspace, kind, same};
 
 /// How long nobody looks after a look.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ impl<'w> Still<'w> {
             return;
         }
         if let Some(stat) = look(self.workspace, path) {
-            let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            let folder = kind(&stat) == FileType::Directory;
             let stays = if folder { Stays::Itself } else { stays };
             self.noted.insert(path.to_owned(), (stays, stat));
         }
@@ -96,6 +96,5 @@ fn written(stat: &Stat) -> impl PartialEq + use<> {
 /// Whether a path lies beside another of these by its name, as the files of a store do: whoever works
 /// with the store makes and removes them.
 pub(crate) fn is_beside(path: &OsStr, is_one: impl Fn(&OsStr) -> bool) -> bool {
-    let own = BESIDE.iter().filter_map(|end| path.as_bytes().strip_suffix(end.as_bytes()));
-    own.map(OsStr::from_bytes).any(is_one)
+    stores_named(path.as_bytes()).map(OsStr::from_bytes).any(is_one)
 }

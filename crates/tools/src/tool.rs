@@ -11,9 +11,12 @@ use capsule_core::action::{Action, Facts, PathTarget, ProgramFact};
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::evidence::Prepared as Hands;
+use capsule_core::id::RunId;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::tool::Signature;
+use capsule_core::undo::Unkept;
+use capsule_redact::{Redactor, Secret};
 use capsule_sandbox::FileIdentity;
 pub use capsule_sandbox::Stream;
 use serde_json::{Map, Value};
@@ -21,6 +24,7 @@ use serde_json::{Map, Value};
 use crate::builtin::Unable;
 use crate::commands::Commands;
 use crate::staging::Staging;
+use crate::undo::Keeper;
 use crate::veil::Veil;
 use crate::workspace::{Stands, Workspace};
 
@@ -58,6 +62,10 @@ pub struct Context<'c> {
     pub commands: &'c Commands,
     /// Where changes are collected, if the workspace is staged; why they cannot be, where it should.
     pub staging: Result<Option<&'c Rc<Staging>>, &'c Problem>,
+    /// What masks.
+    pub redactor: &'c Redactor,
+    /// Where what calls replace and delete is kept.
+    pub keeper: &'c Rc<Keeper>,
     /// What the machine around the workspace tells.
     pub host: &'c Rc<dyn Host>,
     /// Whether to stop.
@@ -78,8 +86,18 @@ pub trait Host {
     fn known_digest(&self, path: &Path, identity: &FileIdentity) -> Option<Digest>;
     /// Remembers a digest.
     fn remember_digest(&self, path: &Path, identity: &FileIdentity, digest: Digest);
+    /// The command line that the policy names for the project's tests, with the word that picks some
+    /// of them, and the folder that it runs in.
+    fn tests(&self, filter: Option<&str>) -> Option<(Vec<String>, String)>;
     /// Where the record of this run is kept.
     fn store(&self) -> &Path;
+    /// Writes down that so many files are about to be dropped that a run has kept for an undo.
+    ///
+    /// # Errors
+    /// It cannot be written, so nothing may be dropped.
+    fn undo_dropped(&self, run: RunId, files: u64) -> Result<(), String>;
+    /// The value of a secret of the policy, as it was when the run began.
+    fn secret(&self, name: &str) -> Option<Secret>;
     /// A variable of the user's environment.
     fn variable(&self, name: &str) -> Option<OsString>;
 }
@@ -87,6 +105,8 @@ pub trait Host {
 /// Where the output of a command goes while it is made, before anything is masked: whoever shows it
 /// masks it first.
 pub trait Sink {
+    /// What masks in the run whose output comes.
+    fn masked_by(&self, redactor: &Redactor);
     /// More output.
     fn output(&self, stream: Stream, bytes: &[u8]);
 }
@@ -96,6 +116,7 @@ pub trait Sink {
 pub struct Hush;
 
 impl Sink for Hush {
+    fn masked_by(&self, _: &Redactor) {}
     fn output(&self, _: Stream, _: &[u8]) {}
 }
 
@@ -117,11 +138,11 @@ impl Cancel {
     }
 }
 
-/// What was found at the path that an action is about.
+/// What was found at the paths that an action is about.
 pub(crate) fn path_facts(action: &Action, context: &Context<'_>) -> Facts {
     let look = |path: &WorkspacePath| context.workspace.look(path, &context.veil.borrow()).0;
-    let path = action.path().and_then(PathTarget::inside);
-    Facts { paths: path.map(look).into_iter().collect(), ..Facts::default() }
+    let paths = action.named().into_iter().filter_map(PathTarget::inside);
+    Facts { paths: paths.map(look).collect(), ..Facts::default() }
 }
 
 /// What was found for a command: its program, its folder, and then every path that its arguments
@@ -136,6 +157,25 @@ pub(crate) fn command_facts(
     let veil = context.veil.borrow();
     facts.paths.extend(named.iter().map(|path| context.workspace.look(path, &veil).0));
     facts
+}
+
+/// The hands of a change, and what of it could not be kept for an undo.
+pub(crate) type Changing = Result<(Box<dyn Hands>, Option<Unkept>), Problem>;
+
+/// The preflight of an action that changes what stands at one path, with what could not be kept of it
+/// for an undo, and how many masks stand in what it would write.
+pub(crate) fn prepare_change(
+    action: &Action,
+    context: &Context<'_>,
+    (hands, masks): (impl FnOnce(&WorkspacePath, Stands) -> Changing, u64),
+) -> Prepared {
+    let mut unkept = None;
+    let prepared = prepare_path(action, context, |path, stands| {
+        let (hands, why) = hands(path, stands)?;
+        unkept = why;
+        Ok(hands)
+    });
+    Prepared { facts: Facts { unkept, masks, ..prepared.facts }, ..prepared }
 }
 
 /// The preflight of an action on one path. The facts that are judged and what the hands hold come

@@ -8,13 +8,16 @@ use capsule_core::action::{Action, Facts};
 use capsule_core::capability::Capability;
 use capsule_core::change::Change;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
+use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Problem};
 use capsule_core::policy::{APPLY, Bounds};
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::undo::Unkept;
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, another_action, invalid, text, wrong_permit};
+use crate::making::replaced;
 use crate::staging::Applying;
 use crate::tool::{Context, Prepared, Tool};
 
@@ -48,6 +51,7 @@ static OF_PERSONS: Signature = Signature {
     ],
 };
 
+/// What says that somebody began to before.
 const AGAIN: &str = "yes";
 
 /// Applies changes.
@@ -69,10 +73,13 @@ impl Tool for ChangesApply {
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        let mut facts = Facts::default();
         let hands = match (action, context.staging) {
             (Action::Apply { run, changes, again }, Ok(Some(staging))) => {
+                facts.unkept = unkept(changes);
                 let what = (run.clone(), changes.clone());
-                Applying::new(Rc::clone(staging), what, *again, context.cancel.clone())
+                let with = (Rc::clone(staging), Rc::clone(context.keeper));
+                Applying::new(with, what, *again, context.cancel.clone())
                     .map(|applying| Box::new(Applier(applying)) as Box<dyn Hands>)
             }
             (Action::Apply { .. }, _) => {
@@ -81,14 +88,20 @@ impl Tool for ChangesApply {
             _ => Err(another_action()),
         };
         let hands = hands.unwrap_or_else(|problem| Box::new(Unable(problem)));
-        Prepared { facts: Facts::default(), hands }
+        Prepared { facts, hands }
     }
+}
+
+/// Why what the changes replace cannot be kept for an undo, if it cannot.
+pub(super) fn unkept(changes: &[Change]) -> Option<Unkept> {
+    let bytes = changes.iter().filter_map(replaced).fold(0, u64::saturating_add);
+    (bytes > limits::UNDO_BYTES).then_some(Unkept::TooLarge { bytes })
 }
 
 struct Applier(Applying);
 
 impl Hands for Applier {
-    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
         self.0.preserve().map(Some)
     }
 

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,18 +16,19 @@ use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::policy::{Bounds, Reach};
-use capsule_core::redact::{Piece, excerpt};
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::url::Address;
+use capsule_redact::{Piece, excerpt};
 use serde_json::{Map, Value};
 use ureq::config::Config;
-use ureq::http::{Response, Uri, header};
+use ureq::http::{HeaderValue, Response, Uri, header};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
+use zeroize::Zeroizing;
 
 use crate::builtin::{Unable, text, wrong_permit};
-use crate::tool::{Cancel, Context, Prepared, Tool};
+use crate::tool::{Cancel, Context, Host, Prepared, Tool};
 
 /// What `http.get` is called, takes and gives.
 pub static SIGNATURE: Signature = Signature {
@@ -85,6 +87,7 @@ impl Tool for HttpGet {
                 Box::new(Fetcher {
                     address: address.clone(),
                     headers: headers.clone(),
+                    host: Rc::clone(context.host),
                     cancel: context.cancel.clone(),
                 })
             }
@@ -97,6 +100,7 @@ impl Tool for HttpGet {
 struct Fetcher {
     address: Address,
     headers: Vec<(String, String)>,
+    host: Rc<dyn Host>,
     cancel: Cancel,
 }
 
@@ -178,7 +182,39 @@ impl Fetcher {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
+        for (name, value) in self.secrets(address, limits)? {
+            request = request.header(name, value);
+        }
         request.call().map_err(|error| refusal.take().unwrap_or_else(|| problem(address, &error)))
+    }
+
+    /// The headers with secrets that are sent to an address: the only place where a handle becomes
+    /// what it stands for.
+    fn secrets(
+        &self,
+        to: &Address,
+        limits: &Limits<'_>,
+    ) -> Result<Vec<(String, HeaderValue)>, Problem> {
+        let mut headers: Vec<(String, HeaderValue)> = Vec::new();
+        for rule in limits.reach.secrets(&self.address, to) {
+            if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&rule.header)) {
+                continue;
+            }
+            let value = self.host.secret(&rule.name);
+            let value = value.map(|secret| Zeroizing::new(rule.value(secret.expose())));
+            let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
+            let mut value = value.ok_or_else(|| {
+                let name = &rule.name;
+                let message = format!(
+                    "the secret `{name}` is not there: its variable is not set, or holds no secret"
+                );
+                Problem::new(Code::SecretUnavailable, message)
+                    .suggest(Code::SecretUnavailable.next_step())
+            })?;
+            value.set_sensitive(true);
+            headers.push((rule.header.clone(), value));
+        }
+        Ok(headers)
     }
 
     fn read(

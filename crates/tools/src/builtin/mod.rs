@@ -1,12 +1,20 @@
 //! The built-in tools, one file each.
 
 pub mod changes_apply;
+pub mod changes_undo;
+pub mod fs_delete;
+pub mod fs_edit;
 pub mod fs_list;
 pub mod fs_read;
 pub mod fs_search;
 pub mod fs_write;
+mod git;
+pub mod git_diff;
+pub mod git_log;
+pub mod git_status;
 pub mod http_get;
 pub mod shell_run;
+pub mod test_run;
 
 use std::io;
 
@@ -29,6 +37,11 @@ fn number(args: &Map<String, Value>, name: &str) -> Option<u64> {
     args.get(name).and_then(Value::as_u64)
 }
 
+/// A flag argument; no if left out.
+fn flag(args: &Map<String, Value>, name: &str) -> bool {
+    args.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
 /// A size argument: a number of bytes, or text with a unit.
 fn size(args: &Map<String, Value>, name: &str) -> Result<Option<u64>, Problem> {
     let Some(value) = args.get(name) else { return Ok(None) };
@@ -42,7 +55,7 @@ fn invalid(message: impl Into<String>) -> Problem {
 
 /// An error of the system, as a problem with a path. What the path really is, and whether more is
 /// there, is not told.
-fn system(path: &WorkspacePath, errno: Errno) -> Problem {
+pub(crate) fn system(path: &WorkspacePath, errno: Errno) -> Problem {
     let code = match errno {
         Errno::NOENT | Errno::NOTDIR => return missing(path),
         Errno::AGAIN => {
@@ -69,7 +82,11 @@ fn missing(path: &WorkspacePath) -> Problem {
 }
 
 /// What a path leads to now, compared with what was judged.
-fn again(workspace: &Workspace, path: &WorkspacePath, judged: &Found) -> Result<(), Problem> {
+pub(crate) fn again(
+    workspace: &Workspace,
+    path: &WorkspacePath,
+    judged: &Found,
+) -> Result<(), Problem> {
     match workspace.find(path) {
         Ok(now) if now.still(judged) => Ok(()),
         Ok(_) => Err(changed(path)),
@@ -78,7 +95,7 @@ fn again(workspace: &Workspace, path: &WorkspacePath, judged: &Found) -> Result<
     }
 }
 
-fn changed(path: &WorkspacePath) -> Problem {
+pub(crate) fn changed(path: &WorkspacePath) -> Problem {
     Problem::new(
         Code::ApprovalChangedAfter,
         format!("`{path}` is not what it was when it was judged"),
@@ -115,7 +132,7 @@ fn folder(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
 }
 
 /// The regular file that was found at a path.
-fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
+pub(crate) fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
     let found = there(path, stands)?;
     if found.kind() == FileKind::File {
         return Ok(found);
@@ -124,7 +141,7 @@ fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
 }
 
 /// The problem with a path that could not be opened.
-fn not_there(path: &WorkspacePath, why: NotFound) -> Problem {
+pub(crate) fn not_there(path: &WorkspacePath, why: NotFound) -> Problem {
     match why {
         NotFound::Missing => missing(path),
         NotFound::Refused(errno) => system(path, errno),

@@ -17,11 +17,12 @@ use capsule_core::outcome::Problem;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::apply::opened;
 use super::copy::{Copy, Shut};
 use super::scan::{entries, told};
-use super::{Staging, apart, node, too_many};
-use crate::workspace::NotFound;
+use super::{Staging, apart, too_many};
+use crate::making::opened;
+use crate::node;
+use crate::workspace::{NotFound, kind};
 
 /// The slowest tick of a file system's clock: a change in the tick of the copy would leave no trace.
 const TICK: Duration = Duration::from_millis(20);
@@ -51,7 +52,7 @@ enum Noted {
 
 impl Noted {
     fn of(stat: &Stat) -> Self {
-        match node::kind(stat) {
+        match kind(stat) {
             FileType::Directory => Self::Folder(stat.st_mode),
             _ => Self::Other(node::looks(stat)),
         }
@@ -105,7 +106,7 @@ pub(super) fn walk(
             };
             let inner = Path::new(&path).join(&name).into_os_string();
             see(&inner, &Seen::Stands(&stat))?;
-            if node::kind(&stat) == FileType::Directory {
+            if kind(&stat) == FileType::Directory {
                 waiting.push(inner);
             }
         }
@@ -115,7 +116,7 @@ pub(super) fn walk(
 
 /// The digest of a file in the folder of changes, if it is one and can be read.
 fn digest(staging: &Staging, path: &OsStr, stat: &Stat) -> Option<Digest> {
-    if node::kind(stat) != FileType::RegularFile {
+    if kind(stat) != FileType::RegularFile {
         return None;
     }
     let (folder, name) = apart(path);

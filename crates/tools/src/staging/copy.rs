@@ -17,8 +17,8 @@ use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::PathProblem;
-use capsule_core::redact::excerpt;
 use capsule_core::units::show_size;
+use capsule_redact::excerpt;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fchown, fstat, fstatvfs,
     futimens, linkat, mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
@@ -27,9 +27,11 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use super::scan::entries;
-use super::{FOLDER, apart, node};
+use super::{FOLDER, apart};
+use crate::node;
 use crate::tool::Cancel;
-use crate::workspace::{NotFound, Workspace};
+use crate::undo::share;
+use crate::workspace::{NotFound, Workspace, kind};
 
 /// How large a copy may become.
 #[derive(Clone, Copy, Debug)]
@@ -210,7 +212,7 @@ impl<'c> Copier<'c> {
     fn entry(&mut self, entry: &Entry<'_>) -> Result<bool, Failed> {
         let Entry { from, to, name, path, stat } = *entry;
         self.note(path, &stat);
-        match node::kind(&stat) {
+        match kind(&stat) {
             FileType::Directory => {
                 mkdirat(to, name, Mode::RWXU)?;
                 self.made.insert(path.to_owned(), stat);
@@ -267,7 +269,7 @@ impl<'c> Copier<'c> {
         };
         // Somebody may have put another one there since it was looked at.
         let stat = fstat(&from)?;
-        if node::kind(&stat) != FileType::RegularFile {
+        if kind(&stat) != FileType::RegularFile {
             self.shut(entry.path, Shut::LeftOut);
             return Ok(());
         }
@@ -388,19 +390,8 @@ fn is_open_to_commands(stat: &Stat) -> bool {
         (false, true) => 3,
         (false, false) => 0,
     };
-    let wanted = if node::kind(stat) == FileType::Directory { 0o5 } else { 0o4 };
+    let wanted = if kind(stat) == FileType::Directory { 0o5 } else { 0o4 };
     (stat.st_mode >> class) & wanted == wanted
-}
-
-/// Has a new file share the bytes of another, if the file system can.
-#[cfg(target_os = "linux")]
-fn share(to: &File, from: &File) -> bool {
-    rustix::fs::ioctl_ficlone(to, from).is_ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn share(_: &File, _: &File) -> bool {
-    false
 }
 
 /// What the system says of a path that is not opened.

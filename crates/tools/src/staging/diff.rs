@@ -7,7 +7,8 @@ use capsule_core::change::{Change, Node};
 use capsule_core::limits;
 use similar::TextDiff;
 
-use super::{Staging, node, split};
+use super::{Staging, split};
+use crate::node;
 use crate::workspace::NotFound;
 
 /// How many lines around a difference are shown.

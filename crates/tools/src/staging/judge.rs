@@ -7,19 +7,20 @@ use std::rc::Rc;
 
 use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
 use capsule_core::limits;
 use capsule_core::outcome::{Ending, Outcome, Problem};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Bounds, Scope};
-use capsule_core::redact::{Redactor, excerpt};
+use capsule_redact::{Redactor, excerpt};
 use rustix::fs::{FileType, Mode, OFlags, openat};
 use serde_json::json;
 
-use super::{Staging, node, split};
+use super::{Staging, split};
+use crate::node;
 use crate::veil::Veil;
 use crate::workspace::own::{is_store, stores_of};
-use crate::workspace::{NotFound, Workspace};
+use crate::workspace::{NotFound, Workspace, kind};
 
 /// How the names begin that applying gives its unfinished files.
 pub(super) const OURS: &str = ".capsule-apply-";
@@ -32,11 +33,17 @@ pub(crate) struct Staged {
     pub staging: Rc<Staging>,
     /// What is seen of the workspace, and what knows its folders.
     pub seen: (Rc<RefCell<Veil>>, Rc<Workspace>),
+    /// What masks.
+    pub redactor: Redactor,
 }
 
 impl Hands for Staged {
-    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
         self.hands.preserve()
+    }
+
+    fn preview(&mut self) -> Option<String> {
+        self.hands.preview()
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
@@ -45,7 +52,7 @@ impl Hands for Staged {
         let outcome = self.hands.run(permit);
         let (veil, workspace) = &self.seen;
         let outcome = match self.staging.collect((&veil.borrow(), workspace)) {
-            Ok(changes) => self.staging.judged(outcome, changes, writes),
+            Ok(changes) => self.staging.judged(outcome, changes, (writes, &self.redactor)),
             Err(problem) => unread(outcome, problem),
         };
         self.staging.recorded.borrow_mut().add(outcome.changes.clone());
@@ -70,12 +77,23 @@ impl Hands for Unstaged {
     }
 }
 
-/// What a call may change, if it may change something: a command within these, a tool what it was
-/// judged for.
-fn writes(bounds: &Bounds) -> Option<Option<&Scope>> {
+/// What a call may change.
+#[derive(Clone, Copy)]
+enum Writes<'w> {
+    /// A command: what its rule names.
+    Command(&'w Scope),
+    /// A tool: the one file that it was judged for.
+    File,
+    /// A tool: it takes this away, and what is beneath it.
+    Gone(&'w WorkspacePath),
+}
+
+/// What a call may change, if it may change something.
+fn writes(bounds: &Bounds) -> Option<Writes<'_>> {
     match bounds {
-        Bounds::Run { writes: Some(writes), .. } => Some(Some(writes)),
-        Bounds::Write { .. } => Some(None),
+        Bounds::Run { writes: Some(writes), .. } => Some(Writes::Command(writes)),
+        Bounds::Write { .. } | Bounds::Edit { .. } => Some(Writes::File),
+        Bounds::Delete { path, .. } => Some(Writes::Gone(path)),
         _ => None,
     }
 }
@@ -85,12 +103,12 @@ impl Staging {
         &self,
         outcome: Outcome,
         mut changes: Vec<Change>,
-        writes: Option<&Scope>,
+        (writes, redactor): (Writes<'_>, &Redactor),
     ) -> Outcome {
         let recorded = self.recorded.borrow();
         let own = match writes {
-            Some(_) => None,
-            None => {
+            Writes::Command(_) | Writes::Gone(_) => None,
+            Writes::File => {
                 changes.iter().find(|own| matches!(own.after, Some(Node::File { .. }))).cloned()
             }
         };
@@ -99,17 +117,19 @@ impl Staging {
                 continue;
             }
             let by_rule = || match writes {
-                Some(writes) => writes.judge(change).err(),
+                Writes::Command(scope) => scope.judge(change).err(),
                 // It was judged before it was written.
-                None if is_part_of(change, own.as_ref()) => None,
-                None => Some("it was changed by something else than this call".into()),
+                Writes::File if is_part_of(change, own.as_ref()) => None,
+                Writes::Gone(path) if is_gone_with(change, path) => None,
+                _ => Some("it was changed by something else than this call".into()),
             };
-            change.refused = by_rule().or_else(|| refusal(change)).or_else(|| self.odd(change));
+            change.refused =
+                by_rule().or_else(|| refusal(change, redactor)).or_else(|| self.odd(change));
         }
         let refused = refused(&changes);
         let outcome = match writes {
-            Some(_) => shown(outcome, &changes),
-            None => outcome,
+            Writes::Command(_) => shown(outcome, &changes),
+            _ => outcome,
         };
         let outcome = Outcome { changes, ..outcome };
         match refused {
@@ -174,7 +194,7 @@ impl Staging {
     /// What stands at a name, among the changes or else beneath them.
     fn kind_of(&self, folder: &str, name: &str) -> Option<FileType> {
         let look = |folder: Result<OwnedFd, NotFound>| {
-            node::stat_at(folder.ok()?.as_fd(), name).ok()?.map(|stat| node::kind(&stat))
+            node::stat_at(folder.ok()?.as_fd(), name).ok()?.map(|stat| kind(&stat))
         };
         look(self.upper_folder(folder)).or_else(|| look(self.lower_folder(folder)))
     }
@@ -194,11 +214,17 @@ fn is_part_of(change: &Change, file: Option<&Change>) -> bool {
     file.is_some_and(|file| file.path == change.path || is_way(file))
 }
 
+/// Whether a change belongs to a call that takes something away.
+fn is_gone_with(change: &Change, path: &WorkspacePath) -> bool {
+    let beneath = change.path.strip_prefix(path.as_str());
+    change.after.is_none() && beneath.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Why a change can never be applied, whatever stands around it.
-fn refusal(change: &Change) -> Option<String> {
+fn refusal(change: &Change, redactor: &Redactor) -> Option<String> {
     let masked = |text: &str| {
         let mut masked = 0;
-        let _ = Redactor::builtin().text(text, &mut masked);
+        let _ = redactor.text(text, &mut masked);
         masked > 0
     };
     let target = match &change.after {

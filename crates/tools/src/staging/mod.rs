@@ -11,7 +11,6 @@ mod copied;
 mod copy;
 mod diff;
 mod judge;
-mod node;
 mod scan;
 
 use std::cell::{Cell, RefCell};
@@ -35,6 +34,8 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstatvfs, unlinka
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::{Commands, Unshown, unstaged};
+use crate::making::split;
+use crate::node;
 use crate::tool::{Cancel, Host};
 use crate::veil::{Veil, VeilError};
 use crate::workspace::{NotFound, Workspace};
@@ -141,6 +142,57 @@ impl Staging {
         };
         let workspace = Rc::new(workspace.beneath_changes(handle).map_err(unmade)?);
         Ok(Laid { workspace, staging: Rc::new(staging) })
+    }
+
+    /// Has the kernel lay what an earlier run changed over the workspace, which becomes this run's.
+    ///
+    /// # Errors
+    /// [`Code::ResumeChanged`] where the kernel does not: changes in a copy of the workspace cannot
+    /// be taken up.
+    pub fn lay_again(
+        (from, folder): (&Path, &Path),
+        workspace: &Rc<Workspace>,
+        (commands, host, floor): (&Commands, &dyn Host, Tier),
+    ) -> Result<Laid, Problem> {
+        let unmade = |error: io::Error| {
+            let message = format!("`{}` cannot be taken up: {error}", from.display());
+            Problem::new(Code::SandboxFailed, message)
+        };
+        {
+            let _held = Self::hold(from).map_err(unmade)?;
+            std::fs::rename(from, folder).map_err(unmade)?;
+        }
+        let staging = Self::open(folder, workspace).map_err(unmade)?;
+        let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root);
+        let overlay = sandbox::Staging::Overlay {
+            changes: held(CHANGES).map_err(unmade)?,
+            work: held(WORK).map_err(unmade)?,
+        };
+        let handle = match commands.stage(workspace, host, floor, overlay) {
+            Ok(Some(handle)) => handle,
+            Err(Unshown::Overlay(why)) => return Err(other_changes(&why)),
+            Err(Unshown::Problem(problem)) => return Err(problem),
+            Ok(None) => return Err(unstaged(&"the sandbox gives no handle on them")),
+        };
+        let workspace = Rc::new(workspace.beneath_changes(handle).map_err(unmade)?);
+        Ok(Laid { workspace, staging: Rc::new(staging) })
+    }
+
+    /// Begins with what an earlier run changed, if that is what lies there.
+    ///
+    /// # Errors
+    /// [`Code::ResumeChanged`] where it is something else.
+    pub fn take_up(&self, changes: &Changes, seen: (&Veil, &Workspace)) -> Result<(), Problem> {
+        let now = Scan::of(self, seen).run()?;
+        let states = |all: &Changes| -> BTreeMap<String, Option<Node>> {
+            all.0.iter().map(|(path, own)| (path.clone(), own.after.clone())).collect()
+        };
+        if states(&now) != states(changes) {
+            return Err(other_changes(&"it differs from the record"));
+        }
+        *self.known.borrow_mut() = now;
+        *self.recorded.borrow_mut() = changes.clone();
+        Ok(())
     }
 
     /// Copies the workspace into the folder of changes, and notes how the copy looks.
@@ -333,6 +385,13 @@ impl Staging {
     }
 }
 
+/// Why a run does not go on from what it had staged.
+fn other_changes(why: &dyn std::fmt::Display) -> Problem {
+    let message = format!("what the run had staged cannot be gone on from: {why}");
+    Problem::new(Code::ResumeChanged, message)
+        .suggest("`capsule changes` shows it; apply or discard it, and run the plan anew")
+}
+
 pub(crate) fn too_many() -> Problem {
     let message = format!(
         "more than {} paths or {} would be staged",
@@ -352,9 +411,4 @@ fn apart(path: &OsStr) -> (&OsStr, &OsStr) {
     let path = Path::new(path);
     let folder = path.parent().map_or(OsStr::new(""), Path::as_os_str);
     (folder, path.file_name().unwrap_or_default())
-}
-
-/// A folder and a name in it.
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('/').unwrap_or(("", path))
 }

@@ -20,9 +20,10 @@ use rustix::fs::{Dir, FileType, Stat, fgetxattr};
 use rustix::io::Errno;
 
 use super::copied::{Differs, Seen, walk};
-use super::{First, Staging, join, node, too_many};
+use super::{First, Staging, join, too_many};
+use crate::node;
 use crate::veil::Veil;
-use crate::workspace::{NotFound, Workspace};
+use crate::workspace::{NotFound, Workspace, kind};
 
 /// Marks a folder that hides what lies beneath it.
 const OPAQUE: &str = "user.overlay.opaque";
@@ -152,7 +153,7 @@ impl<'s> Scan<'s> {
         folder: BorrowedFd<'_>,
         stat: &Stat,
     ) -> Result<Result<Node, Errno>, Problem> {
-        if node::kind(stat) != FileType::RegularFile {
+        if kind(stat) != FileType::RegularFile {
             return Ok(node::read(folder, name, stat));
         }
         self.weigh(stat)?;
@@ -203,7 +204,7 @@ impl<'s> Scan<'s> {
                 First { node: Some(node::untold(&stat)), refused: None }
             }
             (Some(folder), Some(stat)) => {
-                if node::kind(&stat) == FileType::RegularFile {
+                if kind(&stat) == FileType::RegularFile {
                     self.weigh(&stat)?;
                 }
                 // Commands may see what stood there when it was first looked up: the kernel does not
@@ -310,7 +311,7 @@ fn is_folder(node: &Node) -> bool {
 }
 
 fn is_whiteout(stat: &Stat) -> bool {
-    node::kind(stat) == FileType::CharacterDevice && stat.st_rdev == 0
+    kind(stat) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
 fn is_opaque(folder: &OwnedFd) -> bool {

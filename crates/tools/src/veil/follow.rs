@@ -7,8 +7,8 @@ use std::os::fd::AsFd as _;
 
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 
-use super::{Drawn, GIT, Pass, Veil, VeilError, everything, here, kind};
-use crate::workspace::{Way, Workspace};
+use super::{Drawn, GIT, Pass, Veil, VeilError, everything, here};
+use crate::workspace::{Way, Workspace, kind};
 
 impl Veil {
     /// Hides what protected links lead to, and then every other name of what is protected.

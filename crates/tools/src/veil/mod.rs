@@ -14,6 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,7 +27,7 @@ use rustix::io::Errno;
 
 use crate::walk::{Entry, Next, Visitor, Waiting, walk};
 use crate::workspace::own::is_listed_store;
-use crate::workspace::{Way, Workspace};
+use crate::workspace::{Way, Workspace, kind};
 
 /// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
 /// down.
@@ -114,6 +115,10 @@ type Looks = (u64, u64, (i64, i64), (i64, i64));
 /// The name of a repository's folder, or of a file that says where that folder is.
 const GIT: &str = ".git";
 
+/// Up to how many folders a workspace is small: walking them takes less time than an executor needs to
+/// begin.
+const SMALL: usize = 64;
+
 /// The slowest tick of a file system's clock, with room to spare.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -128,6 +133,17 @@ impl Veil {
     /// Walks the workspace, if nobody has done so yet.
     pub fn draw(&self, workspace: &Workspace) {
         let _ = self.up_to_date(workspace);
+    }
+
+    /// Walks a small workspace ahead of need, if nobody has done so yet; a large one is walked when a
+    /// command is about to run, which may never be. Whether it is walked.
+    pub fn draw_if_small(&self, workspace: &Workspace) -> bool {
+        if self.drawn.get().is_none()
+            && let Some(drawn) = self.first_look(workspace, SMALL)
+        {
+            let _ = self.drawn.set(RefCell::new(drawn));
+        }
+        self.drawn.get().is_some()
     }
 
     /// The protected path that is another name of this file, if there is one; an error where that
@@ -190,19 +206,39 @@ impl Veil {
                 drawn
             }
             None => self.drawn.get_or_init(|| {
-                let mut drawn = Drawn::default();
-                self.look(workspace, vec![everything()], Pass::Names, &mut drawn);
-                self.follow_up(workspace, &mut drawn);
-                let known = drawn.folders.iter();
-                let known = known.filter_map(|(path, own)| Some((path.clone(), own.lower?)));
-                let beneath = known.map(|(path, looks)| (path, (looks.0, looks.1))).collect();
-                let _ = self.beneath.set(beneath);
-                RefCell::new(drawn)
+                // Without an end there always is one.
+                RefCell::new(self.first_look(workspace, usize::MAX).unwrap_or_default())
             }),
         }
     }
 
+    /// Walks all of the workspace; none if it is larger than `most`.
+    fn first_look(&self, workspace: &Workspace, most: usize) -> Option<Drawn> {
+        let mut drawn = Drawn::default();
+        let from = (vec![everything()], Pass::Names);
+        if !self.look_at_most(most, workspace, from, &mut drawn) {
+            return None;
+        }
+        self.follow_up(workspace, &mut drawn);
+        let known = drawn.folders.iter();
+        let known = known.filter_map(|(path, own)| Some((path.clone(), own.lower?)));
+        let beneath = known.map(|(path, looks)| (path, (looks.0, looks.1))).collect();
+        let _ = self.beneath.set(beneath);
+        Some(drawn)
+    }
+
     fn look(&self, workspace: &Workspace, from: Vec<Waiting>, pass: Pass, drawn: &mut Drawn) {
+        let _to_the_end = self.look_at_most(usize::MAX, workspace, (from, pass), drawn);
+    }
+
+    /// Whether it came to its end.
+    fn look_at_most(
+        &self,
+        most: usize,
+        workspace: &Workspace,
+        (from, pass): (Vec<Waiting>, Pass),
+        drawn: &mut Drawn,
+    ) -> bool {
         self.walks.set(self.walks.get() + 1);
         let looker = Looker {
             conceals: &*self.conceals,
@@ -211,9 +247,13 @@ impl Veil {
             inodes: drawn.protected.keys().map(|(_, inode)| *inode).collect(),
             every_file: drawn.inodes_differ,
             drawn: Mutex::new(std::mem::take(drawn)),
+            most,
+            seen: AtomicUsize::new(0),
         };
         walk(workspace, from, &looker);
+        let to_the_end = !looker.is_over();
         *drawn = looker.drawn.into_inner().unwrap_or_else(PoisonError::into_inner);
+        to_the_end
     }
 
     /// Looks again at the folders that changed since they were walked, and at new ones in them.
@@ -227,7 +267,7 @@ impl Veil {
                     if folder.settled
                         && looks(&now) == folder.looks
                         && lower_stat(lower, path).as_ref().map(looks) == folder.lower => {}
-                Ok(now) if FileType::from_raw_mode(now.st_mode) == FileType::Directory => {
+                Ok(now) if kind(&now) == FileType::Directory => {
                     changed.push(waiting());
                 }
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => gone.push(path.clone()),
@@ -263,10 +303,6 @@ fn here(path: &OsStr) -> &[u8] {
     if path.is_empty() { b"." } else { path.as_bytes() }
 }
 
-fn kind(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
 fn looks(stat: &Stat) -> Looks {
     let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
     let modified = (stat.st_mtime, nanos(stat.st_mtime_nsec));
@@ -276,7 +312,7 @@ fn looks(stat: &Stat) -> Looks {
 /// Which folder lies at a path beneath the changes, if one does.
 fn lower_folder(lower: BorrowedFd<'_>, path: &OsStr) -> Option<Identity> {
     let stat = lower_stat(Some(lower), path)?;
-    let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let folder = kind(&stat) == FileType::Directory;
     folder.then_some((stat.st_dev, stat.st_ino))
 }
 
@@ -358,9 +394,18 @@ struct Looker<'l> {
     /// Whether every file is to be asked for its identity, listed or not.
     every_file: bool,
     drawn: Mutex<Drawn>,
+    /// How often it may be asked whether to stop, and how often it was: once for every folder, and more
+    /// often in large ones.
+    most: usize,
+    seen: AtomicUsize,
 }
 
 impl Looker<'_> {
+    /// Whether it saw more than it may.
+    fn is_over(&self) -> bool {
+        self.seen.load(Ordering::Relaxed) > self.most
+    }
+
     fn drawn(&self) -> MutexGuard<'_, Drawn> {
         self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -440,7 +485,8 @@ impl Visitor for Looker<'_> {
     }
 
     fn stop(&self) -> bool {
-        false
+        self.seen.fetch_add(1, Ordering::Relaxed);
+        self.is_over()
     }
 
     fn unreadable(&self, path: &OsStr, closed: bool, errno: Errno) {
@@ -566,6 +612,22 @@ mod tests {
         fs::write(root.join("keys/new"), "s").unwrap();
         fs::hard_link(root.join("keys/new"), root.join("n.txt")).unwrap();
         assert_eq!(hidden(&veil, &workspace), [".ssh", "keys", "n.txt"]);
+    }
+
+    #[test]
+    fn only_a_small_workspace_is_walked_ahead() {
+        for (folders, small) in [(SMALL - 1, true), (SMALL + 2, false)] {
+            let (folder, veil) = veiled(&[".env"]);
+            for number in 0..folders {
+                let own = folder.path().join(format!("{number:04}"));
+                fs::create_dir(&own).unwrap();
+                fs::write(own.join(".env"), "s").unwrap();
+            }
+            let workspace = Workspace::open(folder.path()).unwrap();
+            assert_eq!(veil.draw_if_small(&workspace), small, "{folders}");
+            assert_eq!(veil.drawn.get().is_some(), small, "nothing is half known");
+            assert_eq!(hidden(&veil, &workspace).len(), folders);
+        }
     }
 
     #[test]

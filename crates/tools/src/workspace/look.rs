@@ -149,7 +149,7 @@ impl Workspace {
 }
 
 /// The folder that a path is, or is in.
-fn folder_of(path: &WorkspacePath, kind: FileKind) -> &OsStr {
+pub(super) fn folder_of(path: &WorkspacePath, kind: FileKind) -> &OsStr {
     let (folder, _) = path.as_str().rsplit_once('/').unwrap_or_default();
     OsStr::new(if kind == FileKind::Folder { path.as_str() } else { folder })
 }

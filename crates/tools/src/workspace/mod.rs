@@ -5,8 +5,10 @@
 //! opened. A later look-up by name happens only to compare.
 
 mod exchange;
+mod itself;
 mod look;
 pub(crate) mod own;
+mod plain;
 mod pointer;
 mod steps;
 
@@ -19,10 +21,11 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::action::FileKind;
 use capsule_core::path::{PathProblem, WorkspacePath};
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 pub(crate) use exchange::{Exchanged, exchange};
+pub(crate) use itself::{Itself, Named};
 pub(crate) use look::{Stands, Vacant};
 pub(crate) use steps::Way;
 
@@ -54,7 +57,7 @@ impl Found {
     /// What kind of thing it is.
     #[must_use]
     pub(crate) fn kind(&self) -> FileKind {
-        match FileType::from_raw_mode(self.stat.st_mode) {
+        match kind(&self.stat) {
             FileType::RegularFile => FileKind::File,
             FileType::Directory => FileKind::Folder,
             _ => FileKind::Special,
@@ -95,6 +98,11 @@ impl Found {
     fn name(&self) -> &OsStr {
         OsStr::new(self.real.as_str())
     }
+}
+
+/// What kind of file the system says that it is.
+pub(crate) fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
 }
 
 /// Whether two files are one.
@@ -190,6 +198,26 @@ impl Workspace {
         let flags = flags | OFlags::CLOEXEC;
         kernel_open(folder, path, flags, Links::None)
             .unwrap_or_else(|| steps::open_plain(folder, path, flags))
+    }
+
+    /// Asks what stands at a name in a folder of the workspace. A link is not followed, and another
+    /// file system is not entered.
+    pub(crate) fn stat_itself(
+        &self,
+        folder: BorrowedFd<'_>,
+        name: &OsStr,
+    ) -> Result<Stat, NotFound> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match kernel_open(folder, name, flags, Links::None) {
+            Some(opened) => fstat(opened?).map_err(not_found),
+            None => {
+                let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(not_found)?;
+                match fstat(folder).map_err(not_found)?.st_dev == stat.st_dev {
+                    true => Ok(stat),
+                    false => Err(NotFound::Outside(PathProblem::Mounted)),
+                }
+            }
+        }
     }
 
     /// Finds what stands at a path, following links that stay inside.

@@ -23,12 +23,16 @@ pub(crate) fn is_store(file: BorrowedFd<'_>) -> bool {
 /// The ends of the names under which stores are looked for where every file cannot be opened.
 const STORES: &[&str] = &["db", "db3", "sqlite", "sqlite3", "capsule"];
 
+/// The stores that a file would belong to by its name.
+pub(crate) fn stores_named(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    BESIDE.iter().filter_map(|end| name.strip_suffix(end.as_bytes()))
+}
+
 /// Whether an entry of a folder is a store of ours, or lies beside one by its name. Only names that
 /// databases have are looked at: a walk over a million files opens none of the others.
 pub(crate) fn is_listed_store(folder: BorrowedFd<'_>, name: &OsStr) -> bool {
     let name = name.as_bytes();
-    let beside = BESIDE.iter().filter_map(|end| name.strip_suffix(end.as_bytes()));
-    std::iter::once(name).chain(beside).any(|name| {
+    std::iter::once(name).chain(stores_named(name)).any(|name| {
         let end = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
         if !STORES.iter().any(|own| end.eq_ignore_ascii_case(own.as_bytes())) {
             return false;

@@ -13,15 +13,15 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::workspace::same;
+use crate::workspace::{kind, same};
 
 /// Permissions, without the kind of file.
 const PERMISSIONS: u32 = 0o7777;
 
 /// By what a file is known to be the same: any write changes one of these, where [`looks_tell`].
-pub(super) type Looks = (u64, i64, (i64, u64), (i64, u64));
+pub(crate) type Looks = (u64, i64, (i64, u64), (i64, u64));
 
-pub(super) fn looks(stat: &Stat) -> Looks {
+pub(crate) fn looks(stat: &Stat) -> Looks {
     let modified = (stat.st_mtime, stat.st_mtime_nsec);
     (stat.st_ino, stat.st_size, modified, (stat.st_ctime, stat.st_ctime_nsec))
 }
@@ -29,7 +29,7 @@ pub(super) fn looks(stat: &Stat) -> Looks {
 /// Whether files that are changed look otherwise in the file system that a folder is in. In memory,
 /// a page that was read through a mapping is written to later without any trace in the dates.
 #[cfg(target_os = "linux")]
-pub(super) fn looks_tell(folder: BorrowedFd<'_>) -> bool {
+pub(crate) fn looks_tell(folder: BorrowedFd<'_>) -> bool {
     /// `tmpfs` and `ramfs`, as the kernel's `linux/magic.h` has them.
     const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
     // What cannot be asked is taken for one of them. The number is as wide as the machine has it.
@@ -40,17 +40,17 @@ pub(super) fn looks_tell(folder: BorrowedFd<'_>) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn looks_tell(_: BorrowedFd<'_>) -> bool {
+pub(crate) fn looks_tell(_: BorrowedFd<'_>) -> bool {
     true
 }
 
 /// When anything about it last changed, in seconds since 1970 and nanoseconds.
-pub(super) fn changed(stat: &Stat) -> (i64, i64) {
+pub(crate) fn changed(stat: &Stat) -> (i64, i64) {
     (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(i64::MAX))
 }
 
 /// Its dates, to be given to another file.
-pub(super) fn times(stat: &Stat) -> Timestamps {
+pub(crate) fn times(stat: &Stat) -> Timestamps {
     let time =
         |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos).unwrap_or(0) };
     Timestamps {
@@ -60,7 +60,7 @@ pub(super) fn times(stat: &Stat) -> Timestamps {
 }
 
 /// What the system says of a name in a folder; none where nothing is there.
-pub(super) fn stat_at(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
+pub(crate) fn stat_at(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>, Errno> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -68,12 +68,8 @@ pub(super) fn stat_at(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>
     }
 }
 
-pub(super) fn kind(stat: &Stat) -> FileType {
-    FileType::from_raw_mode(stat.st_mode)
-}
-
 /// What stands at a name in a folder that looks so. Links are not followed, pipes not waited for.
-pub(super) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<Node, Errno> {
+pub(crate) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<Node, Errno> {
     let mode = stat.st_mode & PERMISSIONS;
     match kind(stat) {
         FileType::Directory => Ok(Node::Folder { mode }),
@@ -94,7 +90,7 @@ pub(super) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<No
 }
 
 /// What is told of something that nobody may know more of than its name and kind.
-pub(super) fn untold(stat: &Stat) -> Node {
+pub(crate) fn untold(stat: &Stat) -> Node {
     match kind(stat) {
         FileType::Directory => Node::Folder { mode: stat.st_mode & PERMISSIONS },
         _ => Node::Special,
@@ -102,7 +98,7 @@ pub(super) fn untold(stat: &Stat) -> Node {
 }
 
 /// Opens the regular file that looks so.
-pub(super) fn open(
+pub(crate) fn open(
     folder: BorrowedFd<'_>,
     name: impl AsRef<OsStr>,
     stat: &Stat,

@@ -1,0 +1,117 @@
+//! `changes.undo`: brings back what stood in the workspace before calls of a run changed it. It is behind a
+//! person's own command and in no catalogue: no plan, no policy and no model can name it.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use capsule_core::action::{Action, Facts};
+use capsule_core::capability::Capability;
+use capsule_core::change::Change;
+use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
+use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::policy::{Bounds, UNDO};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use serde_json::{Map, Value};
+
+use crate::builtin::changes_apply::unkept;
+use crate::builtin::{Unable, another_action, invalid, number, text, wrong_permit};
+use crate::tool::{Context, Prepared, Tool};
+use crate::undo::{Kept, Restoring, Undo};
+
+/// What `changes.undo` is called, takes and gives. Not one of the tools that the reference lists.
+static OF_PERSONS: Signature = Signature {
+    id: UNDO,
+    model_name: "changes_undo",
+    aliases: &[],
+    about: "Brings back what stood in the workspace before calls of a run changed it.",
+    shape: Shape::Files,
+    capabilities: &[Capability::FsWrite, Capability::FsDelete],
+    arguments: &[
+        Argument { name: "run", kind: Kind::Text, required: true, about: "the run's full id" },
+        Argument {
+            name: "call",
+            kind: Kind::Number,
+            required: false,
+            about: "the call; all of them if left out",
+        },
+        Argument {
+            name: "changes",
+            kind: Kind::Text,
+            required: true,
+            about: "what comes of it, as JSON",
+        },
+        Argument {
+            name: "again",
+            kind: Kind::Text,
+            required: false,
+            about: "the runs that began to before and were killed, by their full ids",
+        },
+    ],
+    results: &[
+        Field { name: "run", about: "the run" },
+        Field { name: "undone", about: "how many paths were brought back" },
+        Field { name: "as_before", about: "how many were what they were before already" },
+        Field { name: "left", about: "how many folders stay, since something else is in them" },
+    ],
+};
+
+/// Undoes calls.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangesUndo;
+
+impl Tool for ChangesUndo {
+    fn signature(&self) -> &'static Signature {
+        &OF_PERSONS
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        let changes = text(args, "changes").unwrap_or_default();
+        let mut changes: Vec<Change> = serde_json::from_str(changes)
+            .map_err(|error| invalid(format!("`changes` cannot be read: {error}")))?;
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Action::Undo {
+            run: text(args, "run").unwrap_or_default().to_owned(),
+            call: number(args, "call"),
+            changes,
+            again: text(args, "again")
+                .unwrap_or_default()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
+        })
+    }
+
+    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        let mut facts = Facts::default();
+        let hands = match action {
+            Action::Undo { run, changes, again, .. } => {
+                facts.unkept = unkept(changes);
+                let kept = Kept::at(context.keeper.place().clone());
+                let what = (run.clone(), changes.clone());
+                let undo = Undo::new(context.workspace, kept, what, again);
+                Restoring::new(undo, Rc::clone(context.keeper), context.cancel.clone())
+                    .map(|restoring| Box::new(Undoer(restoring)) as Box<dyn Hands>)
+            }
+            _ => Err(another_action()),
+        };
+        let hands = hands.unwrap_or_else(|problem| Box::new(Unable(problem)));
+        Prepared { facts, hands }
+    }
+}
+
+struct Undoer(Restoring);
+
+impl Hands for Undoer {
+    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+        self.0.preserve()
+    }
+
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
+        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
+        match self.0.restore(deadline) {
+            Ok(output) => Outcome::done(output),
+            Err(problem) => Outcome::failed(problem),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Asking git about the workspace's repository, whatever the repository would have git do meanwhile.
+//!
+//! A repository can name programs in its own configuration: filters, monitors, converters, pagers,
+//! helpers. Git answers here behind the same walls as any command, under a command line and an
+//! environment that are ours, and by itself:
+//!
+//! - what has a fixed name is switched off by that name (`hardened`);
+//! - what the repository names itself is asked for first, with everything that its configuration
+//!   includes, and switched off by the names that came (`drivers`);
+//! - git finds no program by name, not even parts of itself, and may have no second process.
+
+mod drivers;
+mod hardened;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use capsule_core::action::{Action, FileKind, PathTarget, Question};
+use capsule_core::code::Code;
+use capsule_core::confinement::{Confinement, Enforcement, ProcessLimits, Walls};
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::limits;
+use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::{Bounds, Contents, Environment};
+use capsule_redact::excerpt;
+use capsule_sandbox::{Captured, Exit, How};
+use serde_json::{Map, Value};
+
+use self::drivers::Drivers;
+use crate::builtin::shell_run::outcome::confined;
+use crate::builtin::shell_run::program::{Program, find};
+use crate::builtin::shell_run::run::{Ready, Runner};
+use crate::builtin::shell_run::runner;
+use crate::builtin::{Unable, invalid, wrong_permit};
+use crate::tool::{Context, Hush, Prepared, path_facts};
+use crate::workspace::NotFound;
+
+/// The paths that a call names; none if it names no `paths` at all.
+///
+/// # Errors
+/// When there are too many, or a list without any, which would mean all of them.
+pub(super) fn paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, Problem> {
+    let Some(list) = args.get("paths").and_then(Value::as_array) else { return Ok(Vec::new()) };
+    if list.is_empty() {
+        let problem = invalid("`paths` names no path");
+        return Err(problem.suggest("leave `paths` out to mean all of them"));
+    }
+    if list.len() > limits::GIT_PATHS {
+        return Err(invalid(format!("`paths` names at most {} paths", limits::GIT_PATHS)));
+    }
+    Ok(list.iter().filter_map(Value::as_str).map(PathTarget::parse).collect())
+}
+
+/// How a question is put and its answer read.
+pub(super) type Reply = fn(&mut Asking<'_>, &Question) -> Result<Output, Problem>;
+
+/// The preflight of a question.
+pub(super) fn prepare(action: &Action, context: &Context<'_>, reply: Reply) -> Prepared {
+    let program = find("git", context.host.as_ref());
+    let mut facts = path_facts(action, context);
+    facts.program = program.as_ref().map(|program| program.fact.clone());
+    facts.walls = context.commands.walls();
+    let (Some(program), Action::Git { ask }) = (program, action) else {
+        let message = "there is no program `git` in the system's folders";
+        let hands = Box::new(Unable(Problem::new(Code::ExecNotFound, message)));
+        return Prepared { facts, hands };
+    };
+    let here = PathTarget::parse(".");
+    let runner = Runner { sink: Rc::new(Hush), ..runner(Vec::new(), &here, "", &facts, context) };
+    Prepared { facts, hands: Box::new(Git { runner, program, ask: ask.clone(), reply }) }
+}
+
+/// The hands of a question.
+struct Git {
+    runner: Runner,
+    program: Program,
+    ask: Question,
+    reply: Reply,
+}
+
+impl Hands for Git {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Bounds::Git { confinement, results, clamped, bytes, contents } = permit.bounds() else {
+            return wrong_permit();
+        };
+        let Self { runner, program, ask, reply } = *self;
+        let time = Duration::from_millis(confinement.limits.timeout_ms);
+        let mut asking = Asking {
+            runner,
+            program,
+            confinement: *confinement,
+            deadline: Instant::now() + time,
+            drivers: Drivers::default(),
+            walls: None,
+            results: usize::try_from(*results).unwrap_or(usize::MAX),
+            bytes: usize::try_from(*bytes).unwrap_or(usize::MAX),
+            contents,
+        };
+        let ended = asking.begin().and_then(|()| reply(&mut asking, &ask));
+        let outcome = match ended {
+            Ok(output) => Outcome::done(output.with("clamped", *clamped)),
+            Err(problem) => Outcome::failed(problem),
+        };
+        match asking.walls {
+            Some(walls) => Outcome { enforcement: Enforcement::Walls(walls), ..outcome },
+            None => outcome,
+        }
+    }
+}
+
+/// A question that is being put.
+pub(super) struct Asking<'b> {
+    runner: Runner,
+    program: Program,
+    confinement: Confinement,
+    deadline: Instant,
+    /// What the repository names, to be switched off.
+    drivers: Drivers,
+    /// The walls that git last stood behind.
+    walls: Option<Walls>,
+    /// The most results.
+    pub(super) results: usize,
+    /// The most bytes of text.
+    pub(super) bytes: usize,
+    contents: &'b Contents,
+}
+
+impl Asking<'_> {
+    /// Makes sure that there is a repository here and nowhere else, and asks what it names.
+    fn begin(&mut self) -> Result<(), Problem> {
+        self.is_here()?;
+        let listed = self.git(&["config", "--null", "--list"], &[])?;
+        self.drivers = Drivers::of(&listed)?;
+        Ok(())
+    }
+
+    /// Whether the workspace's own folder `.git` is the whole repository.
+    fn is_here(&self) -> Result<(), Problem> {
+        let elsewhere = |what: &str| Problem::new(Code::GitElsewhere, what);
+        let workspace = &self.runner.workspace;
+        let path = |name: &str| WorkspacePath::beneath(name).unwrap_or_default();
+        let folder = path(".git");
+        match workspace.find(&folder) {
+            Ok(found) if found.kind() == FileKind::Folder && found.real == folder => {}
+            Ok(_) => return Err(elsewhere("`.git` is not a folder, and leads somewhere else")),
+            Err(NotFound::Missing) => {
+                return Err(Problem::new(Code::GitNone, "there is no repository here"));
+            }
+            Err(_) => return Err(elsewhere("`.git` leads somewhere else, or cannot be opened")),
+        }
+        match workspace.find(&path(".git/commondir")) {
+            Err(NotFound::Missing) => Ok(()),
+            _ => Err(elsewhere("`.git/commondir` leads to another repository")),
+        }
+    }
+
+    /// Has git answer with these words, about these paths of the repository; all of it if there are
+    /// none.
+    ///
+    /// # Errors
+    /// It did not.
+    pub(super) fn git(&mut self, words: &[&str], paths: &[String]) -> Result<Captured, Problem> {
+        let mut argv: Vec<OsString> =
+            ["git"].iter().chain(hardened::WORDS).chain(words).map(OsString::from).collect();
+        if !paths.is_empty() {
+            argv.push("--".into());
+            argv.extend(paths.iter().map(|path| format!(":(top,literal){path}").into()));
+        }
+        let variables = hardened::environment(&self.drivers);
+        let program = self.program.clone();
+        self.runner.stages = vec![Ready { program, argv, variables, redirects: Vec::new() }];
+        let left = self.deadline.saturating_duration_since(Instant::now()).as_millis();
+        let timeout_ms = u64::try_from(left).unwrap_or(u64::MAX).max(1);
+        let limits = ProcessLimits { timeout_ms, ..self.confinement.limits };
+        let confinement = Confinement { limits, ..self.confinement };
+        let exit = self.runner.launch(&confinement, &Environment::default(), None, None)?;
+        self.walls = Some(exit.walls.clone());
+        match exit.how {
+            How::Exited(0) => Ok(exit.stdout),
+            How::Exited(code) => Err(failed(code, &exit)),
+            _ => Err(confined(exit, &self.confinement, false)
+                .problem
+                .unwrap_or_else(|| Problem::new(Code::GitFailed, "git did not end by itself"))),
+        }
+    }
+
+    /// Whether a path of the repository may be shown: no invariant protects it, it is open to
+    /// `fs.read`, and nothing hides it from commands.
+    pub(super) fn shows(&self, path: &[u8], hidden: &[OsString]) -> bool {
+        let name = std::str::from_utf8(path).ok().map(|name| name.trim_end_matches('/'));
+        let Some(path) = name.and_then(WorkspacePath::beneath) else { return false };
+        let is_hidden = |own: &OsString| Path::new(path.as_str()).starts_with(Path::new(own));
+        self.contents.shows(&path) && !hidden.iter().any(is_hidden)
+    }
+
+    /// What is hidden from commands now.
+    pub(super) fn hidden(&self) -> Result<Vec<OsString>, Problem> {
+        let veil = self.runner.veil.borrow();
+        veil.hidden(&self.runner.workspace).map_err(crate::veil::VeilError::problem)
+    }
+}
+
+/// The paths of a question as they stand in the repository; none where all of it is meant.
+pub(super) fn named(ask: &Question) -> Vec<String> {
+    let paths: Vec<&WorkspacePath> = ask.paths().iter().filter_map(PathTarget::inside).collect();
+    if paths.iter().any(|path| path.is_root()) {
+        return Vec::new();
+    }
+    paths.iter().map(|path| path.as_str().to_owned()).collect()
+}
+
+/// Git's answer in fields that a NUL ends. What comes behind the last NUL was cut off.
+pub(super) fn fields(answer: &Captured) -> impl Iterator<Item = &[u8]> {
+    let end = answer.bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
+    let whole = answer.bytes.get(..end).filter(|whole| !whole.is_empty());
+    whole.into_iter().flat_map(|whole| whole.split(|byte| *byte == 0))
+}
+
+/// Bytes of a repository as text: names of people, messages and files are in any encoding.
+pub(super) fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Why git did not answer, in the first line that it says.
+fn failed(code: i32, exit: &Exit) -> Problem {
+    let said = shown(&exit.stderr.bytes);
+    let first = said.lines().find(|line| !line.starts_with("warning:"));
+    let why = first.unwrap_or_default().trim_start_matches("fatal: ").trim_start_matches("error: ");
+    let why = excerpt(why, limits::QUOTED_CHARS);
+    Problem::new(Code::GitFailed, format!("git ended with status {code}: {why}"))
+}

@@ -1,0 +1,131 @@
+//! `git.log`: the last commits. Only who, when and why: never what they changed.
+
+use capsule_core::action::{Action, Question};
+use capsule_core::capability::Capability;
+use capsule_core::outcome::{Output, Problem};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use serde_json::{Map, Value};
+
+use crate::builtin::git::{Asking, fields, named, paths, prepare, shown};
+use crate::builtin::number;
+use crate::tool::{Context, Prepared, Tool};
+
+/// What `git.log` is called, takes and gives.
+pub static SIGNATURE: Signature = Signature {
+    id: "git.log",
+    model_name: "git_log",
+    aliases: &[],
+    about: "Lists the last commits with their messages.",
+    shape: Shape::Repository,
+    capabilities: &[Capability::FsRead, Capability::ProcExec],
+    arguments: &[
+        Argument {
+            name: "limit",
+            kind: Kind::Number,
+            required: false,
+            about: "how many commits at most",
+        },
+        Argument {
+            name: "paths",
+            kind: Kind::Paths,
+            required: false,
+            about: "only commits that changed these files and folders",
+        },
+    ],
+    results: &[
+        Field {
+            name: "entries",
+            about: "`commit`, `author`, `email`, `date`, `subject`, `body`, the newest first",
+        },
+        Field { name: "truncated", about: "whether there are more" },
+        Field { name: "clamped", about: "whether more was asked for than may be had" },
+    ],
+};
+
+/// Asks for commits.
+#[derive(Clone, Copy, Debug)]
+pub struct GitLog;
+
+impl Tool for GitLog {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        let ask = Question::Log { paths: paths(args)?, limit: number(args, "limit") };
+        Ok(Action::Git { ask })
+    }
+
+    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        prepare(action, context, reply)
+    }
+}
+
+/// The fields of a commit: its name, who, their address, when, what it is about, and the rest.
+const FORMAT: &str = "--format=tformat:%H%x00%an%x00%ae%x00%aI%x00%s%x00%b";
+const FIELDS: usize = 6;
+
+fn reply(asking: &mut Asking<'_>, ask: &Question) -> Result<Output, Problem> {
+    // One more than is shown says that there are more.
+    let most = format!("--max-count={}", asking.results.saturating_add(1));
+    let words = [
+        "log",
+        &most,
+        FORMAT,
+        "-z",
+        "--no-patch",
+        "--no-show-signature",
+        "--no-notes",
+        "--no-mailmap",
+        "--no-decorate",
+        "--no-color",
+        "--no-follow",
+        "--encoding=UTF-8",
+        // Where there is no commit yet, there are none to be listed.
+        "--ignore-missing",
+        "HEAD",
+    ];
+    let answer = asking.git(&words, &named(ask))?;
+    let all: Vec<&[u8]> = fields(&answer).collect();
+    let (mut entries, mut truncated) = (Vec::new(), answer.truncated);
+    let mut room = asking.bytes;
+    for commit in all.chunks_exact(FIELDS) {
+        let bytes: usize = commit.iter().map(|field| field.len()).sum();
+        if entries.len() >= asking.results || bytes > room {
+            truncated = true;
+            break;
+        }
+        room -= bytes;
+        entries.extend(entry(commit));
+    }
+    Ok(Output::default().with("entries", entries).with("truncated", truncated))
+}
+
+fn entry(commit: &[&[u8]]) -> Option<Value> {
+    let [name, author, email, date, subject, body] = commit else { return None };
+    let body = body.trim_ascii_end();
+    let all = [
+        ("commit", name),
+        ("author", author),
+        ("email", email),
+        ("date", date),
+        ("subject", subject),
+        ("body", &body),
+    ];
+    let told = all.into_iter().filter(|(name, text)| *name != "body" || !text.is_empty());
+    Some(told.map(|(name, text)| (name.to_owned(), Value::from(shown(text)))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_has_a_body_only_where_it_has_one() {
+        let plain: [&[u8]; FIELDS] = [b"c0", b"A", b"a@b", b"2026-01-01T00:00:00Z", b"s", b"\n"];
+        let entry = entry(&plain).unwrap();
+        assert_eq!(entry["subject"], "s");
+        assert_eq!(entry.get("body"), None);
+        assert_eq!(super::entry(&plain[..5]), None);
+    }
+}

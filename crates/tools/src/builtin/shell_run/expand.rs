@@ -1,0 +1,238 @@
+//! Patterns among the words of a command, against what is in the workspace.
+
+use std::ffi::OsStr;
+
+use capsule_core::action::{Expansion, PathTarget, Step, patterns};
+use capsule_core::code::Code;
+use capsule_core::language::Piece;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use rustix::fs::FileType;
+
+use crate::walk::{buffer, entries, open_folder};
+use crate::workspace::Workspace;
+
+/// Expands every pattern of some steps, each once for each folder that it is seen from.
+///
+/// # Errors
+/// One stands for more names than a command line may have words.
+pub(super) fn expand(steps: &[Step], workspace: &Workspace) -> Result<Vec<Expansion>, Problem> {
+    let mut found: Vec<Expansion> = Vec::new();
+    for step in steps {
+        let cwd = step.cwd.inside().map_or("", WorkspacePath::as_str);
+        for (pieces, pattern) in step.stages.iter().flat_map(patterns) {
+            if found.iter().any(|own| own.pattern == pattern && own.cwd == cwd) {
+                continue;
+            }
+            let names = names(pieces, &step.cwd, workspace);
+            if names.len() > limits::ARGV_WORDS {
+                let message =
+                    format!("`{pattern}` stands for more than {} names", limits::ARGV_WORDS);
+                let problem = Problem::new(Code::ExecArgv, message);
+                return Err(problem.suggest("name the folder, or use a pattern that means less"));
+            }
+            found.push(Expansion { cwd: cwd.into(), pattern, names });
+        }
+    }
+    Ok(found)
+}
+
+/// The names that match, in the order of their bytes; none where the pattern leads outside.
+fn names(pieces: &[Piece], cwd: &PathTarget, workspace: &Workspace) -> Vec<String> {
+    let Some(base) = cwd.inside() else { return Vec::new() };
+    let components = components(pieces);
+    let mut reached = vec![String::new()];
+    for (index, component) in components.iter().enumerate() {
+        let last = index + 1 == components.len();
+        let mut next = Vec::new();
+        for before in &reached {
+            match component.as_slice() {
+                [] => next.push(format!("{before}/")),
+                [Piece::Text(name)] => next.push(joined(before, name)),
+                pieces => {
+                    let all = listed(before, base, workspace, !last);
+                    let matching = all.into_iter().filter(|name| matches(pieces, name));
+                    next.extend(matching.map(|name| joined(before, &name)));
+                }
+            }
+            if next.len() > limits::ARGV_WORDS {
+                return next;
+            }
+        }
+        reached = next;
+    }
+    let is_there =
+        |name: &String| base.follow(name).is_ok_and(|path| workspace.find(&path).is_ok());
+    // What follows the last wildcard may not be there.
+    if components.last().is_some_and(|own| matches!(own.as_slice(), [] | [Piece::Text(_)])) {
+        reached.retain(is_there);
+    }
+    reached.sort_unstable();
+    reached
+}
+
+fn joined(before: &str, name: &str) -> String {
+    match before {
+        "" => name.to_owned(),
+        _ if before.ends_with('/') => format!("{before}{name}"),
+        _ => format!("{before}/{name}"),
+    }
+}
+
+/// The pieces of a pattern, component by component; one at the end is empty behind a last slash.
+fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
+    let mut components = vec![Vec::new()];
+    let put = |components: &mut Vec<Vec<Piece>>, piece: Piece| {
+        if let Some(last) = components.last_mut() {
+            last.push(piece);
+        }
+    };
+    for piece in pieces {
+        let Piece::Text(text) = piece else {
+            put(&mut components, piece.clone());
+            continue;
+        };
+        for (index, part) in text.split('/').enumerate() {
+            if index > 0 {
+                components.push(Vec::new());
+            }
+            if !part.is_empty() {
+                put(&mut components, Piece::Text(part.to_owned()));
+            }
+        }
+    }
+    components
+}
+
+/// The names in a folder; with `folders`, those of folders and links alone.
+fn listed(before: &str, base: &WorkspacePath, workspace: &Workspace, folders: bool) -> Vec<String> {
+    let path = match before {
+        "" => Ok(base.clone()),
+        before => base.follow(before),
+    };
+    let Ok(path) = path else { return Vec::new() };
+    // By its real name: a pattern goes through links as a program would.
+    let Ok(real) = workspace.find(&path).map(|found| found.real) else { return Vec::new() };
+    let Ok(handle) = open_folder(workspace, OsStr::new(real.as_str())) else { return Vec::new() };
+    let mut names = Vec::new();
+    let mut see = |name: &[u8], kind: FileType, _: u64| {
+        let fits = !folders || matches!(kind, FileType::Directory | FileType::Symlink);
+        if let Ok(name) = core::str::from_utf8(name)
+            && fits
+        {
+            names.push(name.to_owned());
+        }
+        names.len() <= limits::PATTERN_ENTRIES
+    };
+    // A folder that cannot be read has no names that match.
+    let _ = entries(&handle, &mut buffer(), &mut see);
+    names
+}
+
+/// Whether a name is one of those that a component stands for.
+fn matches(pieces: &[Piece], name: &str) -> bool {
+    let begins_with_dot =
+        matches!(pieces.first(), Some(Piece::Text(text)) if text.starts_with('.'));
+    (begins_with_dot || !name.starts_with('.')) && fits(pieces, name)
+}
+
+/// Without going back further than the last `*`: what matched before it stays matched.
+fn fits(pieces: &[Piece], name: &str) -> bool {
+    let (mut at, mut rest) = (0, name);
+    let mut star: Option<(usize, &str)> = None;
+    loop {
+        match pieces.get(at) {
+            None if rest.is_empty() => return true,
+            Some(Piece::Any) => {
+                at += 1;
+                star = Some((at, rest));
+                continue;
+            }
+            Some(piece) => {
+                if let Some(behind) = behind(piece, rest) {
+                    (at, rest) = (at + 1, behind);
+                    continue;
+                }
+            }
+            None => {}
+        }
+        let Some((again, from)) = star else { return false };
+        let mut letters = from.chars();
+        if letters.next().is_none() {
+            return false;
+        }
+        (at, rest) = (again, letters.as_str());
+        star = Some((again, rest));
+    }
+}
+
+/// What is left of a name behind a piece that it begins with.
+fn behind<'n>(piece: &Piece, name: &'n str) -> Option<&'n str> {
+    let mut letters = name.chars();
+    match piece {
+        Piece::Text(text) => name.strip_prefix(text.as_str()),
+        Piece::One => letters.next().map(|_| letters.as_str()),
+        Piece::Class { negated, ranges } => {
+            let letter = letters.next()?;
+            let named = ranges.iter().any(|(low, high)| (*low..=*high).contains(&letter));
+            (named != *negated).then_some(letters.as_str())
+        }
+        Piece::Any => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use capsule_core::language::parse;
+
+    fn pieces(word: &str) -> Vec<Piece> {
+        let script = parse(&format!("x {word}")).unwrap();
+        let words = &script.elements[0].pipeline.stages[0].words;
+        words[1].as_glob().unwrap().to_vec()
+    }
+
+    #[test]
+    fn names_match_as_in_a_shell() {
+        for (word, name, expected) in [
+            ("*.rs", "main.rs", true),
+            ("*.rs", ".rs", false),
+            (".[!.]*", ".env", true),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXbYbZ", false),
+            ("?", "é", true),
+            ("[a-c]*", "bee", true),
+            ("[!a-c]*", "bee", false),
+            ("*", "x", true),
+            ("*x*", "ax", true),
+        ] {
+            assert_eq!(matches(&pieces(word), name), expected, "{word} {name}");
+        }
+    }
+
+    #[test]
+    fn patterns_stand_for_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for file in ["src/a.rs", "src/b.rs", "src/.c.rs", "docs/x/a.md", "docs/y/b.md", "-rf"] {
+            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            std::fs::write(root.join(file), "").unwrap();
+        }
+        let workspace = Workspace::open(&root).unwrap();
+        for (cwd, word, expected) in [
+            (".", "src/*.rs", &["src/a.rs", "src/b.rs"][..]),
+            ("src", "*", &["a.rs", "b.rs"]),
+            ("src", "../docs/*/a.md", &["../docs/x/a.md"]),
+            (".", "docs/*/", &["docs/x/", "docs/y/"]),
+            (".", "*/*.md", &[]),
+            (".", "s*/a.rs", &["src/a.rs"]),
+            (".", "*/nothing", &[]),
+            (".", "../*", &[]),
+            (".", "*", &["-rf", "docs", "src"]),
+        ] {
+            let names = names(&pieces(word), &PathTarget::parse(cwd), &workspace);
+            assert_eq!(names, expected, "{word} in {cwd}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! `shell.run`: a program with its arguments, confined. Never a shell.
+
+mod command;
+mod environment;
+mod expand;
+mod list;
+pub(super) mod outcome;
+pub(super) mod program;
+pub(super) mod run;
+mod unconfined;
+
+use std::rc::Rc;
+
+use capsule_core::action::{Action, Facts, FileKind, NoSteps, PathTarget, Step};
+use capsule_core::capability::Capability;
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::language::{Join, parse};
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::units;
+use serde_json::{Map, Value};
+
+use self::list::Parts;
+use self::program::find;
+use self::run::{Ready, Runner};
+use crate::builtin::{Unable, invalid, number, text};
+use crate::tool::{Context, Prepared, Tool, command_facts};
+
+/// What `shell.run` is called, takes and gives.
+pub static SIGNATURE: Signature = Signature {
+    id: "shell.run",
+    model_name: "shell_run",
+    aliases: &["command_exec"],
+    about: "Runs a program, or a command of pipelines and lists, confined and without a shell.",
+    shape: Shape::Exec,
+    capabilities: &[Capability::ProcExec],
+    arguments: &[
+        Argument {
+            name: "argv",
+            kind: Kind::Argv,
+            required: false,
+            about: "the program's name and its arguments, as a list",
+        },
+        Argument {
+            name: "command",
+            kind: Kind::Text,
+            required: false,
+            about: "a text of the command language, in place of `argv`",
+        },
+        Argument {
+            name: "part",
+            kind: Kind::Number,
+            required: false,
+            about: "which part of the list that `command` is, from 1; all of them if left out",
+        },
+        Argument {
+            name: "cwd",
+            kind: Kind::Path,
+            required: false,
+            about: "the folder to run in; the workspace if left out",
+        },
+        Argument {
+            name: "stdin",
+            kind: Kind::Text,
+            required: false,
+            about: "what the program reads from its standard input",
+        },
+        Argument {
+            name: "timeout",
+            kind: Kind::Duration,
+            required: false,
+            about: "how long it may take",
+        },
+    ],
+    results: &[
+        Field { name: "exit_code", about: "the program's status; none if a signal ended it" },
+        Field { name: "signal", about: "the signal that ended it" },
+        Field { name: "stdout", about: "its standard output" },
+        Field { name: "stdout_base64", about: "its standard output, where it is not text" },
+        Field { name: "stderr", about: "its standard error" },
+        Field { name: "stderr_base64", about: "its standard error, where it is not text" },
+        Field { name: "stdout_bytes_total", about: "how much it wrote to its standard output" },
+        Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
+        Field { name: "truncated", about: "whether either was cut" },
+        Field { name: "limits_reached", about: "the limits that it ran into" },
+        Field { name: "changes", about: "what it changed, where the workspace is staged" },
+        Field { name: "changes_total", about: "how many paths it changed there" },
+        Field { name: "direct", about: "whether it could change the workspace itself" },
+        Field { name: "unconfined", about: "whether it ran with nothing around it" },
+        Field { name: "parts", about: "the parts of a list, each of which is a call of its own" },
+        Field { name: "clamped", about: "whether more time was asked for than it may have" },
+    ],
+};
+
+/// Runs a program.
+#[derive(Clone, Copy, Debug)]
+pub struct ShellRun;
+
+impl Tool for ShellRun {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        let stdin = text(args, "stdin");
+        if stdin.is_some_and(|stdin| stdin.len() > limits::STDIN_BYTES) {
+            return Err(invalid(format!("`stdin` has at most {} bytes", limits::STDIN_BYTES)));
+        }
+        let timeout_ms = match text(args, "timeout") {
+            Some(text) => Some(
+                units::parse_duration(text)
+                    .map(units::millis)
+                    .ok_or_else(|| invalid("`timeout` is a duration such as `10s`"))?,
+            ),
+            None => None,
+        };
+        let stdin = stdin.map(|stdin| {
+            let bytes = u64::try_from(stdin.len()).unwrap_or(u64::MAX);
+            (Digest::of(stdin.as_bytes()), bytes)
+        });
+        let cwd = PathTarget::parse(text(args, "cwd").unwrap_or("."));
+        let words = args.get("argv").and_then(Value::as_array);
+        match (words, text(args, "command")) {
+            (Some(words), None) => {
+                let argv = words.iter().filter_map(Value::as_str).map(Into::into).collect();
+                Ok(Action::Run { argv, cwd, stdin, timeout_ms, unconfined: false })
+            }
+            (None, Some(command)) => {
+                let (steps, text) = steps(command, &cwd, number(args, "part"))?;
+                Ok(Action::Command { steps, text, cwd, stdin, timeout_ms })
+            }
+            _ => Err(invalid("a command is either `argv` or `command`")
+                .suggest("send `argv` as a list of words, or `command` as a text")),
+        }
+    }
+
+    fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared {
+        let stdin = args.get("stdin").and_then(Value::as_str).unwrap_or_default();
+        match action {
+            Action::Run { argv, cwd, .. } => prepare_program(action, (argv, cwd), stdin, context),
+            Action::Command { steps, .. } => prepare_command(action, steps, stdin, context),
+            _ => unable(Facts::default(), Problem::new(Code::EngineFault, "not a command")),
+        }
+    }
+}
+
+fn unable(facts: Facts, problem: Problem) -> Prepared {
+    Prepared { facts, hands: Box::new(Unable(problem)) }
+}
+
+/// What a text of the command language means, or one part of the list that it is, with the text of
+/// that.
+fn steps(text: &str, cwd: &PathTarget, part: Option<u64>) -> Result<(Vec<Step>, String), Problem> {
+    let refused = |message: String, suggestion: &str| {
+        Problem::new(Code::ExecNotInLanguage, message).suggest(suggestion.to_owned())
+    };
+    let mut script = parse(text).map_err(|refusal| {
+        let shown = refusal.underlined(text);
+        refused(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
+    })?;
+    let mut steps = Step::of(&script, cwd).map_err(|why| match why {
+        NoSteps::ChangeOfFolder => {
+            refused("this `cd` is none of this language".into(), "write `cd FOLDER && PROGRAM ...`")
+        }
+        NoSteps::ChangeOrElse => refused(
+            "what runs when `cd` fails would run in a folder that is not known".into(),
+            "name the folder in `cwd`, or write `cd FOLDER && PROGRAM ...`",
+        ),
+    })?;
+    let mut text = text.to_owned();
+    if let Some(index) = part.and_then(|part| usize::try_from(part).ok()?.checked_sub(1)) {
+        steps.retain(|step| step.number == index + 1);
+        script.elements = script.elements.drain(..).skip(index).take(1).collect();
+        script.elements.iter_mut().for_each(|element| element.join = Join::First);
+        text = script.to_string();
+    }
+    if steps.iter().all(|step| step.stages.is_empty()) {
+        let why = "the command only goes to a folder, and where it goes does not last";
+        return Err(refused(why.into(), "write `cd FOLDER && PROGRAM ...`, or name it in `cwd`"));
+    }
+    Ok((steps, text))
+}
+
+fn prepare_program(
+    action: &Action,
+    (argv, cwd): (&[String], &PathTarget),
+    stdin: &str,
+    context: &Context<'_>,
+) -> Prepared {
+    let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
+    let found = program.as_ref().map(|program| program.fact.clone());
+    let facts = Facts { walls: context.commands.walls(), ..command_facts(action, found, context) };
+    let nowhere = |path| facts.at(path).is_some_and(|fact| fact.kind == FileKind::Missing);
+    match (program, cwd.inside()) {
+        (_, Some(path)) if nowhere(path) => {
+            let message = format!("there is no folder `{path}` to run in");
+            unable(facts, Problem::new(Code::FileNotFound, message))
+        }
+        (Some(program), Some(_)) => {
+            let argv = argv.iter().map(Into::into).collect();
+            let (variables, redirects) = (Vec::new(), Vec::new());
+            let stages = vec![Ready { program, argv, variables, redirects }];
+            let hands = Box::new(runner(stages, cwd, stdin, &facts, context));
+            Prepared { facts, hands }
+        }
+        (None, _) => {
+            let name = argv.first().map_or("", String::as_str);
+            let message = format!("there is no program `{name}` in the system's folders");
+            unable(facts, Problem::new(Code::ExecNotFound, message))
+        }
+        (_, None) => unable(facts, Problem::new(Code::PathOutside, "`cwd` is not inside")),
+    }
+}
+
+fn prepare_command(
+    action: &Action,
+    steps: &[Step],
+    stdin: &str,
+    context: &Context<'_>,
+) -> Prepared {
+    let (facts, programs) = match command::look(action, steps, context) {
+        Ok(found) => found,
+        Err(problem) => return unable(Facts::default(), problem),
+    };
+    let [step] = steps else {
+        let hands = Box::new(Parts::of(steps));
+        return Prepared { facts, hands };
+    };
+    if let Some(path) = command::nowhere(step, &facts) {
+        let message = format!("there is no folder `{path}` to run in");
+        return unable(facts, Problem::new(Code::FileNotFound, message));
+    }
+    match command::ready(step, &facts, &programs) {
+        Ok((stages, input)) => {
+            let stdin = input.as_deref().unwrap_or(stdin);
+            let hands = Box::new(runner(stages, &step.cwd, stdin, &facts, context));
+            Prepared { facts, hands }
+        }
+        Err(problem) => unable(facts, problem),
+    }
+}
+
+/// The hands of a command with the run's means.
+pub(super) fn runner(
+    stages: Vec<Ready>,
+    cwd: &PathTarget,
+    stdin: &str,
+    facts: &Facts,
+    context: &Context<'_>,
+) -> Runner {
+    Runner {
+        workspace: Rc::clone(context.workspace),
+        veil: Rc::clone(context.veil),
+        commands: context.commands.clone(),
+        host: Rc::clone(context.host),
+        sink: Rc::clone(context.sink),
+        cancel: context.cancel.clone(),
+        staging: context.staging.ok().flatten().cloned(),
+        stages,
+        cwd: command::real(cwd, facts),
+        stdin: stdin.as_bytes().to_vec(),
+    }
+}

@@ -1,0 +1,61 @@
+//! Programs on disk.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use capsule_core::action::ProgramFact;
+use capsule_core::digest::Digest;
+use capsule_sandbox as sandbox;
+use sandbox::FileIdentity;
+
+use crate::tool::Host;
+
+/// Where programs are looked for, by us and by commands. Nothing that a run can write to is among
+/// them, and every sandbox has them.
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+/// A program that was found.
+#[derive(Clone)]
+pub(in crate::builtin) struct Program {
+    pub(in crate::builtin) fact: ProgramFact,
+    pub(in crate::builtin) file: sandbox::Program,
+}
+
+/// Finds a program: at the place that the policy names, or in the system's folders.
+pub(in crate::builtin) fn find(name: &str, host: &dyn Host) -> Option<Program> {
+    let named = host.program_place(name).map(PathBuf::from);
+    let path = match named {
+        Some(path) => path,
+        None if name.is_empty() => return None,
+        // By its path, where that is one of the folders that are searched anyway.
+        None if name.contains('/') => {
+            let folder = Path::new(name).parent()?;
+            let known = PATH.split(':').any(|own| Path::new(own) == folder);
+            known.then(|| PathBuf::from(name)).filter(|path| path.is_file())?
+        }
+        None => PATH.split(':').map(|folder| Path::new(folder).join(name)).find(|path| {
+            path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
+        })?,
+    };
+    let real = path.canonicalize().ok()?;
+    let file = File::open(&real).ok()?;
+    let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    // Taken before the bytes are read: whoever writes to them meanwhile changes it.
+    let file_identity = FileIdentity::of(&meta);
+    let sha256 = match host.known_digest(&real, &file_identity) {
+        Some(digest) => digest,
+        None => {
+            let digest = digest(file)?;
+            host.remember_digest(&real, &file_identity, digest);
+            digest
+        }
+    };
+    let fact = ProgramFact { path: path.to_str()?.into(), real: real.to_str()?.into(), sha256 };
+    Some(Program { fact, file: sandbox::Program { path: real, identity: file_identity } })
+}
+
+fn digest(mut file: File) -> Option<Digest> {
+    Digest::of_all(|buffer| file.read(buffer)).ok()
+}

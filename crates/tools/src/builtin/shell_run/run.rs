@@ -1,0 +1,205 @@
+//! The hands of a command.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
+use std::rc::Rc;
+
+use capsule_core::code::Code;
+use capsule_core::confinement::{Confinement, WorkspaceAccess};
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::policy::{Bounds, Environment, Scope};
+use capsule_sandbox as sandbox;
+use sandbox::{Exit, Launch, Mask, Redirect, SandboxError, Stage};
+
+use super::environment::{PRIVATE, variables};
+use super::outcome::confined;
+use super::program::Program;
+use super::unconfined;
+use crate::builtin::wrong_permit;
+use crate::commands::{Commands, NotRun, view};
+use crate::direct::Ground;
+use crate::staging::{Staging, too_many};
+use crate::tool::{Cancel, Host, Sink, Stream};
+use crate::veil::{Veil, VeilError};
+use crate::workspace::Workspace;
+
+/// A program that is ready to run.
+pub(in crate::builtin) struct Ready {
+    pub(in crate::builtin) program: Program,
+    pub(in crate::builtin) argv: Vec<OsString>,
+    /// What is set in its environment besides.
+    pub(in crate::builtin) variables: Vec<(OsString, OsString)>,
+    /// Where its streams lead.
+    pub(in crate::builtin) redirects: Vec<Redirect>,
+}
+
+pub(in crate::builtin) struct Runner {
+    pub(in crate::builtin) workspace: Rc<Workspace>,
+    pub(in crate::builtin) veil: Rc<RefCell<Veil>>,
+    pub(in crate::builtin) commands: Commands,
+    pub(in crate::builtin) host: Rc<dyn Host>,
+    pub(in crate::builtin) sink: Rc<dyn Sink>,
+    pub(in crate::builtin) cancel: Cancel,
+    pub(in crate::builtin) staging: Option<Rc<Staging>>,
+    /// The programs, from the first to the last.
+    pub(in crate::builtin) stages: Vec<Ready>,
+    pub(in crate::builtin) cwd: OsString,
+    pub(in crate::builtin) stdin: Vec<u8>,
+}
+
+impl Ready {
+    pub(super) fn stage(&self, environment: &[(OsString, OsString)]) -> Stage {
+        let mut environment = environment.to_vec();
+        for (name, value) in &self.variables {
+            environment.retain(|(own, _)| own != name);
+            environment.push((name.clone(), value.clone()));
+        }
+        Stage {
+            program: self.program.file.clone(),
+            argv: self.argv.clone(),
+            environment,
+            redirects: self.redirects.clone(),
+        }
+    }
+}
+
+impl Hands for Runner {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let permit = match permit.unconfined() {
+            Ok(leave) => return unconfined::run(&self, &leave),
+            Err(permit) => permit,
+        };
+        let Bounds::Run { confinement, clamped, environment, reads, writes } = permit.bounds()
+        else {
+            return wrong_permit();
+        };
+        let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
+        let workspace = Rc::clone(&self.workspace);
+        let survey = |writes| Ground::survey(&workspace, writes, self.host.store());
+        let mut ground = match direct.map(survey).transpose() {
+            Ok(ground) => ground,
+            Err(problem) => return Outcome::failed(problem),
+        };
+        let ended = match self.launch(confinement, environment, reads.as_ref(), ground.as_mut()) {
+            Ok(exit) => confined(exit, confinement, *clamped),
+            Err(problem) => Outcome::failed(problem),
+        };
+        match ground {
+            Some(ground) => ground.judged(ended),
+            None => ended,
+        }
+    }
+}
+
+impl Runner {
+    /// Runs the programs, and gives how they ended.
+    ///
+    /// # Errors
+    /// They could not be run as they must be.
+    pub(in crate::builtin) fn launch(
+        &self,
+        confinement: &Confinement,
+        environment: &Environment,
+        reads: Option<&Scope>,
+        mut ground: Option<&mut Ground<'_>>,
+    ) -> Result<Exit, Problem> {
+        let drawn = |veil: &Veil| Ok((veil.hidden(&self.workspace)?, veil.way()));
+        let drawn = match reads.cloned() {
+            None => drawn(&self.veil.borrow()),
+            // A walk of its own for each call: few programs have a view of their own.
+            Some(reads) => {
+                drawn(&Veil::new(Box::new(move |path, folder| reads.conceals(path, folder))))
+            }
+        };
+        let (hidden, way) = drawn.map_err(VeilError::problem)?;
+        let mut masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
+        let direct = ground.as_mut().map(|ground| ground.bounds(&mut masks, way)).transpose()?;
+        let environment = variables(environment, self.host.as_ref());
+        let set = |name: &str| environment.iter().any(|(own, _)| own == name);
+        let private = PRIVATE.into_iter().filter(|name| !set(name)).map(OsString::from).collect();
+        let floor = confinement.floor;
+        let launch = Launch {
+            stages: self.stages.iter().map(|own| own.stage(&environment)).collect(),
+            private,
+            cwd: self.cwd.clone(),
+            stdin: self.stdin.clone(),
+            limits: confinement.limits,
+            writes: confinement.workspace == WorkspaceAccess::Staged,
+            direct,
+            // All of them each time: what was hidden before may be another file by now.
+            masks,
+            last: self.commands.is_one(),
+        };
+        let staging = self.staging.as_deref().filter(|_| launch.writes);
+        let full = Cell::new(false);
+        let mut watch = Watch {
+            sink: self.sink.as_ref(),
+            cancel: &self.cancel,
+            staging,
+            full: Some(&full),
+            ground: ground.as_deref(),
+        };
+        let view = |launch: &Launch| {
+            view(&self.workspace, self.host.as_ref(), floor, None, launch.masks.clone())
+        };
+        let exit = self.commands.run(launch, &mut watch, view).map_err(|why| match why {
+            NotRun::Sandbox(error) => sandbox_problem(&self.stages, &error),
+            NotRun::View(error) => {
+                Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
+            }
+        })?;
+        if full.get() { Err(too_many()) } else { Ok(exit) }
+    }
+}
+
+pub(super) struct Watch<'w> {
+    sink: &'w dyn Sink,
+    cancel: &'w Cancel,
+    /// Where the command's changes go, if it may make any.
+    staging: Option<&'w Staging>,
+    /// Whether it was ended because it changed too much.
+    full: Option<&'w Cell<bool>>,
+    /// What bounds it, if it changes the workspace itself.
+    ground: Option<&'w Ground<'w>>,
+}
+
+impl<'w> Watch<'w> {
+    /// One that only shows what comes, and says when nobody wants it any more.
+    pub(super) fn plain(runner: &'w Runner) -> Self {
+        let (sink, cancel) = (runner.sink.as_ref(), &runner.cancel);
+        Self { sink, cancel, staging: None, full: None, ground: None }
+    }
+}
+
+impl sandbox::Watch for Watch<'_> {
+    fn output(&mut self, stream: Stream, bytes: &[u8]) {
+        self.sink.output(stream, bytes);
+    }
+
+    fn cancelled(&self) -> bool {
+        let full = self.staging.is_some_and(Staging::is_full);
+        if let Some(own) = self.full.filter(|_| full) {
+            own.set(true);
+        }
+        full || self.full.is_some_and(Cell::get)
+            || self.cancel.is_set()
+            || self.ground.is_some_and(Ground::is_lost)
+    }
+}
+
+pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> Problem {
+    let names = stages.iter().filter_map(|own| own.argv.first());
+    let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+    let name = names.join(" | ");
+    let code = match error {
+        SandboxError::ProgramChanged { .. } => Code::ApprovalChangedAfter,
+        SandboxError::ProgramMissing { .. } | SandboxError::NotExecutable { .. } => {
+            Code::ExecNotFound
+        }
+        SandboxError::Launch { .. } => Code::ExecArgv,
+        SandboxError::Redirect { .. } => Code::FileSystem,
+        _ => Code::SandboxFailed,
+    };
+    Problem::new(code, format!("`{name}`: {error}"))
+}

@@ -1,0 +1,146 @@
+//! `test.run`: the project's own test command, as the policy names it.
+
+use capsule_core::action::{Action, Facts, FileKind, PathTarget};
+use capsule_core::capability::Capability;
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::limits;
+use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use serde_json::{Map, Value};
+
+use crate::builtin::shell_run::program::find;
+use crate::builtin::shell_run::run::{Ready, Runner};
+use crate::builtin::shell_run::runner;
+use crate::builtin::{Unable, invalid, text};
+use crate::tool::{Context, Prepared, Tool};
+
+/// What `test.run` is called, takes and gives.
+pub static SIGNATURE: Signature = Signature {
+    id: "test.run",
+    model_name: "test_run",
+    aliases: &["run_tests"],
+    about: "Runs the project's tests, by the command that the policy names for them.",
+    shape: Shape::Test,
+    capabilities: &[Capability::ProcExec],
+    arguments: &[Argument {
+        name: "filter",
+        kind: Kind::Text,
+        required: false,
+        about: "one word that picks tests, where the policy lets it; all tests if left out",
+    }],
+    results: &[
+        Field { name: "command", about: "the command line that ran" },
+        Field { name: "exit_code", about: "the program's status; none if a signal ended it" },
+        Field { name: "signal", about: "the signal that ended it" },
+        Field { name: "stdout", about: "its standard output" },
+        Field { name: "stdout_base64", about: "its standard output, where it is not text" },
+        Field { name: "stderr", about: "its standard error" },
+        Field { name: "stderr_base64", about: "its standard error, where it is not text" },
+        Field { name: "stdout_bytes_total", about: "how much it wrote to its standard output" },
+        Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
+        Field { name: "truncated", about: "whether either was cut" },
+        Field { name: "limits_reached", about: "the limits that it ran into" },
+        Field { name: "changes", about: "what it changed, where the workspace is staged" },
+        Field { name: "changes_total", about: "how many paths it changed there" },
+        Field { name: "direct", about: "whether it could change the workspace itself" },
+        Field { name: "clamped", about: "whether more time was asked for than it may have" },
+    ],
+};
+
+/// Runs the tests.
+#[derive(Clone, Copy, Debug)]
+pub struct TestRun;
+
+impl Tool for TestRun {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURE
+    }
+
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+        let filter = text(args, "filter").map(word).transpose()?;
+        Ok(Action::Test { filter })
+    }
+
+    fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
+        let unable = |facts, problem| Prepared { facts, hands: Box::new(Unable(problem)) };
+        let filter = match action {
+            Action::Test { filter } => filter.as_deref(),
+            _ => None,
+        };
+        let Some((argv, cwd)) = context.host.tests(filter) else {
+            let problem = Problem::new(Code::NoRule, "the policy names no command for the tests");
+            return unable(Facts::default(), problem);
+        };
+        let cwd = PathTarget::parse(&cwd);
+        let folder =
+            cwd.inside().map(|path| context.workspace.look(path, &context.veil.borrow()).0);
+        let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
+        let facts = Facts {
+            program: program.as_ref().map(|program| program.fact.clone()),
+            walls: context.commands.walls(),
+            paths: folder.into_iter().collect(),
+            ..Facts::default()
+        };
+        let Some(program) = program else {
+            let name = argv.first().map_or("", String::as_str);
+            let message = format!("the policy's test program `{name}` is not there");
+            return unable(facts, Problem::new(Code::ExecNotFound, message));
+        };
+        if facts.paths.iter().any(|fact| fact.kind == FileKind::Missing) {
+            let message = format!("there is no folder `{}` to run in", cwd.asked);
+            return unable(facts, Problem::new(Code::FileNotFound, message));
+        }
+        let (variables, redirects) = (Vec::new(), Vec::new());
+        let words = argv.iter().map(Into::into).collect();
+        let stages = vec![Ready { program, argv: words, variables, redirects }];
+        let runner = runner(stages, &cwd, "", &facts, context);
+        Prepared { facts, hands: Box::new(Tests { runner, argv }) }
+    }
+}
+
+/// A word that picks tests. It is never an option, and nothing in it is read by anybody but the test
+/// program.
+fn word(filter: &str) -> Result<String, Problem> {
+    let why = if filter.is_empty() {
+        "is empty".to_owned()
+    } else if filter.starts_with('-') {
+        "begins with `-`, as an option does".to_owned()
+    } else if filter.chars().any(char::is_control) {
+        "holds control characters".to_owned()
+    } else if filter.len() > limits::TEST_FILTER_BYTES {
+        format!("has more than {} bytes", limits::TEST_FILTER_BYTES)
+    } else {
+        return Ok(filter.to_owned());
+    };
+    let problem = invalid(format!("`filter` {why}"));
+    Err(problem.suggest("name a test, or a part of its name"))
+}
+
+struct Tests {
+    runner: Runner,
+    argv: Vec<String>,
+}
+
+impl Hands for Tests {
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let Self { runner, argv } = *self;
+        let outcome = Box::new(runner).run(permit);
+        Outcome { output: outcome.output.with("command", argv), ..outcome }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_a_plain_word() {
+        for good in ["name", "a::b", "TestA/sub case", "ümlaut", "a-b"] {
+            assert_eq!(word(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "-k", "--config=x", "a\nb", "a\0b", "\u{1b}[0m", &"x".repeat(513)] {
+            assert_eq!(word(bad).map_err(|problem| problem.code), Err(Code::ArgsInvalid), "{bad}");
+        }
+    }
+}

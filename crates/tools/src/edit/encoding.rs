@@ -1,0 +1,154 @@
+//! How the bytes of a file say its text, and how to say another text likewise.
+
+/// How a file's bytes say its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// UTF-8.
+    Utf8,
+    /// UTF-8 behind a byte order mark.
+    Utf8Bom,
+    /// UTF-16, the low byte first, behind a byte order mark.
+    Utf16Le,
+    /// UTF-16, the high byte first, behind a byte order mark.
+    Utf16Be,
+    /// Latin-1: one byte, one character.
+    Latin1,
+}
+
+const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
+const UTF16_LE_BOM: &[u8] = b"\xff\xfe";
+const UTF16_BE_BOM: &[u8] = b"\xfe\xff";
+
+impl Encoding {
+    /// The word in results.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Utf8 => "utf-8",
+            Self::Utf8Bom => "utf-8-bom",
+            Self::Utf16Le => "utf-16le",
+            Self::Utf16Be => "utf-16be",
+            Self::Latin1 => "latin-1",
+        }
+    }
+
+    /// The bytes of a text; none where one of its characters cannot be said.
+    fn encode(self, text: &str) -> Option<Vec<u8>> {
+        let units = |mark: &[u8], bytes: fn(u16) -> [u8; 2]| {
+            mark.iter().copied().chain(text.encode_utf16().flat_map(bytes)).collect()
+        };
+        match self {
+            Self::Utf8 => Some(text.as_bytes().to_vec()),
+            Self::Utf8Bom => Some([UTF8_BOM, text.as_bytes()].concat()),
+            Self::Utf16Le => Some(units(UTF16_LE_BOM, u16::to_le_bytes)),
+            Self::Utf16Be => Some(units(UTF16_BE_BOM, u16::to_be_bytes)),
+            Self::Latin1 => text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect(),
+        }
+    }
+}
+
+/// The text of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Decoded {
+    pub(super) text: String,
+    pub(super) encoding: Encoding,
+    /// Whether only ASCII may be added: some of the bytes are UTF-8 and some are not, so nobody
+    /// knows how another character would be said.
+    ascii_only: bool,
+}
+
+impl Decoded {
+    /// The text of these bytes; none if they are no text.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        let known = |text: String, encoding| Self { text, encoding, ascii_only: false };
+        let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+            let (pairs, rest) = bytes.as_chunks::<2>();
+            let units: Vec<u16> = pairs.iter().copied().map(unit).collect();
+            rest.is_empty().then(|| String::from_utf16(&units).ok()).flatten()
+        };
+        let decoded = if let Some(bytes) = bytes.strip_prefix(UTF8_BOM) {
+            known(String::from_utf8(bytes.to_vec()).ok()?, Encoding::Utf8Bom)
+        } else if let Some(bytes) = bytes.strip_prefix(UTF16_LE_BOM) {
+            known(units(bytes, u16::from_le_bytes)?, Encoding::Utf16Le)
+        } else if let Some(bytes) = bytes.strip_prefix(UTF16_BE_BOM) {
+            known(units(bytes, u16::from_be_bytes)?, Encoding::Utf16Be)
+        } else if let Ok(text) = str::from_utf8(bytes) {
+            known(text.to_owned(), Encoding::Utf8)
+        } else {
+            let valid = bytes.utf8_chunks().any(|chunk| !chunk.valid().is_ascii());
+            // A control character that no text has, where nothing else vouches for the bytes.
+            if bytes.iter().any(|byte| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127)) {
+                return None;
+            }
+            let text = bytes.iter().copied().map(char::from).collect();
+            Self { text, encoding: Encoding::Latin1, ascii_only: valid }
+        };
+        (!decoded.text.contains('\0')).then_some(decoded)
+    }
+
+    /// The bytes of another text instead of this one, into which `added` was put; none where they
+    /// would not be read as that text again.
+    pub(super) fn encode(&self, text: &str, added: &str) -> Option<Vec<u8>> {
+        if self.ascii_only && !added.is_ascii() {
+            return None;
+        }
+        let bytes = self.encoding.encode(text)?;
+        let is_same = match Self::of(&bytes) {
+            // What is ASCII by now is the same in either.
+            Some(again) => {
+                again.text == text && (again.encoding == self.encoding || text.is_ascii())
+            }
+            None => false,
+        };
+        is_same.then_some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_written() {
+        let wide = |mark: &[u8], unit: fn(u16) -> [u8; 2]| {
+            mark.iter().copied().chain("aé😀\n".encode_utf16().flat_map(unit)).collect::<Vec<u8>>()
+        };
+        for (bytes, encoding) in [
+            ("aé😀\n".as_bytes().to_vec(), Encoding::Utf8),
+            (Vec::new(), Encoding::Utf8),
+            ("\u{feff}aé".as_bytes().to_vec(), Encoding::Utf8Bom),
+            (wide(UTF16_LE_BOM, u16::to_le_bytes), Encoding::Utf16Le),
+            (wide(UTF16_BE_BOM, u16::to_be_bytes), Encoding::Utf16Be),
+            (b"caf\xe9\r\n".to_vec(), Encoding::Latin1),
+        ] {
+            let read = Decoded::of(&bytes).unwrap();
+            assert_eq!(read.encoding, encoding);
+            assert_eq!(read.encode(&read.text, "").unwrap(), bytes);
+        }
+        for binary in [
+            &b"a\0b"[..],
+            b"\xff\xfea",
+            b"\xff\xfe\0\0a\0\0\0",
+            b"\xff\xfe\x00\xd8",
+            b"\x89PNG\x1a\xff",
+        ] {
+            assert_eq!(Decoded::of(binary), None, "{binary:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_not_written() {
+        let latin = Decoded::of(b"caf\xe9").unwrap();
+        assert_eq!(latin.encode("caf\u{e8}", "\u{e8}").unwrap(), b"caf\xe8");
+        assert_eq!(latin.encode("caf", "").unwrap(), b"caf");
+        assert_eq!(latin.encode("caf€", "€"), None);
+        // These bytes would be read as another character.
+        assert_eq!(latin.encode("caf\u{c3}\u{a9}", "\u{c3}\u{a9}"), None);
+        let mixed = Decoded::of(b"caf\xe9 caf\xc3\xa9").unwrap();
+        assert_eq!(mixed.encode("\u{e9}", "\u{e9}"), None);
+        assert_eq!(mixed.encode("x\u{e9}", "x").unwrap(), b"x\xe9");
+        let plain = Decoded::of(b"abc").unwrap();
+        assert_eq!(plain.encode("a\0b", "\0"), None);
+        assert_eq!(plain.encode("\u{feff}abc", "\u{feff}"), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Where a text stands in another, byte for byte or but for the ends of lines.
+
+use std::ops::Range;
+
+use capsule_core::limits;
+
+use crate::edit::lines::{Lines, unified};
+
+/// Where something was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) ranges: Vec<Range<usize>>,
+    /// Whether two of them share something: then it cannot be told which are meant.
+    pub(super) overlap: bool,
+}
+
+impl Places {
+    pub(super) fn add(&mut self, range: Range<usize>) {
+        self.overlap |= self.ranges.last().is_some_and(|last| range.start < last.end);
+        self.ranges.push(range);
+    }
+}
+
+/// Everywhere that `search` stands in `text`, overlapping places included. Where some overlap, no more
+/// are looked for than are told.
+pub(super) fn find(text: &str, search: &str) -> Places {
+    let mut places = Places::default();
+    let step = search.chars().next().map_or(1, char::len_utf8);
+    let mut from = 0;
+    while let Some(found) = text.get(from..).and_then(|rest| rest.find(search)) {
+        let start = from + found;
+        places.add(start..start + search.len());
+        if places.overlap && places.ranges.len() > limits::EDIT_SHOWN_PLACES {
+            break;
+        }
+        from = start + step;
+    }
+    places
+}
+
+/// The same where lines may end otherwise. None where that makes no difference.
+pub(super) fn find_unended(text: &str, search: &str, lines: &Lines<'_>) -> Places {
+    let flat = unified(text, lines.old);
+    let wanted = unified(search, lines.old);
+    // Where each line begins in the text whose lines all end alike.
+    let mut starts = Vec::with_capacity(lines.all.len());
+    let mut start = 0;
+    for line in &lines.all {
+        starts.push(start);
+        start += line.text.len() + usize::from(!line.end.is_empty());
+    }
+    let back = |place: usize| -> usize {
+        let at = starts.partition_point(|start| *start <= place).saturating_sub(1);
+        match (lines.all.get(at), starts.get(at)) {
+            (Some(line), Some(start)) if place - start <= line.text.len() => {
+                line.start + (place - start)
+            }
+            _ => text.len(),
+        }
+    };
+    let mut places = find(&flat, &wanted);
+    for range in &mut places.ranges {
+        *range = back(range.start)..back(range.end);
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_found() {
+        for (text, search, ranges, overlap) in [
+            ("abcabc", "bc", vec![1..3, 4..6], false),
+            ("aaaa", "aa", vec![0..2, 1..3, 2..4], true),
+            ("éé", "é", vec![0..2, 2..4], false),
+            ("abc", "x", vec![], false),
+        ] {
+            assert_eq!(find(text, search), Places { ranges, overlap }, "{text}");
+        }
+    }
+
+    #[test]
+    fn ends_of_lines_are_seen_through() {
+        for (text, search, parts) in [
+            ("a\r\nb\r\nc", "a\nb", vec!["a\r\nb"]),
+            ("a\r\nb\r\nc", "b\nc", vec!["b\r\nc"]),
+            ("xa\r\nby", "a\nb", vec!["a\r\nb"]),
+            ("a\r\nb\r\n", "b\n", vec!["b\r\n"]),
+            ("a\nb\n", "a\r\nb", vec!["a\nb"]),
+            ("a\rb\r", "a\nb\n", vec!["a\rb\r"]),
+            ("a\r\nb\na\nb\r\n", "a\nb\n", vec!["a\r\nb\n", "a\nb\r\n"]),
+        ] {
+            let found = find_unended(text, search, &Lines::of(text));
+            let found = found.ranges.into_iter().map(|range| text.get(range));
+            let found: Vec<&str> = found.map(Option::unwrap).collect();
+            assert_eq!(found, parts, "{text:?} {search:?}");
+        }
+    }
+}

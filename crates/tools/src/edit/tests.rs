@@ -1,0 +1,223 @@
+//! What holds for every edit, and the cases where a wrong place would be easy to take.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn made(file: &str, search: &str, replace: &str, count: Option<u64>) -> Result<String, Refusal> {
+    let request = Request { search, replace, count, breaks: false };
+    edit(file.as_bytes(), &request).map(|edited| String::from_utf8(edited.bytes).unwrap())
+}
+
+#[test]
+fn edits_are_made() {
+    for (file, search, replace, new, how) in [
+        ("a = 1\n", "1", "2", "a = 2\n", How::Exact),
+        ("a $1\n", "$1", "$& \\0 \\n $$", "a $& \\0 \\n $$\n", How::Exact),
+        ("a\r\nb\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\n", How::LineEnds),
+        ("f(a,\r\n  b)\r\n", "(a,\n  b", "(\n  c", "f(\r\n  c)\r\n", How::LineEnds),
+        ("a\r\nb\n", "b", "b\nc", "a\r\nb\nc\n", How::Exact),
+        ("a\nb", "b\n", "c\n", "a\nc", How::LineEnds),
+        ("a\nb", "b\n", "", "a", How::LineEnds),
+        ("a\nb\n", "b\n", "c", "a\nc\n", How::Exact),
+        ("a\nb", "b", "c\n", "a\nc", How::Exact),
+        ("a \nb\n", "a\nb", "a\nc", "a\nc\n", How::TrailingSpace),
+        ("a\nb\nc\n", "b\t\n", "", "a\nc\n", How::TrailingSpace),
+        ("say “hi” – now\n", "say \"hi\" - now", "bye", "bye\n", How::Spelling),
+        ("cafe\u{301}\n", "caf\u{e9}", "tea", "tea\n", How::Spelling),
+        (
+            "\tif a {\n\t\tb\n\t}\n",
+            "    if a {\n        b\n",
+            "    if a {\n        c\n            d\n",
+            "\tif a {\n\t\tc\n\t\t\td\n\t}\n",
+            How::Tabs,
+        ),
+        (
+            "  if a:\n    b()\n",
+            "if a:\n  b()",
+            "if a:\n  c()\n\n  d()",
+            "  if a:\n    c()\n\n    d()\n",
+            How::Indentation,
+        ),
+        (
+            "if a:\n        b()\n",
+            "    b()\n",
+            "    if c:\n        b()\n",
+            "if a:\n        if c:\n            b()\n",
+            How::Indentation,
+        ),
+        ("if a:\n        b()\n", "    b()", "    c()", "if a:\n        c()\n", How::Exact),
+        (
+            "if a:\n  b()\n",
+            "    if a:\n      b()",
+            "    if a:\n      c()",
+            "if a:\n  c()\n",
+            How::Indentation,
+        ),
+        (
+            "\tfor x {\n\t\ty\n\t}\n",
+            "for x {\n    y\n}",
+            "for x {\n    if z {\n        y\n    }\n}",
+            "\tfor x {\n\t\tif z {\n\t\t\ty\n\t\t}\n\t}\n",
+            How::Indentation,
+        ),
+        ("a\n\n\nb\n", "a\n\nb", "a\n\nc", "a\n\nc\n", How::BlankLines),
+        ("x\na\nb\ny\n", "\n\na\nb\n", "\n\na\nc\n", "x\na\nc\ny\n", How::BlankLines),
+    ] {
+        let request = Request { search, replace, count: None, breaks: false };
+        let edited = edit(file.as_bytes(), &request);
+        let got = edited.map(|own| (String::from_utf8(own.bytes).unwrap(), own.how));
+        assert_eq!(got, Ok((new.to_owned(), how)), "{file:?} {search:?}");
+    }
+}
+
+#[test]
+fn what_is_not_sure_is_refused() {
+    let lines = |times, lines: &[usize]| Seen { times, lines: lines.to_vec() };
+    for (file, search, replace, count, refusal) in [
+        ("a\n", "", "b", None, Refusal::Empty),
+        ("a\n", "a", "a", None, Refusal::NoChange),
+        ("a\nb", "b", "b\n", None, Refusal::NoChange),
+        ("a\nb\na\n", "a", "c", None, Refusal::Ambiguous(lines(2, &[1, 3]))),
+        ("a\nb\na\n", "a", "c", Some(3), Refusal::Count(lines(2, &[1, 3]))),
+        ("a\nb\na\n", "a", "c", Some(1), Refusal::Count(lines(2, &[1, 3]))),
+        ("aaa\n", "aa", "b", None, Refusal::Ambiguous(lines(2, &[1, 1]))),
+        ("aaa\n", "aa", "b", Some(2), Refusal::Count(lines(2, &[1, 1]))),
+        ("aaaa\n", "aa", "b", Some(2), Refusal::Count(lines(3, &[1, 1, 1]))),
+        // It is there as it is written, and within a line that is indented deeper.
+        (
+            "a:\n    b\n        b\n",
+            "    b\n",
+            "    c\n",
+            None,
+            Refusal::Ambiguous(lines(2, &[2, 3])),
+        ),
+        // The change is the indentation, and that is off.
+        ("a:\n  b\n  c\n", "    b\n    c\n", "    b\nc\n", None, Refusal::Unindentable { line: 2 }),
+        // Only one of the two stands alone on its line; nobody said that it is that one.
+        ("xab\nab\n", "ab", "c", None, Refusal::Ambiguous(lines(2, &[1, 2]))),
+        ("  a:\n    b\n\ta:\n\t  b\n", "a:\n  b", "c", None, Refusal::Ambiguous(lines(2, &[1, 3]))),
+        ("x:\n  a\ny:\n      a\n", "    a\n", "", None, Refusal::Ambiguous(lines(2, &[2, 4]))),
+        // Neither of the two is indented as it is searched for.
+        ("a:\n  b\n\n      b\n", "    b\n", "    c\n", None, Refusal::Ambiguous(lines(2, &[2, 4]))),
+        // The replacement cannot be moved as far to the left.
+        ("a:\n  b\n", "    a:\n      b", "  c", None, Refusal::Unindentable { line: 1 }),
+    ] {
+        assert_eq!(made(file, search, replace, count), Err(refusal), "{file:?} {search:?}");
+    }
+    for (file, search) in [
+        // Blanks within a line count, whatever they look like.
+        ("x = \"a  b\"\n", "x = \"a b\"\n"),
+        ("a\tb\n", "a b\n"),
+        // A line is whole or it is not there.
+        ("return value\n", "    return val"),
+        ("foo  \nbar baz\n", "foo\nbar"),
+        // Its own indentation within the block is another program.
+        ("if a:\n    b()\n    c()\n", "  if a:\n      b()\n  c()\n"),
+        ("a\n", "\n\n\n"),
+    ] {
+        let got = made(file, search, "new", None);
+        assert!(matches!(got, Err(Refusal::NotFound { .. })), "{file:?} {search:?}: {got:?}");
+    }
+    // Two spaces at the end of a line may be a line break, where there are such.
+    let request = Request { search: "a\nb\n", replace: "new", count: None, breaks: true };
+    assert!(matches!(edit(b"a  \nb\n", &request), Err(Refusal::NotFound { .. })));
+    assert_eq!(made("a  \nb\n", "a\nb\n", "new", None).as_deref(), Ok("new\n"));
+    assert_eq!(made("a\nb\n", "a  \nb \n", "new", None).as_deref(), Ok("new\n"));
+    let many = "a\n".repeat(60_000);
+    let got = made(&many, &format!("{} a\nb", "a\n".repeat(20_000)), "c", None);
+    assert_eq!(got, Err(Refusal::Costly));
+}
+
+#[test]
+fn counts_take_in_what_is_exact() {
+    assert_eq!(made("a\nb\na\n", "a", "c", Some(2)), Ok("c\nb\nc\n".into()));
+    assert_eq!(
+        made("  x:\n  y\nx:\ny\n", "x:\ny", "z:\ny", Some(2)),
+        Ok("  z:\n  y\nz:\ny\n".into())
+    );
+}
+
+#[test]
+fn encodings_are_kept() {
+    let request = Request { search: "b", replace: "é\nc", count: None, breaks: false };
+    let wide = |text: &str| -> Vec<u8> {
+        let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+        b"\xff\xfe".iter().copied().chain(units).collect()
+    };
+    for (file, new, encoding) in [
+        (b"a\r\nb".to_vec(), "a\r\né\r\nc".as_bytes().to_vec(), Encoding::Utf8),
+        (b"\xef\xbb\xbfb\n".to_vec(), "\u{feff}é\nc\n".as_bytes().to_vec(), Encoding::Utf8Bom),
+        (b"\xe4\nb\n".to_vec(), b"\xe4\n\xe9\nc\n".to_vec(), Encoding::Latin1),
+        (wide("a\r\nb\r\n"), wide("a\r\né\r\nc\r\n"), Encoding::Utf16Le),
+    ] {
+        let edited = edit(&file, &request).unwrap();
+        assert_eq!((edited.bytes, edited.encoding), (new, encoding));
+    }
+    let euro = Request { search: "b", replace: "€", count: None, breaks: false };
+    assert_eq!(edit(b"\xe4b", &euro), Err(Refusal::Encoding(Encoding::Latin1)));
+    assert_eq!(edit(b"a\0b", &euro), Err(Refusal::Binary));
+}
+
+/// Lines of a few kinds, so that they often meet.
+fn texts() -> impl Strategy<Value = String> {
+    let line = "[ \t]{0,4}[ab\"“éx:]{0,3}[ \t]{0,1}";
+    let lines = prop::collection::vec((line, "\n|\r\n|\n\n"), 0..8);
+    (lines, "[ab]{0,2}").prop_map(|(lines, last)| {
+        lines.into_iter().map(|(line, end)| line + &end).collect::<String>() + &last
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// What is not replaced stays byte for byte, and what is replaced is as often there as expected.
+    #[test]
+    fn only_what_was_found_is_changed(file in texts(), search in texts(), replace in texts(), count in 1..3_u64) {
+        let request = Request { search: &search, replace: &replace, count: Some(count), breaks: false };
+        if let Ok(edited) = edit(file.as_bytes(), &request) {
+            let lines = Lines::of(&file);
+            let (how, found) = places(&file, &lines, &request).unwrap();
+            prop_assert_eq!(how, edited.how);
+            prop_assert_eq!(found.len() as u64, count);
+            prop_assert!(edited.bytes != file.as_bytes());
+            let first = found.first().unwrap().range.start;
+            let after = file.len() - found.last().unwrap().range.end;
+            let new = std::str::from_utf8(&edited.bytes).unwrap();
+            prop_assert_eq!(new.get(..first), file.get(..first));
+            if after > 0 {
+                prop_assert_eq!(new.get(new.len() - after..), file.get(file.len() - after..));
+            }
+            let ends = |text: &str| text.ends_with('\n');
+            let gone = replace.trim().is_empty();
+            prop_assert!(gone || after > 0 || ends(new) == ends(&file));
+        }
+    }
+
+    /// What is there once, as it is written, is always found and put back by the edit the other way.
+    #[test]
+    fn an_exact_edit_can_be_taken_back(before in "[ab \t]{0,9}", after in "[ab \t]{0,9}") {
+        let file = format!("{before}old{after}\n");
+        let new = made(&file, "old", "new", None).unwrap();
+        prop_assert_eq!(made(&new, "new", "old", None).unwrap(), file);
+    }
+
+    /// A block that is moved as a whole is found, and what replaces it is moved as far.
+    #[test]
+    fn a_moved_block_is_found(indents in prop::collection::vec(0..3_usize, 2..5), shift in 1..5_usize, deep in 0..3_usize) {
+        let block = |base: usize, words: &str| -> String {
+            let lines = indents.iter().zip(0..);
+            lines.map(|(own, nth)| format!("{}{words}{nth}\n", " ".repeat(base + own * 2))).collect()
+        };
+        let file = format!("head\n{}tail\n", block(shift + deep, "old"));
+        let got = made(&file, &block(deep, "old"), &block(deep, "new"), None);
+        // Where all but the first line agree as they stand, the block is found as it is.
+        prop_assert_eq!(got, Ok(format!("head\n{}tail\n", block(shift + deep, "new"))));
+    }
+
+    #[test]
+    fn no_text_breaks_the_reader(text in "(<edit path=\"x\">|<search>|</search>|<replace>|</replace>|</edit>|<count>|<!\\[CDATA\\[|\\]\\]>|a|\n){0,12}") {
+        let found = blocks::find(&text);
+        prop_assert!(found.rest.len() <= text.len());
+    }
+}

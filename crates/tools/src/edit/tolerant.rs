@@ -1,0 +1,248 @@
+//! Where a block of whole lines stands in a text, when it need not be the same byte for byte.
+//!
+//! A line matches as a whole or not at all, and blanks between its words count: only how it ends, how
+//! it is indented and how its characters are spelt may differ, and blank lines may be more or fewer.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use capsule_core::limits;
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
+
+use crate::edit::indent::{self, Indentation, Tolerance};
+use crate::edit::lines::{Lines, unified};
+use crate::edit::{How, Request};
+
+/// A text as lines, and whether the last of them is ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    lines: Vec<String>,
+    ended: bool,
+}
+
+impl Block {
+    fn of(text: &str, old: bool) -> Self {
+        let text = unified(text, old);
+        let ended = text.ends_with('\n');
+        let lines = text.split_inclusive('\n');
+        let lines = lines.map(|line| line.strip_suffix('\n').unwrap_or(line).to_owned()).collect();
+        Self { lines, ended }
+    }
+
+    /// How many blank lines it begins and ends with.
+    fn margins(&self) -> (usize, usize) {
+        let blank = |line: &&String| is_blank(line);
+        let before = self.lines.iter().take_while(blank).count();
+        let after = self.lines.iter().rev().take_while(blank).count();
+        (before, after)
+    }
+
+    /// The same without blank lines at its ends, so many at most.
+    fn trimmed(&self, (before, after): (usize, usize)) -> Self {
+        let (own_before, own_after) = self.margins();
+        let (first, after) = (own_before.min(before), own_after.min(after));
+        let last = self.lines.len().saturating_sub(after).max(first);
+        let lines = self.lines.get(first..last).unwrap_or_default().to_vec();
+        Self { lines, ended: self.ended || after > 0 }
+    }
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim_matches([' ', '\t']).is_empty()
+}
+
+/// One place where the block stands, and what is to stand there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Match {
+    /// What is replaced.
+    pub(super) range: Range<usize>,
+    /// By what, its lines ended by line feeds; none where the found indentation does not say how one
+    /// of the new lines would be indented.
+    pub(super) by: Option<String>,
+}
+
+/// What a search costs more than.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Costly;
+
+/// Looks for one block in one text, with more and more tolerance.
+pub(super) struct Seeker<'s> {
+    text: &'s str,
+    lines: &'s Lines<'s>,
+    search: Block,
+    replace: Block,
+    /// Whether the two differ in nothing but indentation.
+    moves: bool,
+    /// Whether two blanks at the end of a line may be a line break.
+    breaks: bool,
+    /// How many lines may still be compared.
+    left: usize,
+}
+
+/// The lines of a text as they are compared.
+struct Keys<'k> {
+    /// For each line that counts: its number, its indentation, and which of the searched lines are
+    /// like the rest of it.
+    lines: Vec<(usize, &'k str, Option<usize>)>,
+}
+
+impl<'s> Seeker<'s> {
+    pub(super) fn new(text: &'s str, lines: &'s Lines<'s>, request: &Request<'_>) -> Self {
+        let block = |text| Block::of(text, lines.old);
+        let left = limits::EDIT_COMPARISONS;
+        let (search, replace) = (block(request.search), block(request.replace));
+        let bodies = |block: &Block| -> Vec<String> {
+            block.lines.iter().map(|line| line.trim_matches([' ', '\t']).to_owned()).collect()
+        };
+        let moves = bodies(&search) == bodies(&replace);
+        Self { text, lines, search, replace, moves, breaks: request.breaks, left }
+    }
+
+    /// Every place where the block stands with that much tolerance. Overlapping ones are among them.
+    pub(super) fn find(&mut self, how: How) -> Result<Vec<Match>, Costly> {
+        let trim = how >= How::BlankLines;
+        let margins = if trim { self.search.margins() } else { (0, 0) };
+        let search = self.search.trimmed(margins);
+        if how > How::LineEnds && search.lines.iter().all(|line| is_blank(line)) {
+            return Ok(Vec::new());
+        }
+        let mut known = BTreeMap::new();
+        let wanted: Vec<(&str, usize)> = search
+            .lines
+            .iter()
+            .filter(|line| !trim || !is_blank(line))
+            .map(|line| {
+                let (indent, body) = parts(line, how, self.breaks);
+                let new = known.len();
+                (indent, *known.entry(body).or_insert(new))
+            })
+            .collect();
+        let all = self.lines.all.iter().enumerate();
+        let all = all.filter(|(_, line)| !trim || !is_blank(line.text));
+        let keys = Keys {
+            lines: all
+                .map(|(at, line)| {
+                    let (indent, body) = parts(line.text, how, self.breaks);
+                    (at, indent, known.get(&body).copied())
+                })
+                .collect(),
+        };
+        let replace = self.replace.trimmed(margins);
+        let mut found = Vec::new();
+        for first in 0..keys.lines.len() {
+            let window = keys.lines.get(first..first + wanted.len()).unwrap_or_default();
+            let Some(indentation) = self.compare(window, &wanted, how)? else { continue };
+            if let (Some((from, ..)), Some((to, ..))) = (window.first(), window.last()) {
+                found.push(self.place(*from..*to, (&search, &replace), &indentation));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether these lines are those, and by what rule they are indented.
+    fn compare(
+        &mut self,
+        window: &[(usize, &str, Option<usize>)],
+        wanted: &[(&str, usize)],
+        how: How,
+    ) -> Result<Option<Indentation>, Costly> {
+        if window.len() != wanted.len() || window.is_empty() {
+            return Ok(None);
+        }
+        for ((.., own), (_, body)) in window.iter().zip(wanted) {
+            self.left = self.left.checked_sub(1).ok_or(Costly)?;
+            if *own != Some(*body) {
+                return Ok(None);
+            }
+        }
+        self.left = self.left.checked_sub(window.len()).ok_or(Costly)?;
+        let pairs = window.iter().zip(wanted);
+        let full = pairs.filter(|((at, ..), _)| {
+            self.lines.all.get(*at).is_some_and(|line| !is_blank(line.text))
+        });
+        let pairs: Vec<(&str, &str)> = full.map(|((_, to, _), (from, _))| (*from, *to)).collect();
+        let tolerance = match how {
+            How::Exact | How::LineEnds | How::TrailingSpace | How::Spelling => Tolerance::None,
+            How::Tabs => Tolerance::Tabs,
+            How::Indentation | How::BlankLines => Tolerance::Shift,
+        };
+        let new = self.replace.lines.iter().filter(|line| !is_blank(line));
+        let others: Vec<&str> = new.map(|line| indent::split(line).0).collect();
+        Ok(Indentation::of(&pairs, tolerance, &others))
+    }
+
+    /// What is replaced for lines `first` to `last`, and by what.
+    fn place(
+        &self,
+        Range { start: first, end: last }: Range<usize>,
+        (search, replace): (&Block, &Block),
+        indentation: &Indentation,
+    ) -> Match {
+        let line = |at: usize| self.lines.all.get(at);
+        let mut start = line(first).map_or(0, |line| line.start);
+        let mut end = line(last).map_or(self.text.len(), |line| line.text_end());
+        let gone = replace.lines.is_empty();
+        if gone && search.ended {
+            end = line(last).map_or(end, |line| line.next());
+            if line(last).is_some_and(|line| line.end.is_empty()) {
+                // The last line goes, and with it the end of the one before.
+                let before = first.checked_sub(1).and_then(line);
+                start = before.map_or(start, |line| line.text_end());
+            }
+        }
+        let indented = |line: &String| {
+            if is_blank(line) {
+                return Some(line.clone());
+            }
+            let (indent, body) = indent::split(line);
+            Some(indentation.apply(indent)? + body)
+        };
+        // Where indentation is all that changes, one that is off says that another place is meant.
+        let is_sure = indentation.is_same() || !self.moves;
+        let lines: Option<Vec<String>> =
+            replace.lines.iter().filter(|_| is_sure).map(indented).collect();
+        let lines = lines.filter(|_| is_sure);
+        let by = lines.map(|lines| {
+            let mut by = lines.join("\n");
+            if replace.ended && !search.ended {
+                by.push('\n');
+            }
+            by
+        });
+        Match { range: start..end, by }
+    }
+}
+
+/// What may be a line break at the end of a line.
+const BREAK: &str = "  ";
+
+/// A line as it is compared: its indentation, and the rest.
+fn parts(line: &str, how: How, breaks: bool) -> (&str, Cow<'_, str>) {
+    if how < How::TrailingSpace {
+        return ("", Cow::Borrowed(line));
+    }
+    let full = line.trim_end_matches([' ', '\t']);
+    let is_broken = breaks && !full.is_empty() && line.strip_prefix(full) == Some(BREAK);
+    let (indent, body) = indent::split(if is_broken { line } else { full });
+    (indent, if how >= How::Spelling { spelt(body) } else { Cow::Borrowed(body) })
+}
+
+/// One spelling of a text for all that look alike: composed, with the quotes, dashes and blanks of a
+/// keyboard.
+fn spelt(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let plain = |c: char| match c {
+        '\u{2018}'..='\u{201b}' => '\'',
+        '\u{201c}'..='\u{201f}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{a0}' | '\u{2007}' | '\u{202f}' => ' ',
+        other => other,
+    };
+    match is_nfc_quick(text.chars()) {
+        IsNormalized::Yes => text.chars().map(plain).collect(),
+        _ => text.nfc().map(plain).collect(),
+    }
+}

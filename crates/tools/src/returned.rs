@@ -1,0 +1,52 @@
+//! Masks that come back in what is to be written: put back into what the file holds in their place, or
+//! refused. Whether a policy wants that was judged before; here is what the file says.
+
+use capsule_core::code::Code;
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use capsule_redact::{Redactor, Unresolved, masks};
+
+/// How many masks stand in these texts.
+pub(crate) fn count<'t>(texts: impl IntoIterator<Item = &'t [u8]>) -> u64 {
+    let count: usize = texts.into_iter().map(|text| masks(text).count()).sum();
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// A content with what its masks stand for in the file that it replaces.
+///
+/// # Errors
+/// [`Code::MaskInContent`] where that is not sure.
+pub(crate) fn resolved(
+    redactor: &Redactor,
+    content: &[u8],
+    old: &[u8],
+    path: &WorkspacePath,
+) -> Result<Vec<u8>, Problem> {
+    redactor.resolved(content, old).map_err(|Unresolved { line }| {
+        let message = format!(
+            "the mask in line {line} of what `{path}` would hold stands for no line of the file, or \
+             for more than one"
+        );
+        refused(message)
+    })
+}
+
+/// What has a mask where nothing can be put back.
+pub(crate) fn unresolvable(path: &WorkspacePath) -> Problem {
+    refused(format!(
+        "a mask stands in what is to be written to `{path}`, and nothing it could stand for"
+    ))
+}
+
+/// What would be seen behind an edit of what stands around it.
+pub(crate) fn revealing(path: &WorkspacePath) -> Problem {
+    let message = format!(
+        "the edit touches what is masked in `{path}`, and would show it, or show it otherwise"
+    );
+    let hint = "edit around it, and leave the name of a secret as it is; the user can change it";
+    Problem::new(Code::MaskInContent, message).suggest(hint)
+}
+
+fn refused(message: String) -> Problem {
+    Problem::new(Code::MaskInContent, message).suggest(Code::MaskInContent.next_step())
+}

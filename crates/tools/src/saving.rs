@@ -1,0 +1,378 @@
+//! Gives a file new bytes, whole or not at all: what was there is kept for an undo first, and only what
+//! was judged is replaced.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use capsule_core::change::Node;
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::evidence::Preserved;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use capsule_core::undo::Unkept;
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::builtin::{again, changed, file, not_there, system};
+use crate::undo::Keeper;
+use crate::workspace::{Exchanged, Found, Stands, Vacant, Workspace, exchange, same};
+
+/// How much is written before the time is looked at.
+const CHUNK: usize = 256 * 1024;
+
+/// What is written to, held as it was judged.
+struct Target {
+    /// The file, where there is one.
+    before: Option<Found>,
+    /// The place: the deepest folder that is there, what is missing beneath it, the file's name.
+    place: Vacant,
+}
+
+impl Target {
+    fn of(workspace: &Workspace, path: &WorkspacePath, stands: Stands) -> Result<Self, Problem> {
+        let before = match stands {
+            Stands::Vacant(place) => return Ok(Self { before: None, place }),
+            other => file(path, other)?,
+        };
+        let (Some(name), Some(above)) = (before.real.name(), before.real.parent()) else {
+            return Err(system(path, Errno::ISDIR));
+        };
+        let folder = workspace.find(&above).map_err(|why| not_there(path, why))?;
+        let place = Vacant { folder, missing: Vec::new(), name: name.to_owned() };
+        let target = Self { place, before: Some(before) };
+        if target.holds(&target.place.folder.handle, target.place.name.as_str()) {
+            Ok(target)
+        } else {
+            Err(changed(path))
+        }
+    }
+
+    /// Whether a name in a folder is the file that was judged, and the folder stands where that
+    /// one stood.
+    fn holds(&self, folder: &OwnedFd, name: impl rustix::path::Arg) -> bool {
+        self.before.as_ref().is_some_and(|before| {
+            self.place.real() == before.real
+                && statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|now| same(&now, &before.stat))
+        })
+    }
+}
+
+/// A file that is to be written, held as it was judged.
+pub(crate) struct Saving {
+    workspace: Rc<Workspace>,
+    keeper: Rc<Keeper>,
+    /// The path as it was asked for.
+    path: WorkspacePath,
+    target: Target,
+    /// Why what is there cannot be kept for an undo, if it cannot.
+    unkept: Option<Unkept>,
+    /// What the file held, once it was read.
+    old: Vec<u8>,
+}
+
+/// The permissions of a new file and of a new folder; the user's mask takes some away.
+const NEW_FILE: u32 = 0o644;
+const NEW_FOLDER: u32 = 0o755;
+
+impl Saving {
+    /// Holds what stands at a path, or the place where the file will be.
+    pub(crate) fn of(
+        workspace: &Rc<Workspace>,
+        keeper: &Rc<Keeper>,
+        path: &WorkspacePath,
+        stands: Stands,
+    ) -> Result<Self, Problem> {
+        let target = Target::of(workspace, path, stands)?;
+        let unkept = target.before.as_ref().and_then(|before| match size(before) {
+            bytes if bytes > limits::UNDO_BYTES => Some(Unkept::TooLarge { bytes }),
+            _ => before.open(workspace, OFlags::RDONLY).is_err().then_some(Unkept::Unreadable),
+        });
+        let (workspace, keeper) = (Rc::clone(workspace), Rc::clone(keeper));
+        Ok(Self { workspace, keeper, path: path.clone(), target, unkept, old: Vec::new() })
+    }
+
+    /// The path as it was asked for.
+    pub(crate) const fn path(&self) -> &WorkspacePath {
+        &self.path
+    }
+
+    /// Whether there is a file already.
+    pub(crate) const fn is_there(&self) -> bool {
+        self.target.before.is_some()
+    }
+
+    /// Why what is there cannot be kept for an undo, if it cannot.
+    pub(crate) const fn unkept(&self) -> Option<Unkept> {
+        self.unkept
+    }
+
+    /// What the file held when it was read.
+    pub(crate) fn old(&self) -> &[u8] {
+        &self.old
+    }
+
+    /// Reads what the file holds. There is no permit yet and so no deadline; the bound on the bytes is
+    /// the bound on the time.
+    ///
+    /// # Errors
+    /// [`Code::FileUndoTooLarge`], or that the file cannot be read.
+    pub(crate) fn read(&mut self) -> Result<(), Problem> {
+        let Some(before) = &self.target.before else { return Ok(()) };
+        let too_large = |bytes| {
+            let message = format!("`{}`: {}", self.path, Unkept::TooLarge { bytes }.reason());
+            Problem::new(Code::FileUndoTooLarge, message)
+        };
+        if size(before) > limits::UNDO_BYTES {
+            return Err(too_large(size(before)));
+        }
+        let mut old = Vec::new();
+        let read = self.opened(before)?.take(limits::UNDO_BYTES + 1).read_to_end(&mut old);
+        read.map_err(|error| self.system(&error))?;
+        match u64::try_from(old.len()).unwrap_or(u64::MAX) {
+            bytes if bytes > limits::UNDO_BYTES => return Err(too_large(bytes)),
+            _ => self.old = old,
+        }
+        Ok(())
+    }
+
+    fn opened(&self, before: &Found) -> Result<File, Problem> {
+        let opened = before.open(&self.workspace, OFlags::RDONLY);
+        opened.map(File::from).map_err(|why| not_there(&self.path, why))
+    }
+
+    /// Keeps what was read for an undo, together with what will stand there.
+    ///
+    /// # Errors
+    /// It is another by now, or cannot be kept.
+    pub(crate) fn keep(&self, new: &[u8]) -> Result<Preserved, Problem> {
+        let Target { before, place } = &self.target;
+        let mut keeping = self.keeper.begin(before.iter().map(size));
+        let mut folder = place.folder.real.clone();
+        for name in &place.missing {
+            folder = folder.join(name);
+            keeping.change(folder.to_string(), None, Some(Node::Folder { mode: NEW_FOLDER }));
+        }
+        let mode = before.as_ref().map(|before| before.stat.st_mode & 0o7777);
+        let kept = match before.as_ref().zip(mode) {
+            Some((before, mode)) => Some(keeping.file(&self.opened(before)?, mode)?.0),
+            None => None,
+        };
+        if let Some(Node::File { sha256, .. }) = &kept
+            && *sha256 != Digest::of(&self.old)
+        {
+            return Err(changed(&self.path));
+        }
+        let after = Node::File {
+            sha256: Digest::of(new),
+            bytes: u64::try_from(new.len()).unwrap_or(u64::MAX),
+            mode: mode.map_or(NEW_FILE, |mode| mode & 0o777),
+        };
+        keeping.change(place.real().to_string(), kept, Some(after));
+        keeping.finish()
+    }
+
+    /// The lines in which the file will differ from what is there now, where both are text.
+    pub(crate) fn preview(&mut self, new: impl FnOnce(&[u8]) -> Option<Vec<u8>>) -> Option<String> {
+        self.read().ok()?;
+        let new = String::from_utf8(new(&self.old)?).ok()?;
+        let old = str::from_utf8(&self.old).ok()?;
+        if old.len() + new.len() > limits::CARD_DIFF_BYTES {
+            return None;
+        }
+        let diff = similar::TextDiff::configure()
+            .timeout(Duration::from_millis(200))
+            .diff_lines(old, new.as_str());
+        Some(diff.unified_diff().context_radius(3).to_string())
+    }
+
+    fn system(&self, error: &io::Error) -> Problem {
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+        system(&self.path, errno)
+    }
+
+    /// Looks again, only to compare: the path must lead to what was judged, and that must be what
+    /// was read.
+    ///
+    /// # Errors
+    /// [`Code::ApprovalChangedAfter`].
+    pub(crate) fn unchanged(&self) -> Result<(), Problem> {
+        let Target { before, place } = &self.target;
+        match before {
+            Some(before) => {
+                again(&self.workspace, &self.path, before)?;
+                again(&self.workspace, &place.folder.real, &place.folder)?;
+                if before.is_unwritten() { Ok(()) } else { Err(changed(&self.path)) }
+            }
+            None => match self.workspace.stands(&self.path) {
+                Stands::Vacant(now) if now.still(place) => Ok(()),
+                _ => Err(changed(&self.path)),
+            },
+        }
+    }
+
+    /// Writes beside the file and puts the result in its place, so that a reader sees the old file
+    /// or the new one.
+    ///
+    /// # Errors
+    /// Nothing was changed.
+    pub(crate) fn put(&self, new: &[u8], deadline: Instant) -> Result<(), Problem> {
+        let folder = self.make_folders()?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random)
+            .map_err(|error| Problem::new(Code::FileSystem, error.to_string()))?;
+        let beside = OsString::from(format!(".capsule-{:016x}.tmp", u64::from_ne_bytes(random)));
+        let done = self
+            .write_beside(&folder, &beside, new, deadline)
+            .and_then(|()| self.take_place(&folder, &beside));
+        match done {
+            Ok(()) => Ok(()),
+            Err(Left::Ours(problem)) => {
+                // Nothing of a failed write stays; the error says what happened.
+                let _ = unlinkat(&folder, &beside, AtFlags::empty());
+                Err(problem)
+            }
+            Err(Left::Theirs(problem)) => Err(problem),
+        }
+    }
+
+    fn write_beside(
+        &self,
+        folder: &OwnedFd,
+        beside: &OsStr,
+        new: &[u8],
+        deadline: Instant,
+    ) -> Result<(), Left> {
+        let failed = |errno| Left::Ours(system(&self.path, errno));
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = rustix::fs::openat(folder, beside, flags, Mode::from_raw_mode(NEW_FILE));
+        let mut file = File::from(made.map_err(failed)?);
+        if let Some(before) = &self.target.before {
+            let mode = Mode::from_raw_mode(before.stat.st_mode & 0o777);
+            fchmod(&file, mode).map_err(failed)?;
+        }
+        for part in new.chunks(CHUNK) {
+            self.in_time(deadline).map_err(Left::Ours)?;
+            file.write_all(part).map_err(|error| Left::Ours(self.system(&error)))?;
+        }
+        file.sync_all().map_err(|error| Left::Ours(self.system(&error)))?;
+        self.in_time(deadline).map_err(Left::Ours)
+    }
+
+    fn in_time(&self, deadline: Instant) -> Result<(), Problem> {
+        if Instant::now() <= deadline {
+            return Ok(());
+        }
+        let message = format!("`{}` could not be written in time", self.path);
+        Err(Problem::new(Code::FileSystem, message))
+    }
+
+    /// Gives the file that was written beside the name that it is for. The folder must still stand
+    /// where it was judged, and only the file that was judged is replaced.
+    fn take_place(&self, folder: &OwnedFd, beside: &OsStr) -> Result<(), Left> {
+        let failed = |errno| Left::Ours(system(&self.path, errno));
+        let another = || Left::Ours(changed(&self.path));
+        let Target { before, place } = &self.target;
+        let (real, name) = (place.real(), place.name.as_str());
+        if self.workspace.name_of(folder.as_fd()).is_some_and(|now| Some(now) != real.parent()) {
+            return Err(another());
+        }
+        let Some(before) = before else {
+            let flags = RenameFlags::NOREPLACE;
+            return renameat_with(folder, beside, folder, name, flags).map_err(
+                |errno| match errno {
+                    // A file appeared meanwhile: it is not the one that was judged.
+                    Errno::EXIST => another(),
+                    errno => failed(errno),
+                },
+            );
+        };
+        if !before.is_unwritten() || !self.target.holds(folder, name) {
+            return Err(another());
+        }
+        let swap = || renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE);
+        let replace = || renameat(folder, beside, folder, name);
+        match exchange(swap, replace, || self.target.holds(folder, beside)) {
+            // The old file; its bytes are kept.
+            Ok(Exchanged::Beside) => unlinkat(folder, beside, AtFlags::empty()).map_err(failed),
+            Ok(Exchanged::Overwritten) => Ok(()),
+            // What came out is not what was judged: it went back, and what we wrote goes away.
+            Ok(Exchanged::Back) | Err(Errno::NOENT) => Err(another()),
+            Ok(Exchanged::Stuck(_)) => Err(Left::Theirs(changed(&self.path))),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    fn make_folders(&self) -> Result<OwnedFd, Problem> {
+        let failed = |errno| system(&self.path, errno);
+        let place = &self.target.place;
+        let mut folder =
+            rustix::io::fcntl_dupfd_cloexec(&place.folder.handle, 0).map_err(failed)?;
+        for name in &place.missing {
+            rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(NEW_FOLDER)).map_err(
+                |errno| {
+                    // It was missing when the call was judged; what is there now was not.
+                    if errno == Errno::EXIST { changed(&self.path) } else { failed(errno) }
+                },
+            )?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            let made = self.workspace.open_plain(folder.as_fd(), OsStr::new(name), flags);
+            folder = made.map_err(|why| not_there(&self.path, why))?;
+        }
+        Ok(folder)
+    }
+}
+
+/// How large a file was when it was found.
+fn size(found: &Found) -> u64 {
+    u64::try_from(found.stat.st_size).unwrap_or(u64::MAX)
+}
+
+/// Why the file could not take its place, and whose file is left beside it.
+enum Left {
+    /// What we wrote.
+    Ours(Problem),
+    /// Somebody else's, that took the place in between: it stays.
+    Theirs(Problem),
+}
+
+/// Lines added and removed.
+pub(crate) fn count_lines(old: &[u8], new: &[u8]) -> (u64, u64) {
+    /// Beyond this a difference is not worth its time.
+    const MOST: usize = 2_000_000;
+    let lines = |text: &[u8]| u64::try_from(text.split_inclusive(|b| *b == b'\n').count());
+    if old.is_empty() || new.is_empty() || old.len() + new.len() > MOST {
+        return (lines(new).unwrap_or(0), lines(old).unwrap_or(0));
+    }
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = similar::TextDiff::configure()
+        .timeout(Duration::from_millis(200))
+        .diff_lines(old.as_ref(), new.as_ref());
+    diff.iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {
+        similar::ChangeTag::Insert => (added + 1, removed),
+        similar::ChangeTag::Delete => (added, removed + 1),
+        similar::ChangeTag::Equal => (added, removed),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted() {
+        assert_eq!(count_lines(b"", b"a\nb\n"), (2, 0));
+        assert_eq!(count_lines(b"a\nb\n", b"a\nc\n"), (1, 1));
+        assert_eq!(count_lines(b"a\n", b""), (0, 1));
+        assert_eq!(count_lines(b"", b""), (0, 0));
+    }
+}

@@ -1,0 +1,466 @@
+//! Keeps what stands somewhere before a call changes it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use capsule_core::change::{Change, Node};
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::evidence::Preserved;
+use capsule_core::id::RunId;
+use capsule_core::journal::Covers;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::undo::{UndoRecord, Unkept};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::room::{Room, rounded};
+use super::{FILE, UNFINISHED, private_folder, share};
+use crate::tool::Host;
+
+/// From how many bytes on sharing them is tried; fewer are written as fast.
+const SHARED: u64 = 64 << 10;
+
+/// How many files are written out one by one.
+const SYNCED: usize = 8;
+
+/// Keeps what the calls of one run replace and delete.
+pub struct Keeper {
+    place: PathBuf,
+    /// The run; none where nothing acts.
+    run: Option<RunId>,
+    host: Rc<dyn Host>,
+    /// The most bytes of all runs together.
+    most: u64,
+    held: RefCell<Option<Rc<Held>>>,
+    /// What is on the disk for calls that came before.
+    whole: RefCell<BTreeSet<String>>,
+    /// Whether files may turn out to be shareable.
+    shares: Cell<bool>,
+}
+
+/// The folders, open.
+struct Held {
+    all: OwnedFd,
+    own: OwnedFd,
+}
+
+/// What keeps one call's.
+pub(crate) struct Keeping<'k> {
+    keeper: &'k Keeper,
+    held: Option<Rc<Held>>,
+    changes: Vec<Change>,
+    names: BTreeSet<String>,
+    bytes: u64,
+    /// The room that is taken at once.
+    wanted: u64,
+    /// The room that was taken and is not used.
+    room: u64,
+}
+
+impl Keeper {
+    /// What is kept lies at `place`, in a folder of the run. Without a run nothing is kept, since
+    /// nothing acts.
+    #[must_use]
+    pub fn new(place: PathBuf, run: Option<RunId>, host: Rc<dyn Host>) -> Self {
+        let most = limits::UNDO_STORE_BYTES;
+        let (held, whole) = (RefCell::default(), RefCell::default());
+        Self { place, run, host, most, held, whole, shares: Cell::new(true) }
+    }
+
+    /// Where everything is kept.
+    pub(crate) const fn place(&self) -> &PathBuf {
+        &self.place
+    }
+
+    /// The run's full id.
+    pub(crate) fn run(&self) -> String {
+        self.run.map(|run| run.to_string()).unwrap_or_default()
+    }
+
+    /// Begins to keep what a call is about to change: files of these sizes, as far as that is known.
+    pub(crate) fn begin(&self, sizes: impl Iterator<Item = u64>) -> Keeping<'_> {
+        let (changes, names) = (Vec::new(), BTreeSet::new());
+        let wanted = sizes.map(rounded).fold(0, u64::saturating_add);
+        Keeping { keeper: self, held: None, changes, names, bytes: 0, wanted, room: 0 }
+    }
+
+    /// Opens the folders. Those that are new survive a power cut from here on.
+    fn hold(&self) -> Result<Rc<Held>, Problem> {
+        if let Some(held) = self.held.borrow().as_ref() {
+            return Ok(Rc::clone(held));
+        }
+        let run = self.run.ok_or_else(|| {
+            Problem::new(Code::EngineFault, "something was to be kept where nothing acts")
+        })?;
+        let opened = || -> Result<Held, Errno> {
+            let (Some(above), Some(name)) =
+                (self.place.parent(), self.place.file_name().and_then(|name| name.to_str()))
+            else {
+                return Err(Errno::INVAL);
+            };
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let above = rustix::fs::open(above, flags, Mode::empty())?;
+            let (all, is_new) = private_folder(&above, name)?;
+            let (own, is_own_new) = private_folder(&all, &run.to_string())?;
+            if is_own_new {
+                fsync(&all)?;
+            }
+            if is_new {
+                fsync(&above)?;
+            }
+            Ok(Held { all, own })
+        };
+        let held = Rc::new(opened().map_err(|errno| self.unkept(errno))?);
+        *self.held.borrow_mut() = Some(Rc::clone(&held));
+        Ok(held)
+    }
+
+    /// Why something that could be kept was not.
+    fn unkept(&self, errno: Errno) -> Problem {
+        let why = io::Error::from(errno);
+        let message = format!("what it changes cannot be kept for an undo: {why}");
+        Problem::new(Code::UndoUnkept, message).suggest(Code::UndoUnkept.next_step())
+    }
+}
+
+impl Keeping<'_> {
+    /// Keeps what an open file holds. Gives the node that stands for it, and what was kept, to be read.
+    ///
+    /// # Errors
+    /// [`Code::FileUndoTooLarge`] where it is more than is kept, [`Code::UndoUnkept`] where it cannot be
+    /// kept.
+    pub(crate) fn file(&mut self, from: &File, mode: u32) -> Result<(Node, File), Problem> {
+        let size = fstat(from).map_err(|errno| self.keeper.unkept(errno))?.st_size;
+        self.fits(u64::try_from(size).unwrap_or(u64::MAX))?;
+        match self.put(from) {
+            // Somebody dropped the folder to make room for another run.
+            Err(Failed::System(Errno::NOENT)) => {
+                self.held = None;
+                *self.keeper.held.borrow_mut() = None;
+                self.put(from)
+            }
+            put => put,
+        }
+        .map(|(sha256, bytes, kept)| (Node::File { sha256, bytes, mode }, kept))
+        .map_err(|failed| match failed {
+            Failed::Problem(problem) => problem,
+            Failed::System(errno) => self.keeper.unkept(errno),
+        })
+    }
+
+    fn fits(&self, more: u64) -> Result<(), Problem> {
+        let bytes = self.bytes.saturating_add(more);
+        if bytes <= limits::UNDO_BYTES {
+            return Ok(());
+        }
+        let message = Unkept::TooLarge { bytes }.reason();
+        Err(Problem::new(Code::FileUndoTooLarge, message))
+    }
+
+    fn put(&mut self, from: &File) -> Result<(Digest, u64, File), Failed> {
+        let held = match &self.held {
+            Some(held) => Rc::clone(held),
+            None => self.keeper.hold()?,
+        };
+        self.held = Some(Rc::clone(&held));
+        let size = u64::try_from(fstat(from)?.st_size).unwrap_or(u64::MAX);
+        self.make_room(&held, size)?;
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|_| Errno::IO)?;
+        let unfinished = format!("{UNFINISHED}{:016x}", u64::from_ne_bytes(random));
+        let flags = FILE | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let file = openat(&held.own, unfinished.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+        let put = self.fill(from, size, File::from(file)).and_then(|(sha256, bytes, file)| {
+            let name = sha256.to_string();
+            let known = self.names.contains(&name) || self.keeper.whole.borrow().contains(&name);
+            match known && is_there(&held, &name) {
+                // An earlier call may rely on that one, which is on the disk already.
+                true => unlinkat(&held.own, unfinished.as_str(), AtFlags::empty())?,
+                false => renameat(&held.own, unfinished.as_str(), &held.own, name)?,
+            }
+            Ok((sha256, bytes, file))
+        });
+        match &put {
+            Ok((sha256, bytes, _)) => {
+                self.bytes += bytes;
+                self.names.insert(sha256.to_string());
+            }
+            Err(_) => {
+                // What is not whole is of no use to anybody; the error says what happened.
+                let _ = unlinkat(&held.own, unfinished.as_str(), AtFlags::empty());
+            }
+        }
+        put
+    }
+
+    /// Makes room for so many bytes: once for all that the call needs, and again where that is more.
+    fn make_room(&mut self, held: &Held, size: u64) -> Result<(), Failed> {
+        let (keeper, size) = (self.keeper, rounded(size));
+        if self.room < size {
+            let run = keeper.run();
+            let (all, host) = (&held.all, keeper.host.as_ref());
+            let room = Room { all, own: &run, most: keeper.most, host };
+            let more = size.max(std::mem::take(&mut self.wanted));
+            room.take(more, &self.names)?;
+            self.room += more;
+        }
+        self.room -= size;
+        Ok(())
+    }
+
+    /// Fills a new file with what another one holds.
+    fn fill(&self, from: &File, size: u64, to: File) -> Result<(Digest, u64, File), Failed> {
+        let keeper = self.keeper;
+        let is_shared = size >= SHARED && keeper.shares.get() && share(&to, from);
+        if size >= SHARED {
+            keeper.shares.set(is_shared);
+        }
+        let (sha256, mut to) = match is_shared {
+            true => read(to)?,
+            false => copy(from, to)?,
+        };
+        let bytes = to.metadata().map_err(|error| errno(&error))?.len();
+        // It may have grown since it was asked for its size.
+        self.fits(bytes)?;
+        to.rewind().map_err(|error| errno(&error))?;
+        Ok((sha256, bytes, to))
+    }
+
+    /// Notes a path that the call is about to change; one is named after the folders above it.
+    pub(crate) fn change(&mut self, path: String, before: Option<Node>, after: Option<Node>) {
+        self.changes.push(Change { path, before, after, refused: None });
+    }
+
+    /// Has everything on the disk: file by file, or where they are many, whatever the file system still
+    /// has to write.
+    fn sync(&self, held: &Held) -> Result<(), Errno> {
+        let whole = self.keeper.whole.borrow();
+        let new: Vec<&String> = self.names.iter().filter(|name| !whole.contains(*name)).collect();
+        if new.len() > SYNCED && sync_all(held) {
+            return Ok(());
+        }
+        for name in new {
+            fsync(openat(&held.own, name.as_str(), FILE | OFlags::RDONLY, Mode::empty())?)?;
+        }
+        fsync(&held.own)
+    }
+
+    /// The record. What was kept survives a power cut from here on.
+    ///
+    /// # Errors
+    /// [`Code::UndoUnkept`] where that cannot be made sure.
+    pub(crate) fn finish(self) -> Result<Preserved, Problem> {
+        if let Some(held) = &self.held {
+            self.sync(held).map_err(|errno| self.keeper.unkept(errno))?;
+            // Another run made room for itself with it, which only happens where there is hardly any.
+            if !self.names.iter().all(|name| is_there(held, name)) {
+                return Err(self.keeper.unkept(Errno::NOSPC));
+            }
+            self.keeper.whole.borrow_mut().extend(self.names);
+        }
+        let paths = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
+        let covers = Some(Covers { paths, bytes: self.bytes });
+        Ok(Preserved { record: UndoRecord::of(self.changes).to_bytes(), covers })
+    }
+}
+
+/// Writes everything that waits in the file system of what is kept, if that can be had.
+#[cfg(target_os = "linux")]
+fn sync_all(held: &Held) -> bool {
+    rustix::fs::syncfs(&held.own).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync_all(_: &Held) -> bool {
+    false
+}
+
+fn is_there(held: &Held, name: &str) -> bool {
+    statat(&held.own, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
+/// Why a file was not kept.
+pub(super) enum Failed {
+    System(Errno),
+    Problem(Problem),
+}
+
+impl From<Errno> for Failed {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
+
+impl From<Problem> for Failed {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+pub(super) fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+/// Reads a file that shares its bytes with another.
+fn read(mut file: File) -> Result<(Digest, File), Failed> {
+    let sha256 = Digest::of_all(|buffer| file.read(buffer)).map_err(|error| errno(&error))?;
+    Ok((sha256, file))
+}
+
+/// Copies a file, up to a byte more than is kept.
+fn copy(from: &File, mut to: File) -> Result<(Digest, File), Failed> {
+    let mut from = from.take(limits::UNDO_BYTES + 1);
+    let sha256 = Digest::of_all(|buffer| {
+        let read = from.read(buffer)?;
+        to.write_all(buffer.get(..read).unwrap_or_default())?;
+        Ok::<_, io::Error>(read)
+    });
+    Ok((sha256.map_err(|error| errno(&error))?, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+    use crate::undo::bed::Bare;
+    use crate::undo::{Kept, Lost};
+
+    struct Bed {
+        folder: tempfile::TempDir,
+        host: Rc<Bare>,
+    }
+
+    impl Bed {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().unwrap(), host: Rc::default() }
+        }
+
+        fn place(&self) -> PathBuf {
+            self.folder.path().join("store.db.undo")
+        }
+
+        fn keeper(&self, run: u8, most: u64) -> Keeper {
+            let run = Some(RunId::from_bits([run; 10]));
+            let host = Rc::clone(&self.host);
+            Keeper { most, ..Keeper::new(self.place(), run, host) }
+        }
+
+        fn file(&self, content: &[u8]) -> File {
+            let path = self.folder.path().join("file");
+            fs::write(&path, content).unwrap();
+            File::open(path).unwrap()
+        }
+
+        /// Keeps these files as one call does.
+        fn keep(&self, keeper: &Keeper, files: &[&[u8]]) -> Result<Preserved, Problem> {
+            let mut keeping = keeper.begin(std::iter::empty());
+            for (number, content) in files.iter().enumerate() {
+                let (node, _) = keeping.file(&self.file(content), 0o640)?;
+                keeping.change(number.to_string(), Some(node), None);
+            }
+            keeping.finish()
+        }
+
+        fn finds(&self, content: &[u8]) -> Result<Vec<u8>, Lost> {
+            let mut found = Vec::new();
+            let run = RunId::from_bits([1; 10]).to_string();
+            let mut file = Kept::at(self.place()).open(&run, Digest::of(content))?;
+            file.read_to_end(&mut found).unwrap();
+            Ok(found)
+        }
+    }
+
+    /// APR-11: what is kept is found by its digest, whoever kept it; nobody else can read it, and what
+    /// has other bytes by now is not taken for it.
+    #[test]
+    fn what_is_kept_is_found_and_believed_by_its_digest() {
+        let bed = Bed::new();
+        let large = vec![7; 300_000];
+        let record = bed.keep(&bed.keeper(2, 1 << 30), &[b"one", b"", &large, b"one"]).unwrap();
+        assert_eq!(record.covers, Some(Covers { paths: 4, bytes: 300_006 }));
+        let changes = UndoRecord::from_bytes(&record.record).unwrap().changes;
+        let sha256 = Digest::of(b"one");
+        assert_eq!(changes[0].before, Some(Node::File { sha256, bytes: 3, mode: 0o640 }));
+        for content in [&b"one"[..], b"", &large] {
+            assert_eq!(bed.finds(content).unwrap(), content);
+        }
+        assert_eq!(bed.finds(b"two"), Err(Lost::Gone));
+        let own = bed.place().join(RunId::from_bits([2; 10]).to_string());
+        let mode = |path: &PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
+        let one = own.join(sha256.to_string());
+        assert_eq!([mode(&bed.place()), mode(&own), mode(&one)], [0o700, 0o700, 0o600]);
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 3, "nothing unfinished is left");
+        fs::write(&one, "two").unwrap();
+        assert_eq!(bed.finds(b"one"), Err(Lost::Damaged));
+        fs::remove_file(&one).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &one, Mode::RUSR).unwrap();
+        assert_eq!(bed.finds(b"one"), Err(Lost::Damaged));
+        fs::remove_file(&one).unwrap();
+        symlink(bed.folder.path().join("file"), &one).unwrap();
+        assert_eq!(bed.finds(b"one"), Err(Lost::Gone), "no link is followed");
+        // Another run that kept the same has it still.
+        let _ = bed.keep(&bed.keeper(3, 1 << 30), &[b"one"]).unwrap();
+        assert_eq!(bed.finds(b"one").unwrap(), b"one");
+    }
+
+    /// What is too large, and what has nowhere to be kept, is not kept in part.
+    #[test]
+    fn what_cannot_be_kept_is_said() {
+        let bed = Bed::new();
+        let file = bed.file(b"");
+        File::create(bed.folder.path().join("file")).unwrap().set_len(64_000_001).unwrap();
+        let keeper = bed.keeper(1, 1 << 30);
+        let refused = keeper.begin(std::iter::empty()).file(&file, 0o644);
+        assert_eq!(refused.map(drop).unwrap_err().code, Code::FileUndoTooLarge);
+        symlink("/tmp", bed.place()).unwrap();
+        let refused = bed.keep(&keeper, &[b"x"]).unwrap_err();
+        assert_eq!(refused.code, Code::UndoUnkept, "{refused:?}");
+        fs::remove_file(bed.place()).unwrap();
+        let _ = bed.keep(&keeper, &[b"x"]).unwrap();
+    }
+
+    /// What is kept is bounded: the oldest run's goes first, it is written down, and never what the call
+    /// at hand needs.
+    #[test]
+    fn the_oldest_is_dropped_first() {
+        let bed = Bed::new();
+        let content = |nth: u8| vec![nth; 4_000];
+        let most = 8 * 4_096;
+        let first = [content(1), content(2), content(3)];
+        let first: Vec<&[u8]> = first.iter().map(Vec::as_slice).collect();
+        let _ = bed.keep(&bed.keeper(1, most), &first).unwrap();
+        let second = [content(4), content(5), content(6)];
+        let second: Vec<&[u8]> = second.iter().map(Vec::as_slice).collect();
+        let _ = bed.keep(&bed.keeper(2, most), &second).unwrap();
+        assert_eq!(bed.host.dropped.get(), 0);
+        let keeper = bed.keeper(3, most);
+        let _ = bed.keep(&keeper, &[&content(7), &content(8), &content(9)]).unwrap();
+        assert_eq!(bed.host.dropped.get(), 3, "all of the first run, and none of the second");
+        assert_eq!(bed.finds(&content(1)), Err(Lost::Gone));
+        assert!(bed.finds(&content(4)).is_ok() && bed.finds(&content(9)).is_ok());
+        // One call that needs nearly all of it: even its own run's earlier files go.
+        let many: Vec<Vec<u8>> = (10..18).map(content).collect();
+        let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
+        let _ = bed.keep(&keeper, &many).unwrap();
+        assert!(many.iter().all(|own| bed.finds(own).is_ok()));
+        assert!(bed.finds(&content(5)).is_err() && bed.finds(&content(7)).is_err());
+        assert_eq!(bed.host.dropped.get(), 9);
+        // And one that needs more than there is for all is not kept.
+        let more: Vec<Vec<u8>> = (20..29).map(content).collect();
+        let more: Vec<&[u8]> = more.iter().map(Vec::as_slice).collect();
+        assert_eq!(bed.keep(&keeper, &more).unwrap_err().code, Code::UndoUnkept);
+        // A count that somebody changed is taken for none once it says that there is no room.
+        fs::write(bed.place().join("total"), u64::MAX.to_string()).unwrap();
+        let _ = bed.keep(&bed.keeper(4, most), &[&content(30)]).unwrap();
+        assert!(bed.finds(&content(30)).is_ok());
+    }
+}

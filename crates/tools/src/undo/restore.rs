@@ -1,0 +1,552 @@
+//! Brings back what stood somewhere before calls changed it: all of it, or nothing.
+//!
+//! Every path is compared with what the call left before the first is touched, and everything that is to
+//! come back is read and compared with its digest. What goes away for it is kept first, so that an undo
+//! is undone like any other call, and so that one which fails half-way is taken back at once.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Instant;
+
+use capsule_core::change::{Change, Node};
+use capsule_core::code::Code;
+use capsule_core::evidence::Preserved;
+use capsule_core::limits;
+use capsule_core::outcome::{Output, Problem};
+use rustix::fs::{FileType, Timestamps};
+
+use super::{Keeper, Kept, Lost};
+use crate::making::{Maker, Source, is_half_done, makes_room, replaced, split, system};
+use crate::saving::count_lines;
+use crate::tool::Cancel;
+use crate::workspace::{Workspace, kind};
+
+/// The largest file whose lines are counted for a preview.
+const COUNTED: u64 = 1_000_000;
+/// How the names begin of what stands beside its place until it takes it.
+const OURS: &str = ".capsule-undo-";
+
+/// What is to be undone.
+pub struct Undo {
+    maker: Maker,
+    kept: Kept,
+    run: String,
+    /// What comes of it, by path.
+    changes: Vec<Change>,
+    /// Whether somebody began to before and was killed, so that a path may be half done.
+    again: bool,
+}
+
+/// What stands at a path, and when it last changed.
+type Here = (Option<Node>, Option<i64>);
+
+/// What an undo leaves beside its targets when it is killed.
+fn beside(run: &str) -> String {
+    format!("{OURS}{run}.tmp")
+}
+
+/// How a path stands to what is to be undone there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is what the call left, and what stood there before can be brought back.
+    Ready {
+        /// The lines that come and go, where it is text.
+        lines: Option<(u64, u64)>,
+    },
+    /// It is already what it was before.
+    Before,
+    /// The call made this folder; something else is in it by now, so it stays.
+    Stays,
+    /// It is something else, last changed at this time, in seconds since 1970, if that can be told.
+    Changed {
+        /// What stands there.
+        now: Option<Node>,
+        /// When it last changed.
+        at: Option<i64>,
+    },
+    /// What stood there before is not kept any more.
+    Gone,
+    /// What was kept of it is something else by now.
+    Damaged,
+}
+
+/// One path of an undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looked {
+    /// What comes of it; what stands there now is what was found.
+    pub change: Change,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Looked {
+    /// Why nothing can be undone because of this path.
+    #[must_use]
+    pub fn problem(&self) -> Option<Problem> {
+        let path = &self.change.path;
+        let (code, message) = match self.standing {
+            Standing::Ready { .. } | Standing::Before | Standing::Stays => return None,
+            Standing::Changed { .. } => return Some(differs(&self.change)),
+            Standing::Gone => {
+                (Code::UndoGone, format!("what stood at `{path}` before is not kept any more"))
+            }
+            Standing::Damaged => {
+                (Code::UndoDamaged, format!("what was kept of `{path}` is something else by now"))
+            }
+        };
+        Some(Problem::new(code, message).suggest(code.next_step()))
+    }
+}
+
+impl Undo {
+    /// What calls of a run changed in a workspace, the other way round. It is looked for among what the
+    /// run, or else another one, has kept. `again` are the runs that began to undo it, or are undone, and
+    /// were killed.
+    #[must_use]
+    pub fn new(
+        workspace: &Rc<Workspace>,
+        kept: Kept,
+        (run, mut changes): (String, Vec<Change>),
+        again: &[String],
+    ) -> Self {
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        let leftovers = again.iter().map(|run| beside(run)).collect();
+        let (workspace, beside) = (Rc::clone(workspace), String::new());
+        let maker = Maker { workspace, beside, leftovers, differs };
+        Self { maker, kept, run, changes, again: !again.is_empty() }
+    }
+
+    /// Looks at every path, and at what was kept. Nothing is changed.
+    ///
+    /// # Errors
+    /// Something cannot be looked at.
+    pub fn look(&self) -> Result<Vec<Looked>, Problem> {
+        // What goes, so far: a folder goes once all that is in it does. From the inside out.
+        let mut going = BTreeSet::new();
+        let mut all = Vec::new();
+        for change in self.changes.iter().rev() {
+            let looked = self.look_at(change, &going)?;
+            let goes = matches!(looked.standing, Standing::Ready { .. } | Standing::Before);
+            if goes && change.after.is_none() {
+                going.insert(change.path.as_str());
+            }
+            all.push(looked);
+        }
+        all.reverse();
+        Ok(all)
+    }
+
+    fn look_at(&self, change: &Change, going: &BTreeSet<&str>) -> Result<Looked, Problem> {
+        let looked = |standing| Looked { change: change.clone(), standing };
+        let (now, at) = match self.stands(change)? {
+            Some(found) => found,
+            None => return Ok(looked(Standing::Changed { now: None, at: None })),
+        };
+        let here = now.as_ref();
+        let is_ready = is_left(change, here) || self.again && is_half_done(change, here);
+        if is_before(change, here) {
+            return Ok(looked(Standing::Before));
+        }
+        if !is_ready || here.is_none() && !self.has_folder(change) {
+            return Ok(looked(Standing::Changed { now, at }));
+        }
+        let is_folder = matches!(now, Some(Node::Folder { .. }));
+        let goes = |path: &str| going.contains(path);
+        if is_folder && makes_room(change) && !self.maker.holds_nothing_else(change, &goes)? {
+            return Ok(match change.after {
+                None => looked(Standing::Stays),
+                Some(_) => looked(Standing::Changed { now, at }),
+            });
+        }
+        let standing = match self.comes(change, here) {
+            Ok(lines) => Standing::Ready { lines },
+            Err(Lost::Gone) => Standing::Gone,
+            Err(Lost::Damaged) => Standing::Damaged,
+        };
+        Ok(Looked { change: Change { before: now, ..change.clone() }, standing })
+    }
+
+    /// Whether there is a folder for what comes back, or one comes back, too.
+    fn has_folder(&self, change: &Change) -> bool {
+        let (folder, _) = split(&change.path);
+        let comes = self.changes.binary_search_by(|own| own.path.as_str().cmp(folder));
+        let comes = comes.ok().and_then(|at| self.changes.get(at)?.after.as_ref());
+        matches!(comes, Some(Node::Folder { .. })) || self.maker.folder(folder).is_ok()
+    }
+
+    /// What stands there now, and when it last changed; none where another folder is on the way. A file of
+    /// another size that is larger than any that is kept is not read to be known for another.
+    fn stands(&self, change: &Change) -> Result<Option<Here>, Problem> {
+        let Ok(there) = self.maker.there(change) else { return Ok(None) };
+        let Some(place) = there else { return Ok(Some((None, None))) };
+        let failed = |errno| system(change, errno);
+        let Some(stat) = place.stat().map_err(failed)? else { return Ok(Some((None, None))) };
+        let at = Some(stat.st_ctime);
+        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        let known = [&change.before, &change.after].into_iter().flatten();
+        let mut sizes = known.filter_map(|node| match node {
+            Node::File { bytes, .. } => Some(*bytes),
+            _ => None,
+        });
+        let is_other = size > limits::UNDO_BYTES && !sizes.any(|own| own == size);
+        if kind(&stat) == FileType::RegularFile && is_other {
+            return Ok(Some((Some(Node::Special), at)));
+        }
+        Ok(Some((place.node().map_err(failed)?, at)))
+    }
+
+    /// Whether what comes back is there; with the lines that come and go.
+    fn comes(&self, change: &Change, now: Option<&Node>) -> Result<Option<(u64, u64)>, Lost> {
+        let kept = match &change.after {
+            Some(Node::File { sha256, .. }) => Some(self.kept.open(&self.run, *sha256)?),
+            _ => None,
+        };
+        let old = || match now {
+            Some(Node::File { .. }) => text(self.maker.old(change).ok()?),
+            Some(_) => None,
+            None => Some(Vec::new()),
+        };
+        let new = || match (kept, &change.after) {
+            (Some(file), _) => text(file),
+            (None, None) => Some(Vec::new()),
+            (None, Some(_)) => None,
+        };
+        Ok(old().zip(new()).map(|(old, new)| count_lines(&old, &new)))
+    }
+}
+
+impl Source for Undo {
+    fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), Problem> {
+        let Some(Node::File { sha256, .. }) = &change.after else { return Err(differs(change)) };
+        let lost = |standing| Looked { change: change.clone(), standing }.problem();
+        match self.kept.open(&self.run, *sha256) {
+            Ok(file) => Ok((file, None)),
+            Err(Lost::Gone) => Err(lost(Standing::Gone).unwrap_or_else(|| differs(change))),
+            Err(Lost::Damaged) => Err(self.other(change)),
+        }
+    }
+
+    fn other(&self, change: &Change) -> Problem {
+        let looked = Looked { change: change.clone(), standing: Standing::Damaged };
+        looked.problem().unwrap_or_else(|| differs(change))
+    }
+}
+
+/// An undo that is about to be made.
+pub(crate) struct Restoring {
+    undo: Undo,
+    keeper: Rc<Keeper>,
+    cancel: Cancel,
+    /// What comes of it, of what is not there already.
+    ready: Vec<Change>,
+    looked: Vec<Looked>,
+    /// Nobody else undoes or applies something in the same workspace meanwhile.
+    _lock: OwnedFd,
+}
+
+impl Restoring {
+    /// # Errors
+    /// [`Code::UndoConflict`] while somebody else undoes or applies something here.
+    pub(crate) fn new(mut undo: Undo, keeper: Rc<Keeper>, cancel: Cancel) -> Result<Self, Problem> {
+        undo.maker.beside = beside(&keeper.run());
+        let lock = undo.maker.lock().ok_or_else(|| {
+            let message = "somebody else undoes or applies something in this workspace";
+            Problem::new(Code::UndoConflict, message).suggest("wait for its end")
+        })?;
+        let (ready, looked) = (Vec::new(), Vec::new());
+        Ok(Self { undo, keeper, cancel, ready, looked, _lock: lock })
+    }
+
+    /// Compares everything, and keeps what goes away; nothing where nothing does.
+    ///
+    /// # Errors
+    /// [`Code::UndoConflict`], [`Code::UndoGone`], [`Code::UndoDamaged`]; or it cannot be kept.
+    pub(crate) fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+        let looked = self.undo.look()?;
+        if let Some(problem) = looked.iter().find_map(Looked::problem) {
+            return Err(problem);
+        }
+        let is_ready = |own: &&Looked| matches!(own.standing, Standing::Ready { .. });
+        self.ready = looked.iter().filter(is_ready).map(|own| own.change.clone()).collect();
+        self.looked = looked;
+        if self.ready.is_empty() {
+            return Ok(None);
+        }
+        let mut keeping = self.keeper.begin(self.ready.iter().filter_map(replaced));
+        for change in &self.ready {
+            if let Some(Node::File { mode, .. }) = &change.before {
+                let (kept, _) = keeping.file(&self.undo.maker.old(change)?, *mode)?;
+                if change.before.as_ref() != Some(&kept) {
+                    return Err(differs(change));
+                }
+            }
+            keeping.change(change.path.clone(), change.before.clone(), change.after.clone());
+        }
+        keeping.finish().map(Some)
+    }
+
+    /// Brings it back.
+    ///
+    /// # Errors
+    /// Nothing was undone; where something was and could not be taken back, the error says so.
+    pub(crate) fn restore(&self, deadline: Instant) -> Result<Output, Problem> {
+        let maker = &self.undo.maker;
+        maker.clear_leftovers(&self.undo.changes)?;
+        let mut waiting = Vec::new();
+        for change in &self.ready {
+            let here = maker.here(change)?;
+            if here != change.before {
+                return Err(differs(change));
+            }
+            waiting.push((change, here));
+        }
+        let made = maker
+            .all(&waiting, &self.undo, &|| self.goes_on(deadline))
+            .and_then(|()| maker.close(&self.ready));
+        made.map_err(|problem| self.taken_back(problem))?;
+        let count = |is: fn(&Standing) -> bool| {
+            let found = self.looked.iter().filter(|own| is(&own.standing)).count();
+            u64::try_from(found).unwrap_or(u64::MAX)
+        };
+        Ok(Output::default()
+            .with("run", self.undo.run.clone())
+            .with("undone", count(|own| matches!(own, Standing::Ready { .. })))
+            .with("as_before", count(|own| matches!(own, Standing::Before)))
+            .with("left", count(|own| matches!(own, Standing::Stays))))
+    }
+
+    fn goes_on(&self, deadline: Instant) -> Result<(), Problem> {
+        if self.cancel.is_set() {
+            return Err(Problem::new(Code::ExecCancelled, "the undo was cancelled"));
+        }
+        if Instant::now() <= deadline {
+            return Ok(());
+        }
+        Err(Problem::new(Code::FileSystem, "it could not be undone in time"))
+    }
+
+    /// Puts back what was made before something failed, out of what was kept of it.
+    fn taken_back(&self, mut problem: Problem) -> Problem {
+        let maker = &self.undo.maker;
+        let mut made = Vec::new();
+        for change in &self.ready {
+            let now = maker.here(change).unwrap_or_default();
+            let is_ours = now == change.after || is_half_done(change, now.as_ref());
+            if now != change.before && is_ours {
+                let (path, after) = (change.path.clone(), change.before.clone());
+                made.push(Change { path, before: now, after, refused: None });
+            }
+        }
+        let back = Undo {
+            maker: Maker {
+                workspace: Rc::clone(&maker.workspace),
+                beside: maker.beside.clone(),
+                leftovers: Vec::new(),
+                differs,
+            },
+            kept: self.undo.kept.clone(),
+            run: self.keeper.run(),
+            changes: Vec::new(),
+            again: true,
+        };
+        let waiting: Vec<_> = made.iter().map(|own| (own, own.before.clone())).collect();
+        let put = maker.all(&waiting, &back, &|| Ok(())).and_then(|()| maker.close(&made));
+        problem.message = match put {
+            Ok(()) => format!("{}; nothing was undone", problem.message),
+            Err(why) => {
+                format!("{}; not all of it could be taken back ({})", problem.message, why.message)
+            }
+        };
+        problem
+    }
+}
+
+/// Whether what stands there is what the call left.
+fn is_left(change: &Change, now: Option<&Node>) -> bool {
+    match (&change.before, now) {
+        // What the call made anew has the permissions that the user's mask left it.
+        (Some(left), Some(now)) if change.after.is_none() => left.is_like(now),
+        (left, now) => left.as_ref() == now,
+    }
+}
+
+/// Whether what stands there is what is to come back.
+fn is_before(change: &Change, now: Option<&Node>) -> bool {
+    let now = now.map(|now| Change {
+        path: String::new(),
+        before: Some(now.clone()),
+        after: None,
+        refused: None,
+    });
+    now.and_then(|own| own.back().after) == change.after
+}
+
+/// What a file holds, if it is small enough for its lines to be counted.
+fn text(mut file: File) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    file.rewind().ok()?;
+    file.take(COUNTED + 1).read_to_end(&mut text).ok()?;
+    (u64::try_from(text.len()).ok()? <= COUNTED).then_some(text)
+}
+
+fn differs(change: &Change) -> Problem {
+    let message = format!("`{}` is not what the call left", change.path);
+    Problem::new(Code::UndoConflict, message).suggest(Code::UndoConflict.next_step())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use capsule_core::digest::Digest;
+
+    use super::*;
+    use crate::undo::bed::keeper;
+
+    /// What calls left: `d` was a folder and is a file, `e` the other way round.
+    fn put(root: &Path) {
+        fs::write(root.join("a"), "new a").unwrap();
+        fs::write(root.join("d"), "a file").unwrap();
+        fs::create_dir_all(root.join("e/in")).unwrap();
+        symlink("../a", root.join("e/in/link")).unwrap();
+        fs::write(root.join("new"), "n").unwrap();
+        fs::write(root.join("z"), "new z").unwrap();
+    }
+
+    fn node(text: &str) -> Option<Node> {
+        let bytes = u64::try_from(text.len()).unwrap();
+        Some(Node::File { sha256: Digest::of(text.as_bytes()), bytes, mode: 0o644 })
+    }
+
+    fn changes() -> Vec<Change> {
+        let folder = || Some(Node::Folder { mode: 0o755 });
+        let link = || Some(Node::Link { target: "../a".into() });
+        let own = [
+            ("a", node("new a"), node("old a")),
+            ("d", node("a file"), folder()),
+            ("d/in", None, folder()),
+            ("d/in/x", None, node("x")),
+            ("e", folder(), node("e")),
+            ("e/in", folder(), None),
+            ("e/in/link", link(), None),
+            ("new", node("n"), None),
+            ("z", node("new z"), node("old z")),
+        ];
+        let change = |(path, before, after): (&str, _, _)| Change {
+            path: path.into(),
+            before,
+            after,
+            refused: None,
+        };
+        own.map(change).to_vec()
+    }
+
+    fn tree(folder: &Path, above: &str, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = format!("{above}{}", entry.file_name().to_string_lossy());
+            if entry.path().is_symlink() {
+                found.push(format!("{path} -> {}", fs::read_link(entry.path()).unwrap().display()));
+            } else if entry.path().is_dir() {
+                found.push(format!("{path}/"));
+                tree(&entry.path(), &format!("{path}/"), found);
+            } else {
+                found.push(format!("{path} {}", fs::read_to_string(entry.path()).unwrap()));
+            }
+        }
+        found.sort();
+    }
+
+    /// What was kept of something, as an earlier run did.
+    fn keep(place: &Path, text: &str) {
+        let run = place.join("r-0000000000000001");
+        fs::create_dir_all(&run).unwrap();
+        fs::write(run.join(Digest::of(text.as_bytes()).to_string()), text).unwrap();
+    }
+
+    type Meanwhile = fn(&Path, &Path);
+
+    /// Whatever happens between the comparison and the end: all of it comes back, or everything is as it
+    /// was.
+    #[test]
+    fn an_undo_is_whole_or_not_at_all() {
+        let rows: &[(Option<Code>, Meanwhile)] = &[
+            (None, |_, _| {}),
+            (Some(Code::UndoGone), |_, place| {
+                let name = Digest::of(b"old z").to_string();
+                fs::remove_file(place.join("r-0000000000000001").join(name)).unwrap();
+            }),
+            (Some(Code::UndoDamaged), |_, place| {
+                let name = Digest::of(b"old z").to_string();
+                fs::write(place.join("r-0000000000000001").join(name), "other").unwrap();
+            }),
+            (Some(Code::UndoConflict), |root, _| fs::write(root.join("z"), "mine").unwrap()),
+            (Some(Code::UndoConflict), |root, _| fs::write(root.join("e/mine"), "mine").unwrap()),
+        ];
+        for (row, (code, meanwhile)) in rows.iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path();
+            put(root);
+            let (beside, keeper) = keeper();
+            let place = beside.path().join("store.db.undo");
+            for text in ["old a", "x", "e", "old z"] {
+                keep(&place, text);
+            }
+            let workspace = Rc::new(Workspace::open(root).unwrap());
+            let what = ("r-0000000000000001".to_owned(), changes());
+            let undo = Undo::new(&workspace, Kept::at(place.clone()), what, &[]);
+            let mut restoring = Restoring::new(undo, keeper, Cancel::default()).unwrap();
+            let record = restoring.preserve().unwrap().unwrap();
+            assert_eq!(record.covers.unwrap().paths, 9);
+            meanwhile(root, &place);
+            let mut before = Vec::new();
+            tree(root, "", &mut before);
+            let done = restoring.restore(Instant::now() + Duration::from_secs(9));
+            let mut after = Vec::new();
+            tree(root, "", &mut after);
+            match code {
+                None => {
+                    assert!(done.is_ok(), "{:?}", done.map(drop));
+                    let wanted = ["a old a", "d/", "d/in/", "d/in/x x", "e e", "z old z"];
+                    assert_eq!(after, wanted);
+                }
+                Some(code) => {
+                    let problem = done.map(drop).unwrap_err();
+                    assert_eq!(problem.code, *code, "row {row}: {problem:?}");
+                    assert_eq!(after, before, "row {row}: {problem:?}");
+                }
+            }
+        }
+    }
+
+    /// NFR-11: an undo has an end in time, and nothing is undone when it meets it.
+    #[test]
+    fn a_late_undo_leaves_everything() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path());
+        let (beside, keeper) = keeper();
+        let place = beside.path().join("store.db.undo");
+        for text in ["old a", "x", "e", "old z"] {
+            keep(&place, text);
+        }
+        let workspace = Rc::new(Workspace::open(folder.path()).unwrap());
+        let undo = Undo::new(&workspace, Kept::at(place), (String::new(), changes()), &[]);
+        let mut restoring = Restoring::new(undo, Rc::clone(&keeper), Cancel::default()).unwrap();
+        let _ = restoring.preserve().unwrap();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        tree(folder.path(), "", &mut before);
+        let late = restoring.restore(Instant::now()).map(drop).unwrap_err();
+        assert!(late.message.ends_with("; nothing was undone"), "{late:?}");
+        tree(folder.path(), "", &mut after);
+        assert_eq!(after, before);
+        // While one is at work, no other begins.
+        let undo = Undo::new(&workspace, Kept::at(beside.path().into()), Default::default(), &[]);
+        let other = Restoring::new(undo, keeper, Cancel::default()).map(drop);
+        assert_eq!(other.unwrap_err().code, Code::UndoConflict);
+    }
+}
