@@ -4,19 +4,18 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use capsule_core::change::{Change, Changes};
 use capsule_core::code::Code;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, RunOpened, STAGED};
+use capsule_core::journal::{Event, RunKind, RunOpened, STAGED};
 use capsule_core::outcome::Problem;
-use capsule_core::policy::Roots;
+use capsule_redact::Redactor;
 use capsule_store::{RunState, Store, StoreError, beside};
 use capsule_tools::{Staging, Workspace};
 
-use crate::hands::now;
-use crate::law::{Law, Text, shown_name};
+use crate::hands::{Variables, now, secrets};
+use crate::law::{Law, Texts};
 
 /// Where the changes of a run are collected.
 pub(crate) fn place(store: &Path, run: RunId) -> PathBuf {
@@ -46,8 +45,20 @@ pub struct Subject {
     /// Whether somebody began to apply them.
     pub is_begun: bool,
     opened: Box<RunOpened>,
-    text: Text,
+    texts: Texts,
     folder: PathBuf,
+}
+
+impl Subject {
+    /// What masks the contents of its changes: as in the run itself, with the values of its secrets as
+    /// they are now.
+    #[must_use]
+    pub fn redactor(&self, variables: &Variables) -> Redactor {
+        match Law::recorded(&self.texts, &self.opened) {
+            Ok(policy) => Redactor::with(&secrets(&policy, variables), &policy.patterns()),
+            Err(_) => Redactor::builtin(),
+        }
+    }
 }
 
 /// Why a run's changes are not to be had.
@@ -80,10 +91,12 @@ impl Subject {
             match &stored.entry.event {
                 Event::RunOpened(opened) => {
                     let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
-                    let text = payloads.into_iter().find(|(own, _)| *own == opened.policy.text);
-                    let text = text.and_then(|(_, payload)| String::from_utf8(payload.bytes?).ok());
-                    let text = text.ok_or_else(|| incomplete("the policy was not kept"))?;
-                    beginning = Some((stored.entry.run, opened.clone(), text));
+                    let texts = Texts::of(opened, |wanted| {
+                        let mut all = payloads.iter();
+                        all.find(|(own, _)| own == wanted).and_then(|(_, kept)| kept.bytes.clone())
+                    });
+                    let texts = texts.ok_or_else(|| incomplete("the policy was not kept"))?;
+                    beginning = Some((stored.entry.run, opened.clone(), texts));
                 }
                 Event::CallFinished(finished) => {
                     let Some(wanted) = finished.changes else { return Ok(()) };
@@ -98,19 +111,39 @@ impl Subject {
             }
             Ok(())
         })?;
-        let Some((Some(id), opened, text)) = beginning else {
+        let Some((Some(id), opened, texts)) = beginning else {
             return Err(incomplete("the run's beginning is missing").into());
         };
-        if let Some(subject) = opened.subject {
+        if let Some(subject) = opened.subject
+            && opened.origin == RunKind::Resume
+        {
+            // It began with what that one had staged.
+            let own = std::mem::replace(
+                &mut changes,
+                Self::read(store, path, &subject.to_string())?.changes,
+            );
+            changes.add(own.0.into_values().collect());
+        } else if let Some(subject) = opened.subject.filter(|_| opened.origin != RunKind::Undo) {
             // Whoever names the run that applies changes means those.
             return Self::read(store, path, &subject.to_string());
         }
-        let is_begun = store.is_subject(run)?;
-        let text = Text { name: shown_name(&opened.policy.path), text };
+        let is_begun = !store.about(run, RunKind::Apply)?.is_empty();
         let folder = place(path, id);
         let is_staged = fs::symlink_metadata(&folder).is_ok_and(|own| own.is_dir());
         let state = store.state(run)?;
-        Ok(Self { id, changes, state, is_staged, is_begun, opened, text, folder })
+        Ok(Self { id, changes, state, is_staged, is_begun, opened, texts, folder })
+    }
+
+    /// The folder that it worked in, by its path.
+    #[must_use]
+    pub fn workspace(&self) -> &str {
+        &self.opened.workspace.path
+    }
+
+    /// Whether what it changed was staged.
+    #[must_use]
+    pub const fn stages(&self) -> bool {
+        self.opened.staged
     }
 
     /// Whether its commands could change the workspace itself, so that nothing was collected.
@@ -135,26 +168,7 @@ impl Subject {
         if let Some(Change { path, refused: Some(why), .. }) = self.changes.refused() {
             return Err(Problem::new(Code::ChangeRefused, format!("`{path}`: {why}")));
         }
-        let own = &self.opened.workspace;
-        let missing =
-            |why: String| Problem::new(Code::WorkspaceMissing, format!("`{}` {why}", own.path));
-        let workspace = Workspace::open(Path::new(&own.path))
-            .map_err(|error| missing(format!("cannot be opened: {error}")))?;
-        let identity = (workspace.device().to_string(), workspace.inode().to_string());
-        if identity != (own.device.clone(), own.inode.clone()) {
-            return Err(missing("is another folder than the run's workspace".into()));
-        }
-        let policy = Law::bound(&self.text, &self.opened)
-            .map_err(|_| Problem::new(Code::ChangeNone, "the run's policy cannot be read again"))?;
-        Ok(Law {
-            policy: Arc::new(policy.applying()),
-            text: self.text.clone(),
-            file: Some(self.opened.policy.path.clone().into()),
-            workspace: Rc::new(workspace),
-            roots: Roots { workspace: own.path.clone(), own: self.opened.own.clone() },
-            home: self.opened.home.clone(),
-            warnings: capsule_core::diagnostic::Diagnostics::default(),
-        })
+        Law::again(&self.opened, &self.texts, |policy| policy.applying())
     }
 
     /// The staged files, to look at.

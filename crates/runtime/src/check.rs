@@ -1,13 +1,18 @@
 //! Asking the policy without acting: explanations, and the examples that its author gave.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use capsule_core::action::{Action, Facts};
+use capsule_core::action::Facts;
 use capsule_core::call::ToolCall;
+use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::decision::Decision;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics};
-use capsule_core::policy::{Case, Expected, Policy, Usage, decide};
+use capsule_core::policy::{
+    Case, Expectation, Expected, Judgement, Policy, Source, Trace, Usage, decide,
+};
 use capsule_core::tool::ToolName;
 use capsule_tools::{CATALOGUE, describe};
 use serde_json::Value;
@@ -16,6 +21,16 @@ use crate::hands::Hands;
 
 /// What the policy would decide on a call, by the same way that enforcement takes.
 pub fn explain<H: Hands>(policy: &Arc<Policy>, hands: &mut H, tool: &str, args: Value) -> Decision {
+    explain_call(policy, hands, tool, args).0
+}
+
+/// The same with what was asked on the way; nothing was, where the call was not understood.
+pub fn explain_call<H: Hands>(
+    policy: &Arc<Policy>,
+    hands: &mut H,
+    tool: &str,
+    args: Value,
+) -> (Decision, Option<Trace>) {
     let id = CATALOGUE.find(tool).map_or(tool, |signature| signature.id);
     let call = ToolCall::by_person(id, args);
     match hands.preflight(&call) {
@@ -26,54 +41,240 @@ pub fn explain<H: Hands>(policy: &Arc<Policy>, hands: &mut H, tool: &str, args: 
                 action: &understood.action,
                 facts: &understood.facts,
                 usage: &usage,
+                tainted: &[],
+                call: None,
             };
-            decide(policy, &case).decision
+            let (decision, trace) = trace_case(policy, &case);
+            (decision, Some(trace))
         }
-        Err(problem) => Decision::misunderstood(problem),
+        Err(problem) => (Decision::misunderstood(problem), None),
     }
 }
 
-/// What the policy decides on a recorded action with its recorded facts.
+/// What the policy decides on a case that is known already, with what was asked on the way.
 #[must_use]
-pub fn explain_recorded(
-    policy: &Arc<Policy>,
-    tool: &ToolName,
-    action: &Action,
-    facts: &Facts,
-    usage: &Usage,
-) -> Decision {
-    decide(policy, &Case { tool, action, facts, usage }).decision
+pub fn trace_case(policy: &Arc<Policy>, case: &Case<'_>) -> (Decision, Trace) {
+    let Judgement { decision, trace, .. } = decide(policy, case);
+    (decision, trace)
 }
 
-/// Decides every example of a policy, as its text alone says: nothing is looked up on disk.
+/// What the policy decides on a case that is known already: a recorded one, with its recorded facts.
 #[must_use]
-pub fn check_examples(policy: &Arc<Policy>) -> Diagnostics {
-    let mut problems = Vec::new();
-    let usage = Usage::default();
+pub fn explain_case(policy: &Arc<Policy>, case: &Case<'_>) -> Decision {
+    decide(policy, case).decision
+}
+
+/// A call of which the author of a policy says what is decided on it.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Where it stands.
+    pub source: Source,
+    /// What it is called.
+    pub name: String,
+    /// What kind of claim it is.
+    pub code: Code,
+    /// The profile that it is asked under; the policy's own if none is named.
+    pub profile: Option<String>,
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments.
+    pub args: Value,
+    /// What the host resolves to.
+    pub resolves: Vec<IpAddr>,
+    /// What is decided.
+    pub expect: Expectation,
+    /// A rule that is not the one that decides.
+    pub not_by: Option<String>,
+}
+
+/// Everything that a policy says of its own decisions: its examples, then its tests, each once for
+/// every profile that it names.
+#[must_use]
+pub fn claims(policy: &Policy) -> Vec<Claim> {
+    let mut claims = Vec::new();
     for (tool, rule) in &policy.tools {
-        for example in &rule.examples {
-            let facts = Facts::default();
-            let decision = match describe(tool.as_str(), &example.args, 0) {
-                Ok(action) => explain_recorded(policy, tool, &action, &facts, &usage),
-                Err(problem) => Decision::misunderstood(problem),
-            };
-            let by = decision.rule.as_deref().unwrap_or("no rule");
-            let wrong = match example.expect {
-                Expected::Verdict(verdict) if verdict != decision.verdict => {
-                    let said = verdict.word();
-                    Some(format!("the example says `{said}`, and it is `{}`", decision.verdict))
+        for (index, example) in rule.examples.iter().enumerate() {
+            let (expect, not_by) = match example.expect {
+                Expected::Verdict(verdict) => {
+                    (Expectation { decision: Some(verdict), ..Expectation::default() }, None)
                 }
-                Expected::NoMatch if decision.rule.as_deref() == Some(&example.rule) => {
-                    Some(format!("the example says that `{}` does not match", example.rule))
-                }
-                _ => None,
+                Expected::NoMatch => (Expectation::default(), Some(example.rule.clone())),
             };
-            if let Some(message) = wrong {
-                let problem =
-                    Diagnostic::error(Code::PolicyExample, example.source.span.clone(), message);
-                problems.push(problem.hint(format!("{by}: {}", decision.reason)));
-            }
+            claims.push(Claim {
+                source: example.source.clone(),
+                name: format!("example {} of {}", index + 1, example.rule),
+                code: Code::PolicyExample,
+                profile: None,
+                tool: tool.clone(),
+                args: example.args.clone(),
+                resolves: Vec::new(),
+                expect,
+                not_by,
+            });
         }
     }
-    problems
+    for test in &policy.tests {
+        let profiles = match test.profiles.as_slice() {
+            [] => vec![None],
+            named => named.iter().cloned().map(Some).collect(),
+        };
+        claims.extend(profiles.into_iter().map(|profile| Claim {
+            source: test.source.clone(),
+            name: test.name.clone(),
+            code: Code::PolicyTest,
+            profile,
+            tool: test.tool.clone(),
+            args: test.args.clone(),
+            resolves: test.resolves.clone(),
+            expect: test.expect.clone(),
+            not_by: None,
+        }));
+    }
+    claims
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The claim.
+    pub claim: Claim,
+    /// What is decided.
+    pub decision: Decision,
+    /// Where the two differ, in words.
+    pub wrong: Vec<String>,
+}
+
+/// Decides what a policy says of itself, as its text alone says: nothing is looked up on disk.
+#[must_use]
+pub fn check(policy: &Arc<Policy>, claims: Vec<Claim>) -> Vec<Checked> {
+    let mut judge = Judge::of(policy);
+    let check = |claim: Claim| {
+        let decision = judge.decide(&claim);
+        let wrong = differences(&claim, &decision);
+        Checked { claim, decision, wrong }
+    };
+    claims.into_iter().map(check).collect()
+}
+
+/// Whether all claims are as they say.
+pub(crate) fn all_hold(policy: &Arc<Policy>, claims: &[Claim]) -> bool {
+    let mut judge = Judge::of(policy);
+    claims.iter().all(|claim| differences(claim, &judge.decide(claim)).is_empty())
+}
+
+/// A policy under the profiles that claims name.
+struct Judge<'p> {
+    policy: &'p Arc<Policy>,
+    under: BTreeMap<String, Arc<Policy>>,
+    usage: Usage,
+}
+
+impl<'p> Judge<'p> {
+    fn of(policy: &'p Arc<Policy>) -> Self {
+        Self { policy, under: BTreeMap::new(), usage: Usage::default() }
+    }
+
+    fn under(&mut self, profile: Option<&String>) -> Arc<Policy> {
+        let Some(name) = profile else { return Arc::clone(self.policy) };
+        let policy = self.policy;
+        let chosen = self.under.entry(name.clone()).or_insert_with(|| {
+            // The parser knows every profile that a test names.
+            let chosen = Policy::clone(policy).under(name);
+            chosen.map_or_else(|| Arc::clone(policy), Arc::new)
+        });
+        Arc::clone(chosen)
+    }
+
+    fn decide(&mut self, claim: &Claim) -> Decision {
+        let policy = self.under(claim.profile.as_ref());
+        let facts = Facts { resolves: claim.resolves.clone(), ..Facts::default() };
+        match describe(claim.tool.as_str(), &claim.args, 0) {
+            Ok(action) => {
+                let (tool, action, facts, usage) = (&claim.tool, &action, &facts, &self.usage);
+                let case = Case { tool, action, facts, usage, tainted: &[], call: None };
+                explain_case(&policy, &case)
+            }
+            Err(problem) => Decision::misunderstood(problem),
+        }
+    }
+}
+
+/// Where a decision is not what was said of it.
+fn differences(claim: &Claim, decision: &Decision) -> Vec<String> {
+    let (kind, expect) = match claim.code {
+        Code::PolicyExample => ("example", &claim.expect),
+        _ => ("test", &claim.expect),
+    };
+    let mut wrong = Vec::new();
+    let mut compare = |what: &str, said: Option<String>, is: &str| {
+        if let Some(said) = said.filter(|said| said != is) {
+            wrong.push(format!("the {kind} says {what}`{said}`, and it is `{is}`"));
+        }
+    };
+    compare("", expect.decision.map(|own| own.to_string()), decision.verdict.word());
+    let by = decision.rule.as_deref().unwrap_or("");
+    compare("rule ", expect.rule.clone(), by);
+    compare("code ", expect.code.map(|own| own.to_string()), decision.code.slug());
+    compare("risk ", expect.risk.map(|own| own.to_string()), decision.risk.name());
+    let names = |own: Capabilities| own.iter().map(Capability::name).collect::<Vec<_>>().join(" ");
+    compare("capabilities ", expect.capabilities.map(names), &names(decision.capabilities));
+    if claim.not_by.is_some() && claim.not_by == decision.rule {
+        let rule = claim.not_by.as_deref().unwrap_or_default();
+        wrong.push(format!("the example says that `{rule}` does not match"));
+    }
+    wrong
+}
+
+/// Checks everything that a policy says of itself; gives what is not so.
+#[must_use]
+pub fn check_claims(policy: &Arc<Policy>) -> Diagnostics {
+    let checked = check(policy, claims(policy));
+    let problems = checked.into_iter().flat_map(|Checked { claim, decision, wrong }| {
+        let by = decision.rule.as_deref().unwrap_or("no rule");
+        let hint = format!("{by}: {}", decision.reason);
+        wrong.into_iter().map(move |message| {
+            let span = claim.source.span.clone();
+            Diagnostic::error(claim.code, span, message).hint(hint.clone())
+        })
+    });
+    problems.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
+
+    use capsule_core::policy::{Draft, Roots};
+    use capsule_core::risk::Risk;
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(text: &str) -> Arc<Policy> {
+        let (draft, _) = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
+        let roots = Roots { workspace: "/work".into(), own: Vec::new(), lifts: true };
+        Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
+    }
+
+    /// FR-20: an argument that came from elsewhere raises the risk, as far as the policy says.
+    #[test]
+    fn a_tainted_argument_raises_the_risk() {
+        let action = describe("fs.read", &json!({ "path": "a" }), 0).unwrap();
+        let tool = ToolName::asked("fs.read");
+        let tainted = ["path".to_owned()];
+        let (facts, usage) = (Facts::default(), Usage::default());
+        for (more, tainted, risk) in [
+            ("", &tainted[..], Risk::Medium),
+            ("", &[], Risk::Low),
+            ("risk: { escalate: [] }", &tainted, Risk::Low),
+            ("risk: { escalate: [{ when: tainted-argument, to: high }] }", &tainted, Risk::High),
+        ] {
+            let text = format!("version: 1\n{more}\ntools: {{ fs.read: allow }}\n");
+            let (tool, action, facts, usage) = (&tool, &action, &facts, &usage);
+            let case = Case { tool, action, facts, usage, tainted, call: None };
+            let decision = explain_case(&policy(&text), &case);
+            assert_eq!(decision.risk, risk, "{more}");
+            assert_eq!(decision.code == Code::RiskBlocked, risk == Risk::High, "{more}");
+        }
+    }
 }

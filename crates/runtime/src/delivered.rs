@@ -21,6 +21,8 @@ pub struct Delivered {
     pub value: Option<Value>,
     /// What went wrong.
     pub problem: Option<Problem>,
+    /// Whether what it changed was kept for an undo.
+    pub kept: bool,
 }
 
 impl Delivered {
@@ -32,23 +34,24 @@ impl Delivered {
     pub(crate) fn unrun(call: u64, decision: Decision) -> Self {
         let problem = Some(decision.clone().into());
         let status = decision.code.class().into();
-        Self { call, decision, status, value: None, problem }
+        Self { call, decision, status, value: None, problem, kept: false }
     }
 
     /// A call that is allowed, before anything came of it.
     pub(crate) const fn allowed(decision: Decision) -> Self {
-        Self { call: 0, decision, status: Status::Ok, value: None, problem: None }
+        let (status, value, problem) = (Status::Ok, None, None);
+        Self { call: 0, decision, status, value, problem, kept: false }
     }
 
     pub(crate) fn done(call: u64, decision: Decision, done: Done) -> Self {
-        let Done { status, value, problem, .. } = done;
-        Self { call, decision, status, value: Some(value), problem }
+        let Done { status, value, problem, kept, .. } = done;
+        Self { call, decision, status, value: Some(value), problem, kept }
     }
 
     pub(crate) fn broken(call: u64, decision: Decision) -> Self {
         let problem = Problem::new(Code::EnginePanicked, "the tool panicked");
         let status = Status::RuntimeError;
-        Self { call, decision, status, value: None, problem: Some(problem) }
+        Self { call, decision, status, value: None, problem: Some(problem), kept: false }
     }
 
     /// Whether the policy or a person stood in the way before anything ran.

@@ -7,12 +7,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use capsule_core::code::Code;
-use capsule_core::diagnostic::Diagnostics;
-use capsule_core::journal::{RunKind, RunOpened};
+use capsule_core::diagnostic::{Diagnostic, Diagnostics};
+use capsule_core::digest::Digest;
+use capsule_core::journal::{Document, LayerOpened, PayloadRef, RunKind, RunOpened};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_core::policy::{Draft, Policy, Roots};
+use capsule_core::policy::{Draft, Extended, Layer, Policy, Roots, shipped, shipped_names};
+use capsule_redact::holds_mask;
 use capsule_tools::{CATALOGUE, Workspace};
+
+use crate::layers::{self, LayerText};
 
 /// Where a policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,8 +69,12 @@ pub struct Law {
     pub policy: Arc<Policy>,
     /// Its text.
     pub text: Text,
+    /// The policy that it extends, where that is not the base policy alone.
+    pub extended: Option<Extended>,
     /// Where its file really is.
     pub file: Option<PathBuf>,
+    /// What tightens it.
+    pub layers: Vec<LayerText>,
     /// The folder.
     pub workspace: Rc<Workspace>,
     /// What it is bound to.
@@ -90,6 +98,10 @@ pub struct Lookup<'l> {
     pub home: &'l Path,
     /// The runtime's own files.
     pub own: &'l [PathBuf],
+    /// Where the user's own layer would lie.
+    pub user: &'l Path,
+    /// The profile that was chosen in place of the policy's own.
+    pub profile: Option<&'l str>,
 }
 
 impl Law {
@@ -102,23 +114,33 @@ impl Law {
         let home = lookup.home.to_string_lossy();
         let (draft, warnings) = Draft::parse(&text.text, &text.name, &home, CATALOGUE)
             .map_err(|problems| LawError::Wrong(text.clone(), problems))?;
+        let extended = draft.extended().cloned();
         let root = workspace_root(lookup, draft.root(), file.as_deref())?;
         let workspace = Workspace::open(&root).map_err(|error| {
             let message = format!("`{}` cannot be opened: {error}", root.display());
             Problem::new(Code::WorkspaceMissing, message)
         })?;
+        let mut layers = layers::find(lookup.user, &workspace, (file.as_deref(), &home))?;
         let own = lookup.own.iter().map(|path| real(path)).chain(file.clone());
+        let own = own.chain(layers.iter().map(|own| own.path.clone()));
         let roots = Roots {
             workspace: workspace.path().to_string_lossy().into_owned(),
             own: own.map(|path| path.to_string_lossy().into_owned()).collect(),
+            // A policy that came with the workspace only tightens.
+            lifts: file.as_deref().is_none_or(|file| is_from_outside(file, workspace.path())),
         };
+        let tightening: Result<Vec<Layer>, LawError> =
+            layers.iter_mut().map(|layer| bound_layer(layer, &draft, &roots, &home)).collect();
         let policy = draft
             .bind(&roots, &home, CATALOGUE)
             .map_err(|problems| LawError::Wrong(text.clone(), problems))?;
+        let policy = under(policy, lookup.profile)?.tightened(tightening?);
         Ok(Self {
             policy: Arc::new(policy),
             text,
+            extended,
             file,
+            layers,
             workspace: Rc::new(workspace),
             roots,
             home: home.into_owned(),
@@ -126,49 +148,211 @@ impl Law {
         })
     }
 
-    /// Binds the recorded text of a run's policy to the workspace that was recorded; nothing is
+    /// Whether it is the base policy by itself.
+    #[must_use]
+    pub fn is_base(&self) -> bool {
+        self.file.is_none() && shipped("base") == Some(self.text.text.as_str())
+    }
+
+    /// The policy without its layers, for what its author says of it alone.
+    #[must_use]
+    pub fn alone(&self) -> Arc<Policy> {
+        Arc::new(Policy::clone(&self.policy).tightened(Vec::new()))
+    }
+
+    /// Binds the recorded texts of a run's policy to the workspace that was recorded; nothing is
     /// opened.
     ///
     /// # Errors
-    /// When this build does not read it.
-    pub fn recorded(text: &Text, opened: &RunOpened) -> Result<Arc<Policy>, Diagnostics> {
-        let as_recorded = |draft: Draft| draft.recorded_as(opened.policy.sha256);
-        let policy = bind_again(text, opened, as_recorded)?;
-        let policy = if opened.origin == RunKind::Apply { policy.applying() } else { policy };
-        Ok(Arc::new(policy))
+    /// When this build does not read them.
+    pub fn recorded(texts: &Texts, opened: &RunOpened) -> Result<Arc<Policy>, Diagnostics> {
+        let policy = bind_again(texts, opened, true)?;
+        Ok(Arc::new(match opened.origin {
+            RunKind::Apply => policy.applying(),
+            RunKind::Undo => policy.undoing(),
+            _ => policy,
+        }))
     }
 
-    /// Binds the recorded text of a run's policy in the same way, for another run: its digest is
-    /// that of the text as it is recorded.
+    /// Binds the recorded texts of a run's policy in the same way for another run in the same workspace,
+    /// whose one call a person makes: its digest is that of the text as it is recorded.
     ///
     /// # Errors
-    /// When this build does not read it.
-    pub(crate) fn bound(text: &Text, opened: &RunOpened) -> Result<Policy, Diagnostics> {
-        bind_again(text, opened, |draft| draft)
+    /// The workspace is another one, or this build does not read the texts.
+    pub(crate) fn again(
+        opened: &RunOpened,
+        texts: &Texts,
+        by_person: impl FnOnce(Policy) -> Policy,
+    ) -> Result<Self, Problem> {
+        let own = &opened.workspace;
+        let missing =
+            |why: String| Problem::new(Code::WorkspaceMissing, format!("`{}` {why}", own.path));
+        let workspace = Workspace::open(Path::new(&own.path))
+            .map_err(|error| missing(format!("cannot be opened: {error}")))?;
+        let identity = (workspace.device().to_string(), workspace.inode().to_string());
+        if identity != (own.device.clone(), own.inode.clone()) {
+            return Err(missing("is another folder than the run's workspace".into()));
+        }
+        let policy = bind_again(texts, opened, false)
+            .map_err(|_| Problem::new(Code::ChangeNone, "the run's policy cannot be read again"))?;
+        Ok(Self {
+            policy: Arc::new(by_person(policy)),
+            text: texts.own.clone(),
+            extended: texts.extended.clone(),
+            file: Some(opened.policy.path.clone().into()),
+            layers: texts.layers.clone(),
+            workspace: Rc::new(workspace),
+            roots: Roots { workspace: own.path.clone(), own: opened.own.clone(), lifts: true },
+            home: opened.home.clone(),
+            warnings: Diagnostics::default(),
+        })
     }
 }
 
-fn bind_again(
-    text: &Text,
-    opened: &RunOpened,
-    with: impl FnOnce(Draft) -> Draft,
-) -> Result<Policy, Diagnostics> {
+/// A layer over a policy, bound to its workspace.
+fn bound_layer(
+    layer: &mut LayerText,
+    draft: &Draft,
+    roots: &Roots,
+    home: &str,
+) -> Result<Layer, LawError> {
+    let LayerText { kind, text: Text { name, text }, .. } = layer;
+    let read = draft.layer((text, name), *kind, home, CATALOGUE);
+    let bound = read.and_then(|(draft, warnings)| Ok((draft.bind(roots)?, warnings)));
+    let (bound, warnings) =
+        bound.map_err(|problems| LawError::Wrong(layer.text.clone(), problems))?;
+    layer.warnings = warnings;
+    Ok(bound)
+}
+
+/// The texts that a run was judged by, as they were recorded.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    /// The policy.
+    pub own: Text,
+    /// The policy that it extends.
+    pub extended: Option<Extended>,
+    /// What tightens it.
+    pub layers: Vec<LayerText>,
+}
+
+impl Texts {
+    /// Takes them from what a run began with; none where they were not kept.
+    pub fn of(
+        opened: &RunOpened,
+        mut kept: impl FnMut(&PayloadRef) -> Option<Vec<u8>>,
+    ) -> Option<Self> {
+        let mut text = |payload: &PayloadRef| String::from_utf8(kept(payload)?).ok();
+        let own = Text { name: shown_name(&opened.policy.path), text: text(&opened.policy.text)? };
+        let extended = match &opened.extends {
+            Some(under) => Some(Extended { name: under.path.clone(), text: text(&under.text)? }),
+            None => None,
+        };
+        let mut layers = Vec::new();
+        for LayerOpened { layer, document, .. } in &opened.layers {
+            let (kind, path) = (*layer, document.path.as_str());
+            let name = layers::shown(kind, path, &opened.workspace.path, &opened.home);
+            let text = Text { name, text: text(&document.text)? };
+            let warnings = Diagnostics::new();
+            layers.push(LayerText { kind, path: path.into(), text, warnings });
+        }
+        Some(Self { own, extended, layers })
+    }
+
+    /// Whether masks stand in a text that judged.
+    #[must_use]
+    pub(crate) fn are_masked(&self) -> bool {
+        let layers = self.layers.iter().map(|own| &own.text);
+        std::iter::once(&self.own).chain(layers).any(|own| holds_mask(own.text.as_bytes()))
+    }
+
+    /// Finds them where they were read, for a run that kept none. They must be the same to the byte.
+    pub(crate) fn found(opened: &RunOpened) -> Option<Self> {
+        let find = |document: &Document| {
+            let source = PolicySource::parse(&document.path);
+            let text = read_policy(&source).ok()?.0;
+            (Digest::of(text.text.as_bytes()) == document.sha256).then_some(text)
+        };
+        let own = find(&opened.policy)?;
+        let extended = match &opened.extends {
+            Some(under) => Some(Extended { name: under.path.clone(), text: find(under)?.text }),
+            None => None,
+        };
+        let mut layers = Vec::new();
+        for LayerOpened { layer, document, .. } in &opened.layers {
+            let (kind, path) = (*layer, document.path.clone());
+            let name = layers::shown(kind, &path, &opened.workspace.path, &opened.home);
+            let text = Text { name, text: find(document)?.text };
+            layers.push(LayerText { kind, path: path.into(), text, warnings: Diagnostics::new() });
+        }
+        Some(Self { own, extended, layers })
+    }
+}
+
+/// Whether a policy did not come with the workspace. One that did only tightens.
+fn is_from_outside(file: &Path, workspace: &Path) -> bool {
+    !file.starts_with(workspace)
+}
+
+/// Binds recorded texts. Where it is for the same run, the digests are those that were recorded: what
+/// is masked in the texts does not change them.
+fn bind_again(texts: &Texts, opened: &RunOpened, is_same: bool) -> Result<Policy, Diagnostics> {
     let RunOpened { workspace, own, home, .. } = opened;
-    let roots = Roots { workspace: workspace.path.clone(), own: own.clone() };
-    let (draft, _) = Draft::parse(&text.text, &text.name, home, CATALOGUE)?;
-    with(draft).bind(&roots, home, CATALOGUE)
+    let lifts = is_from_outside(Path::new(&opened.policy.path), Path::new(&workspace.path));
+    let roots = Roots { workspace: workspace.path.clone(), own: own.clone(), lifts };
+    let Texts { own: Text { name, text }, extended, layers } = texts;
+    let (draft, _) = Draft::parse_again(text, name, home, CATALOGUE, extended.as_ref())?;
+    let mut tightening = Vec::new();
+    for (LayerText { kind, text: Text { name, text }, .. }, then) in
+        layers.iter().zip(&opened.layers)
+    {
+        let (layer, _) = draft.layer((text, name), *kind, home, CATALOGUE)?;
+        let layer = if is_same { layer.recorded_as(then.document.sha256) } else { layer };
+        tightening.push(layer.bind(&roots)?);
+    }
+    let draft = if is_same { draft.recorded_as(opened.policy.sha256) } else { draft };
+    let policy = draft.bind(&roots, home, CATALOGUE)?;
+    let missing = || {
+        let message = format!("there is no profile `{}`", opened.profile);
+        vec![Diagnostic::error(Code::PolicyProfile, 0..0, message)]
+    };
+    Ok(policy.under(&opened.profile).ok_or_else(missing)?.tightened(tightening))
+}
+
+/// The policy under the profile that was chosen. A person may choose any that their policy defines,
+/// and those that are built in as far as they tighten.
+fn under(policy: Policy, profile: Option<&str>) -> Result<Policy, Problem> {
+    let Some(name) = profile else { return Ok(policy) };
+    let names: Vec<String> = policy.profile_names().map(|own| format!("`{own}`")).collect();
+    let (own, is_offered) =
+        (policy.profile.clone(), policy.profiles.iter().any(|own| own.name == name));
+    let chosen = policy.under(name).ok_or_else(|| {
+        let message = format!("the policy has no profile `{name}`");
+        let suggestion = format!("there are {}", names.join(", "));
+        Problem::new(Code::PolicyProfile, message).suggest(suggestion)
+    })?;
+    match chosen.profile.milder_than(&own).filter(|_| !is_offered) {
+        None => Ok(chosen),
+        Some(capability) => {
+            let own = &own.name;
+            let message =
+                format!("for `{capability}`, `{name}` is milder than the policy's `{own}`");
+            Err(Problem::new(Code::PolicyMilder, message).suggest(Code::PolicyMilder.next_step()))
+        }
+    }
 }
 
 fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem> {
     match source {
-        PolicySource::Builtin(name) if name == "base" => {
-            // The base policy always applies; by itself it allows nothing.
-            let text = String::from("version: 1\nname: base\n");
-            Ok((Text { name: "builtin:base".into(), text }, None))
-        }
         PolicySource::Builtin(name) => {
-            let message = format!("this build carries no policy `builtin:{name}`");
-            Err(Problem::new(Code::PolicyMissing, message).suggest("it carries `builtin:base`"))
+            let text = shipped(name).ok_or_else(|| {
+                let message = format!("this build carries no policy `builtin:{name}`");
+                let names: Vec<String> =
+                    shipped_names().map(|own| format!("`builtin:{own}`")).collect();
+                let suggestion = format!("it carries {}", names.join(", "));
+                Problem::new(Code::PolicyMissing, message).suggest(suggestion)
+            })?;
+            Ok((Text { name: format!("builtin:{name}"), text: text.into() }, None))
         }
         PolicySource::File(path) => {
             let text = read_text(path, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
@@ -178,10 +362,15 @@ fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem
     }
 }
 
-/// How the place of a text is shown in decisions and problems: by the file's own name.
+/// How the place of a text is shown in decisions and problems: by the file's own name, which is never
+/// taken for one of ours.
 #[must_use]
 pub fn shown_name(path: &str) -> String {
-    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path).to_owned()
+    let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path);
+    match name.starts_with("builtin:") && path.contains('/') {
+        true => format!("./{name}"),
+        false => name.to_owned(),
+    }
 }
 
 /// A place as it really is, behind its links; as it was named where that cannot be told.

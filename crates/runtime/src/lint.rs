@@ -1,16 +1,21 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
 
 use capsule_core::code::Code;
+use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::decision::Verdict;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{
-    CommandRule, Constraint, FileRule, PathPattern, PathRule, Policy, ProgramRule, Source,
+    CommandRule, Constraint, ExecRule, FetchRule, FileRule, Never, PathPattern, PathRule, Policy,
+    ProgramRule, Source, TestRule, ToolRule, UrlRule,
 };
-use capsule_core::programs::{self, CommandLine};
+use capsule_core::programs::{self, CommandLine, Effect};
+use capsule_core::url::Address;
+
+use crate::unconfined::names_unconfined;
 
 /// Programs that run whatever they are given.
-const INTERPRETERS: &[&str] = &[
+pub(crate) const INTERPRETERS: &[&str] = &[
     "awk", "bun", "deno", "gawk", "lua", "mawk", "node", "nodejs", "perl", "php", "python",
     "python2", "python3", "ruby", "sed", "tclsh",
 ];
@@ -51,15 +56,13 @@ pub fn lint(policy: &Policy) -> Diagnostics {
     for rule in policy.tools.values() {
         match &rule.constraint {
             Constraint::Files(files) => files_rules(policy, files, &mut notes),
-            Constraint::Fetch(fetch) => {
-                for rule in &fetch.deny {
-                    say_why(&rule.source, &rule.id, Some(Verdict::Deny), &rule.because, &mut notes);
-                }
-            }
-            Constraint::Apply => {}
+            Constraint::Fetch(fetch) => url_rules(fetch, &mut notes),
+            Constraint::Git(_) | Constraint::Apply => {}
+            Constraint::Test(test) => test_rule(policy, rule, test, &mut notes),
             Constraint::Exec(exec) => {
+                effect_words(exec, &mut notes);
                 for program in &exec.programs {
-                    program_rule(policy, program, &mut notes);
+                    program_rule(policy, exec, program, &mut notes);
                 }
             }
         }
@@ -105,6 +108,16 @@ fn files_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
             let message =
                 format!("`{}` opens nothing: the rule `{}` closes it", pattern.text, never.id);
             notes.push(note(&pattern.source, message));
+            continue;
+        }
+        // What closes names wherever they are (`**/.env`) lies beneath every folder.
+        let own = closing.iter().filter(|(_, closed)| as_place(closed).is_some());
+        if let Some((never, closed)) = own.into_iter().find(|(_, closed)| holds(pattern, closed)) {
+            let message = format!(
+                "`{}` reads as if `{}` were open, which the rule `{}` closes",
+                pattern.text, closed.text, never.id
+            );
+            notes.push(note(&pattern.source, message));
         }
     }
     for (index, rule) in files.rules.iter().enumerate() {
@@ -123,8 +136,13 @@ fn files_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
     }
 }
 
+/// Whether two rules say different things. One without a word of its own says nothing.
+fn differ(own: Option<Verdict>, other: Option<Verdict>) -> bool {
+    own.zip(other).is_some_and(|(own, other)| own != other)
+}
+
 fn overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
-    if rule.decision == other.decision {
+    if !differ(rule.decision, other.decision) {
         return;
     }
     let meets = rule
@@ -140,7 +158,93 @@ fn overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
     }
 }
 
-fn program_rule(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
+/// The command of the tests is the author's own, so that no rule about commands closes it.
+fn test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diagnostics) {
+    let line = CommandLine::of(&test.command, None, false);
+    let shell = policy.never.iter().find(|never| {
+        never.id == "no-shells" && never.argv.iter().any(|pattern| pattern.matches(&line))
+    });
+    if shell.is_some() {
+        let message = "the tests run in a shell; only the sandbox holds what it is given";
+        notes.push(note(&rule.source, message));
+    }
+}
+
+/// What can mean anything, or what cannot be brought back, allowed without a question.
+fn effect_words(exec: &ExecRule, notes: &mut Diagnostics) {
+    for (effect, verdict, source) in exec.effects.iter().flat_map(|rule| &rule.words) {
+        let why = match effect {
+            Effect::Code => "any program text that is given may run; only the sandbox holds it",
+            Effect::Unknown => "what nobody knows may run; only the sandbox holds it",
+            Effect::Network => "programs may contact others as soon as there is a network",
+            Effect::Starts => "a program may start any other",
+            Effect::Interactive => "a program may wait for a person who is not there",
+            Effect::Publishes
+            | Effect::System
+            | Effect::Destroys
+            | Effect::Secrets
+            | Effect::Shell => "only the base policy stands between this and harm",
+            Effect::Reads | Effect::Opens | Effect::Writes | Effect::Deletes | Effect::Runs => {
+                continue;
+            }
+        };
+        if *verdict == Verdict::Allow {
+            notes.push(note(source, format!("`{}: allow`: {why}", effect.name())));
+        }
+    }
+}
+
+fn url_rules(fetch: &FetchRule, notes: &mut Diagnostics) {
+    for rule in &fetch.deny {
+        say_why(&rule.source, &rule.id, Some(Verdict::Deny), &rule.because, notes);
+    }
+    for (index, rule) in fetch.allow.iter().enumerate() {
+        say_why(&rule.source, &rule.id, rule.decision, &rule.because, notes);
+        let Some(sample) = sample(rule) else { continue };
+        if let Some(closed) = fetch.deny.iter().find(|closed| closed.pattern.matches(&sample)) {
+            let message = format!("`{}` is never reached: `{}` denies it", rule.id, closed.id);
+            notes.push(note(&rule.source, message));
+            continue;
+        }
+        let others = fetch.allow.iter().enumerate().filter(|(other, _)| *other != index);
+        for (_, other) in others.filter(|(_, other)| differ(other.decision, rule.decision)) {
+            if other.pattern.matches(&sample) {
+                let message = format!(
+                    "`{}` and `{}` overlap and decide differently; the strictest wins",
+                    other.id, rule.id
+                );
+                notes.push(note(&rule.source, message));
+            }
+        }
+    }
+}
+
+/// An address that a rule means, with words in place of its wildcards that no other rule can name.
+/// Whatever matches it means all that the rule means.
+fn sample(rule: &UrlRule) -> Option<Address> {
+    const WORD: &str = "any-name-at-all";
+    let text = rule.pattern.as_str();
+    let text = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+    let (scheme, rest) = text.split_once("://")?;
+    let (host, path) = rest.split_once('/').unwrap_or((rest, "**"));
+    let host = host.strip_prefix("*.").map_or_else(|| host.into(), |own| format!("{WORD}.{own}"));
+    let host = host.strip_suffix(":*").unwrap_or(&host);
+    let path = path.replace("**", &format!("{WORD}/{WORD}")).replace(['*', '?'], WORD);
+    Address::parse(&format!("{scheme}://{host}/{path}")).ok()
+}
+
+/// The place that a pattern names from the workspace down, up to its first wildcard.
+fn as_place(pattern: &PathPattern) -> Option<WorkspacePath> {
+    let names = pattern.text.split('/').take_while(|name| !name.contains(['*', '?', '[', '{']));
+    WorkspacePath::parse(&names.collect::<Vec<_>>().join("/")).ok().filter(|own| !own.is_root())
+}
+
+/// Whether a pattern that names a folder opens something that another one closes.
+fn holds(open: &PathPattern, closed: &PathPattern) -> bool {
+    as_place(open).is_some() && as_place(closed).is_some_and(|place| open.matches(&place))
+}
+
+fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: &mut Diagnostics) {
     let name = program.name.as_str();
     let argv = vec![String::from(name)];
     let mut line = CommandLine::of(&argv, None, false);
@@ -152,6 +256,11 @@ fn program_rule(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics)
         .find(|never| never.argv.iter().any(|pattern| pattern.matches(&line)));
     if let Some(never) = forbidden {
         let message = format!("`{name}` is never reached: the rule `{}` denies it", never.id);
+        notes.push(note(&program.source, message));
+        return;
+    }
+    if exec.denied_tokens.iter().any(|pattern| pattern.token.is(name)) {
+        let message = format!("`{name}` is never reached: `denied_tokens` holds it");
         notes.push(note(&program.source, message));
         return;
     }
@@ -167,13 +276,52 @@ fn program_rule(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics)
         let message = format!("`{name}` runs any code that it is given; only the sandbox holds it");
         notes.push(note(&program.source, message));
     }
-    commands(name, &program.command, notes);
+    unconfined(policy, program, notes);
+    commands(policy, name, &program.command, notes);
 }
 
-fn commands(name: &str, command: &CommandRule, notes: &mut Diagnostics) {
+/// What naming `proc.unconfined` comes to.
+fn unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
+    if !names_unconfined(program) {
+        return;
+    }
+    let name = &program.name;
+    let message = if !policy.sandbox.optional {
+        format!("`proc.unconfined` gives `{name}` nothing: `sandbox.require` is true")
+    } else if policy.stakes.block_at.is_some() {
+        format!(
+            "where there is no sandbox `{name}` is of high risk and refused; \
+             `risk: {{ block_at: none }}` would ask each time"
+        )
+    } else if policy.sandbox.workspace == WorkspaceAccess::Staged {
+        format!("where there is no sandbox `{name}` is refused: nothing can be staged there")
+    } else {
+        format!("where there is no sandbox nothing confines `{name}`: it is asked each time")
+    };
+    notes.push(note(&program.source, message));
+}
+
+fn commands(policy: &Policy, name: &str, command: &CommandRule, notes: &mut Diagnostics) {
     for (own, inner) in command.subcommands.iter().filter(|(own, _)| own != "*") {
         let id = format!("{name} {own}");
         say_why(&inner.source, &id, inner.decision, &inner.because, notes);
-        commands(&id, inner, notes);
+        let argv: Vec<String> = id.split(' ').map(String::from).collect();
+        let line = CommandLine::of(&argv, None, false);
+        let opens = inner.decision.is_some_and(|verdict| verdict != Verdict::Deny);
+        if let Some(never) = closing(policy, &line).filter(|_| opens) {
+            let message = format!("`{id}` is never reached: the rule `{}` denies it", never.id);
+            notes.push(note(&inner.source, message));
+        }
+        commands(policy, &id, inner, notes);
     }
+}
+
+/// The rule that denies a command whatever options it has.
+fn closing<'p>(policy: &'p Policy, line: &CommandLine<'_>) -> Option<&'p Never> {
+    let mut rules = policy.never.iter().chain(&policy.base_denials);
+    let does = line.effects();
+    rules.find(|never| {
+        never.argv.iter().any(|pattern| pattern.flags.is_empty() && pattern.matches(line))
+            || never.into.is_empty() && does.meets(never.effects)
+    })
 }

@@ -6,20 +6,23 @@ use capsule_core::action::{Action, Parsed};
 use capsule_core::call::ToolCall;
 use capsule_core::confinement::Walls;
 use capsule_core::digest::Digest;
+use capsule_core::evidence::Union;
 use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Document, Durability, Event, Journal, PayloadClass, PayloadRef, RunKind, RunOpened, RunSealed,
-    Workspace,
+    Bare, Document, Durability, Event, Journal, LayerOpened, PayloadClass, PayloadRef, RunKind,
+    RunOpened, RunSealed, Unpulled, Workspace,
 };
 use capsule_core::json;
 use capsule_core::policy::{Policy, Usage};
-use capsule_core::redact::Redactor;
 use capsule_core::tool::{Kind, ToolName};
+use capsule_redact::Redactor;
+use capsule_store::{RunWriter, StoreError};
 use capsule_tools::CATALOGUE;
 use serde_json::Value;
 
 use crate::hands::Hands;
+use crate::layers::{LayerText, Met};
 
 /// What the one path is taken in.
 pub struct Run<J, H> {
@@ -35,13 +38,35 @@ pub struct Run<J, H> {
     pub usage: Usage,
     /// How many calls were proposed.
     pub calls: u64,
+    /// What was approved with the list whose parts run now.
+    pub(crate) union: Option<Union>,
+    /// The call that waits for an answer: nothing comes after it.
+    pub(crate) waiting: Option<u64>,
+    /// Whether the next call is the one that waited and was answered.
+    pub(crate) awaited: bool,
 }
 
 impl<J: Journal, H: Hands> Run<J, H> {
     /// A run that was opened.
     pub fn new(policy: Arc<Policy>, journal: J, hands: H) -> Self {
-        let redactor = Redactor::builtin();
-        Self { policy, journal, hands, redactor, usage: Usage::default(), calls: 0 }
+        let redactor = Redactor::with(&[], &policy.patterns());
+        Self {
+            policy,
+            journal,
+            hands,
+            redactor,
+            usage: Usage::default(),
+            calls: 0,
+            union: None,
+            waiting: None,
+            awaited: false,
+        }
+    }
+
+    /// The call that waits for an answer, if one does.
+    #[must_use]
+    pub const fn waiting(&self) -> Option<u64> {
+        self.waiting
     }
 
     /// Counts a call, and gives its tool the one name that it has in records and policies.
@@ -59,6 +84,15 @@ impl<J: Journal, H: Hands> Run<J, H> {
     /// When it cannot be written.
     pub fn write(&mut self, event: Event) -> Result<(), J::Error> {
         self.journal.append(event, Durability::Process).map(|_| ())
+    }
+
+    /// Writes an event that is not part of a call together with the next one: what comes between them
+    /// changes nothing, and takes no time.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn write_with_next(&mut self, event: Event) -> Result<(), J::Error> {
+        self.journal.append(event, Durability::Next).map(|_| ())
     }
 
     /// Keeps a text that may quote the world.
@@ -91,6 +125,10 @@ pub(crate) struct Opening<'o> {
     pub plan: Option<(&'o str, &'o str)>,
     /// The policy: its place and its text.
     pub policy_text: (&'o str, &'o str),
+    /// The policy that it extends: its name and its text.
+    pub extended: Option<(&'o str, &'o str)>,
+    /// The layers over it, with what is remembered of them.
+    pub layers: (&'o [LayerText], Met),
     /// The label of the run since which the policy has not changed.
     pub policy_since: Option<String>,
     /// The inputs.
@@ -105,12 +143,16 @@ pub(crate) struct Opening<'o> {
     pub own: Vec<String>,
     /// The walls that commands will stand behind.
     pub walls: Option<Walls>,
+    /// What is said where there are none.
+    pub(crate) bare: Option<Bare>,
     /// How many steps the plan has.
     pub steps: u64,
     /// Whether what it changes is staged.
     pub staged: bool,
     /// Whether its commands may change the workspace itself.
     pub direct: bool,
+    /// What waits in the workspace from earlier runs.
+    pub unpulled: Option<Unpulled>,
 }
 
 impl Opening<'_> {
@@ -119,15 +161,17 @@ impl Opening<'_> {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn write<J: Journal, H: Hands>(self, run: &mut Run<J, H>) -> Result<(), J::Error> {
-        let mut document = |(path, text): (&str, &str)| {
-            let mut masked = 0;
-            let clean = run.redactor.text(text, &mut masked);
-            let kept = run.journal.keep(PayloadClass::Document, clean.as_bytes())?;
-            Ok(Document { path: path.to_owned(), sha256: Digest::of(text.as_bytes()), text: kept })
-        };
-        let plan = self.plan.map(&mut document).transpose()?;
-        let policy = document(self.policy_text)?;
+        let plan = self.plan.map(|plan| document(run, plan)).transpose()?;
+        let policy = document(run, self.policy_text)?;
         let inputs = run.keep_masked(PayloadClass::Document, self.inputs)?;
+        let extends = self.extended.map(|extended| document(run, extended)).transpose()?;
+        let (texts, met) = self.layers;
+        let mut layers = Vec::new();
+        for (at, LayerText { kind, path, text, .. }) in texts.iter().enumerate() {
+            let document = document(run, (&path.to_string_lossy(), &text.text))?;
+            let (since, before) = met.of_layer(at);
+            layers.push(LayerOpened { layer: *kind, document, since, before });
+        }
         let opened = RunOpened {
             label: self.label,
             origin: self.origin,
@@ -138,7 +182,7 @@ impl Opening<'_> {
             policy,
             policy_name: run.policy.name.clone(),
             policy_since: self.policy_since,
-            profile: run.policy.profile.name.to_owned(),
+            profile: run.policy.profile.name.clone(),
             payloads: run.policy.audit.payloads,
             inputs,
             key: self.key,
@@ -147,12 +191,33 @@ impl Opening<'_> {
             own: self.own,
             tools: tools_digest(),
             walls: self.walls,
+            bare: self.bare,
             steps: self.steps,
             staged: self.staged,
             direct: self.direct,
+            extends,
+            layers,
+            layer_gone: met.gone,
+            unpulled: self.unpulled,
         };
-        run.write(Event::RunOpened(Box::new(opened)))
+        // A plan may be looked at as a whole before its first call, and something may be laid down for a
+        // run: the record knows of it first.
+        let has_one_call = matches!(opened.origin, RunKind::Call | RunKind::Exec);
+        let at_once = opened.staged || !has_one_call;
+        let opened = Event::RunOpened(Box::new(opened));
+        if at_once { run.write(opened) } else { run.write_with_next(opened) }
     }
+}
+
+/// Keeps a text that the run began with, masked.
+fn document<J: Journal, H: Hands>(
+    run: &mut Run<J, H>,
+    (path, text): (&str, &str),
+) -> Result<Document, J::Error> {
+    let mut masked = 0;
+    let clean = run.redactor.text(text, &mut masked);
+    let kept = run.journal.keep(PayloadClass::Document, clean.as_bytes())?;
+    Ok(Document { path: path.to_owned(), sha256: Digest::of(text.as_bytes()), text: kept })
 }
 
 /// Writes that the run ended.
@@ -167,8 +232,19 @@ pub(crate) fn seal<J: Journal, H: Hands>(
     let mut keep = |outputs: &Value| run.keep_masked(PayloadClass::Output, outputs.clone());
     let outputs = outputs.map(&mut keep).transpose()?;
     let events = run.journal.written() + 1;
-    let sealed = RunSealed { exit, events, calls: run.calls, outputs };
+    let sealed = RunSealed { exit, events, calls: run.calls, outputs, suspended: run.waiting };
     run.write(Event::RunSealed(sealed))
+}
+
+/// The shortest beginning of a new run's id that no other run of the store has.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) fn label(writer: &RunWriter) -> Result<String, StoreError> {
+    let id = writer.run();
+    let beginning: String = id.to_string().chars().take(6).collect();
+    let others = writer.store().beginning_with(&beginning)?;
+    Ok(id.label(others.iter().map(String::as_str)))
 }
 
 /// The program that runs things: its name, version and target.
@@ -226,7 +302,7 @@ pub fn count(usage: &mut Usage, tool: &ToolName, action: &Action, result: &Value
         _ => None,
     };
     let bytes = match action {
-        Action::Write { bytes, .. } => *bytes,
+        Action::Write { bytes, .. } | Action::Edit { bytes, .. } => *bytes,
         _ => {
             const TEXTS: [&str; 6] =
                 ["text", "base64", "stdout", "stdout_base64", "stderr", "stderr_base64"];

@@ -9,13 +9,15 @@ use capsule_core::action::Facts;
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{self, Cleared, Done, Judged, Permit, Prepared, Understanding};
+use capsule_core::evidence::{
+    self, Cleared, Done, Judged, Permit, Prepared, Preserved, Understanding,
+};
 use capsule_core::journal::{
     Durability, Event, Journal, PayloadClass, PayloadRef, Recorded, commitment,
 };
 use capsule_core::outcome::{Outcome, Problem};
 use capsule_core::policy::{Draft, Policy, Roots, Usage};
-use capsule_core::redact::Redactor;
+use capsule_redact::Redactor;
 use capsule_runtime::{CATALOGUE, describe};
 use serde_json::{Value, json};
 
@@ -69,12 +71,12 @@ impl Memory {
 
 /// Hands that say what they are told to, and count.
 struct Hands {
-    undo: Result<Option<Vec<u8>>, Problem>,
+    undo: Result<Option<Preserved>, Problem>,
     act: fn() -> Outcome,
 }
 
 impl Prepared for Hands {
-    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
         self.undo.clone()
     }
 
@@ -86,7 +88,7 @@ impl Prepared for Hands {
 fn policy() -> Arc<Policy> {
     let text = "version: 1\ntools:\n  fs.read: allow\n  fs.write: allow\n";
     let (draft, _) = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-    let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new() };
+    let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true };
     Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
 }
 
@@ -181,7 +183,8 @@ fn what_cannot_be_brought_back_does_not_run() {
     assert_eq!(journal.kinds(), ["call.proposed", "call.decided", "call.finished"]);
 
     let mut journal = Memory::default();
-    let hands = Hands { undo: Ok(Some(b"before".to_vec())), act: fine };
+    let kept = Preserved { record: b"before".to_vec(), covers: None };
+    let hands = Hands { undo: Ok(Some(kept)), act: fine };
     let kept = cleared("fs.write", &write(), hands, &mut journal).unwrap();
     let _ = act(kept, &mut journal).unwrap();
     let undo = (PayloadClass::Undo, b"before".to_vec());

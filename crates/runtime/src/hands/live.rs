@@ -8,16 +8,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use capsule_core::approval::{Approver, Nobody};
 use capsule_core::call::ToolCall;
-use capsule_core::confinement::Walls;
+use capsule_core::change::Changes;
+use capsule_core::confinement::{Tier, Walls};
 use capsule_core::digest::Digest;
 use capsule_core::evidence::Understanding;
+use capsule_core::id::RunId;
+use capsule_core::journal::{Event, UNDO};
 use capsule_core::outcome::Problem;
-use capsule_core::policy::{Constraint, Policy};
-use capsule_store::Store;
+use capsule_core::policy::{Constraint, Policy, TestRule};
+use capsule_redact::{Redactor, Secret};
+use capsule_store::{Store, beside};
 use capsule_tools::{
-    Cancel, Commands, Context, FileIdentity, Host, Laid, Sink, Staging, Veil, Workspace, preflight,
+    Cancel, Commands, Context, FileIdentity, Host, Keeper, Laid, Sink, Staging, Veil, Workspace,
+    preflight,
 };
+use zeroize::Zeroizing;
 
 use crate::changes::Waiting;
 use crate::hands::Hands;
@@ -29,9 +36,12 @@ pub struct Live {
     staging: Result<Option<Rc<Staging>>, Problem>,
     veil: Rc<RefCell<Veil>>,
     commands: Commands,
+    keeper: Rc<Keeper>,
+    redactor: Redactor,
     host: Rc<dyn Host>,
     cancel: Cancel,
     sink: Rc<dyn Sink>,
+    approver: Box<dyn Approver>,
 }
 
 impl Live {
@@ -46,24 +56,60 @@ impl Live {
         sink: Rc<dyn Sink>,
     ) -> Self {
         let veil = veil(policy);
-        Self { workspace, staging: Ok(None), veil, commands, host, cancel, sink }
+        let (keeper, approver) = (keeper(&host, None), Box::new(Nobody));
+        let secrets = policy.secrets.iter().filter_map(|own| host.secret(&own.name));
+        let redactor = Redactor::with(&secrets.collect::<Vec<_>>(), &policy.patterns());
+        sink.masked_by(&redactor);
+        let staging = Ok(None);
+        Self { workspace, staging, veil, commands, keeper, redactor, host, cancel, sink, approver }
+    }
+
+    /// What masks: the shipped rules, what the policy adds, and the values of its secrets.
+    #[must_use]
+    pub const fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The same with somebody to ask.
+    #[must_use]
+    pub(crate) fn asking(self, approver: impl Approver + 'static) -> Self {
+        Self { approver: Box::new(approver), ..self }
+    }
+
+    /// The hands of a run, which keep what its calls replace and delete.
+    #[must_use]
+    pub(crate) fn of_run(self, run: RunId) -> Self {
+        Self { keeper: keeper(&self.host, Some(run)), ..self }
     }
 
     /// Has everything that the calls change collected in a folder, if that can be done; if not, no
     /// call that could change something is carried out.
+    /// What an earlier run collected is taken up first, if there is such.
     #[must_use]
-    pub(crate) fn staged(self, policy: &Arc<Policy>, folder: &Path) -> Self {
-        let by = (&self.commands, self.host.as_ref(), policy.sandbox.floor);
-        let laid = {
-            let veil = self.veil.borrow();
-            Staging::lay(folder, &self.workspace, by, (&veil, &self.cancel))
+    pub(crate) fn staged(
+        self,
+        policy: &Arc<Policy>,
+        folder: &Path,
+        earlier: Option<(&Path, &Changes)>,
+    ) -> Self {
+        let by = (&self.commands, self.host.as_ref(), policy.confining().floor);
+        let laid = match earlier {
+            Some((from, _)) => Staging::lay_again((from, folder), &self.workspace, by),
+            None => {
+                let veil = self.veil.borrow();
+                Staging::lay(folder, &self.workspace, by, (&veil, &self.cancel))
+            }
         };
         match laid {
             Ok(Laid { workspace, staging }) => {
                 let veil = veil(policy);
                 // At once: later nobody could say which folders were there when the run began.
                 veil.borrow().draw(&workspace);
-                Self { workspace, staging: Ok(Some(staging)), veil, ..self }
+                let taken = earlier.map_or(Ok(()), |(_, changes)| {
+                    staging.take_up(changes, (&veil.borrow(), &workspace))
+                });
+                let staging = taken.map(|()| Some(staging));
+                Self { workspace, staging, veil, ..self }
             }
             Err(problem) => Self { staging: Err(problem), ..self },
         }
@@ -77,10 +123,20 @@ impl Live {
         Self { staging: Ok(staging), ..self }
     }
 
-    /// The walls that commands will stand behind; none if there are none, or none are needed.
+    /// The walls that commands will stand behind, or why there are none; nothing where commands are
+    /// only judged.
     #[must_use]
-    pub fn walls(&self) -> Option<Walls> {
-        self.commands.walls().and_then(Result::ok)
+    pub fn walls(&self) -> Option<Result<Walls, String>> {
+        self.commands.walls()
+    }
+
+    /// Has the executor build what commands will see while the record is begun, where nothing is staged
+    /// and it does not take long to tell what is to be hidden.
+    pub(crate) fn show_ahead(&self, floor: Tier) {
+        let (workspace, veil) = (&self.workspace, self.veil.borrow());
+        if veil.draw_if_small(workspace) {
+            self.commands.show_ahead(workspace, self.host.as_ref(), floor, &veil);
+        }
     }
 
     /// Why the calls work in a copy of the workspace, if they do.
@@ -93,6 +149,11 @@ impl Live {
         if let Ok(Some(staging)) = &self.staging {
             staging.settle();
         }
+    }
+
+    /// Ends the executor, and with it what the kernel laid over the workspace.
+    pub(crate) fn end_commands(&self) {
+        self.commands.end();
     }
 
     /// What was collected, if anything was.
@@ -110,12 +171,26 @@ impl Hands for Live {
             veil: &self.veil,
             commands: &self.commands,
             staging: self.staging.as_ref().map(Option::as_ref),
+            redactor: &self.redactor,
+            keeper: &self.keeper,
             host: &self.host,
             cancel: &self.cancel,
             sink: &self.sink,
             now: now(),
         };
         preflight(call, &context)
+    }
+
+    fn foresee(&mut self, call: &ToolCall) -> Option<Result<Understanding, Problem>> {
+        Some(self.preflight(call))
+    }
+
+    fn again(&mut self, call: &ToolCall) -> Result<Understanding, Problem> {
+        self.preflight(call)
+    }
+
+    fn approver(&mut self) -> &mut dyn Approver {
+        self.approver.as_mut()
     }
 
     fn pause(&mut self, time: Duration) {
@@ -131,6 +206,11 @@ impl Hands for Live {
     fn interrupted(&mut self) -> bool {
         self.cancel.is_set()
     }
+}
+
+/// Where what is replaced and deleted is kept.
+fn keeper(host: &Rc<dyn Host>, run: Option<RunId>) -> Rc<Keeper> {
+    Rc::new(Keeper::new(beside(host.store(), UNDO), run, Rc::clone(host)))
 }
 
 /// What must not be seen in the workspace.
@@ -152,15 +232,25 @@ pub type Variables = Box<dyn Fn(&str) -> Option<OsString>>;
 /// less time than opening the cache.
 const LARGE: u64 = 256 << 10;
 
+/// The values of a policy's secrets, of those that are there.
+pub(crate) fn secrets(policy: &Policy, variable: &Variables) -> Vec<Secret> {
+    let value = |name: &str| Some(Zeroizing::new(variable(name)?.into_string().ok()?));
+    let named = policy.secrets.iter();
+    named.filter_map(|own| Secret::new(&own.name, value(&own.name)?)).collect()
+}
+
 /// What the machine tells: the policy's places for programs, digests that were computed before, and
 /// the user's environment.
 pub struct Machine {
     places: Vec<(String, String)>,
+    tests: Option<TestRule>,
     /// The digests that this run has taken, by path.
     digests: RefCell<BTreeMap<String, (FileIdentity, Digest)>>,
     store: PathBuf,
     /// A second connection for the cache of digests, opened when it is first needed.
     cache: OnceCell<Option<Store>>,
+    /// The values of the policy's secrets, as they were when the run began.
+    secrets: Vec<Secret>,
     variable: Variables,
 }
 
@@ -168,6 +258,12 @@ impl Machine {
     /// What the machine tells, with the store that the run is recorded in.
     #[must_use]
     pub fn new(policy: &Policy, store: &Path, variable: Variables) -> Self {
+        let tests = policy.tools.values().find_map(|rule| match &rule.constraint {
+            Constraint::Test(test) => Some(test.clone()),
+            _ => None,
+        });
+        let by_tests = tests.iter().filter_map(|test| test.command.first());
+        let by_tests = by_tests.filter(|name| name.starts_with('/')).cloned();
         let places = policy
             .tools
             .values()
@@ -177,12 +273,16 @@ impl Machine {
             })
             .flatten()
             .filter_map(|program| Some((program.name.clone(), program.path.clone()?)))
+            .chain(by_tests.map(|place| (place.clone(), place)))
             .collect();
+        let secrets = secrets(policy, &variable);
         Self {
             places,
+            tests,
             digests: RefCell::default(),
             store: store.to_owned(),
             cache: OnceCell::new(),
+            secrets,
             variable,
         }
     }
@@ -230,8 +330,22 @@ impl Host for Machine {
         });
     }
 
+    fn tests(&self, filter: Option<&str>) -> Option<(Vec<String>, String)> {
+        self.tests.as_ref().map(|test| (test.argv(filter), test.cwd.clone()))
+    }
+
     fn store(&self) -> &Path {
         &self.store
+    }
+
+    fn undo_dropped(&self, run: RunId, files: u64) -> Result<(), String> {
+        let dropped = Event::UndoDropped { subject: run, files };
+        let noted = Store::open(&self.store).and_then(|mut store| store.note(dropped, now()));
+        noted.map_err(|error| error.to_string())
+    }
+
+    fn secret(&self, name: &str) -> Option<Secret> {
+        self.secrets.iter().find(|own| own.name() == name).cloned()
     }
 
     fn variable(&self, name: &str) -> Option<OsString> {

@@ -4,22 +4,37 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use capsule_core::action::{Action, Facts};
+use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
-use capsule_core::evidence::{Permit, Prepared, Understanding, recorded_action, recorded_decision};
+use capsule_core::code::Code;
+use capsule_core::evidence::{
+    Permit, Prepared, Preserved, Understanding, recorded_action, recorded_decision,
+};
 use capsule_core::journal::{CallFinished, Event};
 use capsule_core::outcome::{Outcome, Output, Problem};
 
 use crate::hands::Hands;
+use crate::hands::answers::Answers;
 use crate::replay::Recording;
 
 /// Hands that serve what was recorded.
 pub(crate) struct Recorded {
     recording: Rc<RefCell<Recording>>,
+    /// What the last call meant.
+    last: Option<(Action, Facts)>,
+    answers: Answers,
 }
 
 impl Recorded {
-    pub(crate) const fn new(recording: Rc<RefCell<Recording>>) -> Self {
-        Self { recording }
+    pub(crate) fn new(recording: Rc<RefCell<Recording>>) -> Self {
+        let answers = Answers::new(Rc::clone(&recording));
+        Self { recording, last: None, answers }
+    }
+
+    fn served(&self, (action, facts): (Action, Facts)) -> Understanding {
+        let prepared = Box::new(Served { recording: Rc::clone(&self.recording) });
+        Understanding { action, facts, prepared }
     }
 }
 
@@ -39,12 +54,36 @@ impl Hands for Recorded {
             ));
         };
         let bytes = recording.payload(1, &considered).unwrap_or_default();
-        let Some((action, facts)) = recorded_action(&bytes) else {
+        let Some(considered) = recorded_action(&bytes) else {
             return Err(recording.incomplete("what a call meant is missing"));
         };
         drop(recording);
-        let prepared = Box::new(Served { recording: Rc::clone(&self.recording) });
-        Ok(Understanding { action, facts, prepared })
+        self.last = Some(considered.clone());
+        Ok(self.served(considered))
+    }
+
+    fn foresee(&mut self, _: &ToolCall) -> Option<Result<Understanding, Problem>> {
+        None
+    }
+
+    fn again(&mut self, _: &ToolCall) -> Result<Understanding, Problem> {
+        // What stood in its way then is in the record in place of its beginning.
+        let served = Served { recording: Rc::clone(&self.recording) };
+        if let Some(finished) = served.finished(1)
+            && finished.code == Some(Code::ApprovalChangedAfter)
+        {
+            return Err(served.problem(&finished).unwrap_or_else(|| {
+                self.recording.borrow_mut().incomplete("why a call could not run is missing")
+            }));
+        }
+        match self.last.take() {
+            Some(considered) => Ok(self.served(considered)),
+            None => Err(self.recording.borrow_mut().incomplete("what a call meant is missing")),
+        }
+    }
+
+    fn approver(&mut self) -> &mut dyn Approver {
+        &mut self.answers
     }
 
     fn pause(&mut self, _: Duration) {}
@@ -74,7 +113,7 @@ impl Served {
 }
 
 impl Prepared for Served {
-    fn preserve(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
         // The call ended before it began: what stood in its way then stands in its way now.
         if let Some(finished) = self.finished(1) {
             let missing = "what kept a call from beginning is missing";
@@ -82,12 +121,13 @@ impl Prepared for Served {
                 .problem(&finished)
                 .unwrap_or_else(|| self.recording.borrow_mut().incomplete(missing)));
         }
-        let undo = match self.recording.borrow_mut().ahead(1) {
-            Some(Event::CallStarted(started)) => started.undo,
+        let started = match self.recording.borrow_mut().ahead(1) {
+            Some(Event::CallStarted(started)) => Some(started),
             _ => None,
         };
         // The journal of a replay knows the recorded bytes by their event.
-        Ok(undo.map(|_| Vec::new()))
+        let kept = started.filter(|own| own.undo.is_some());
+        Ok(kept.map(|own| Preserved { record: Vec::new(), covers: own.covers }))
     }
 
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {

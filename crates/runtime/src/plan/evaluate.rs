@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_core::redact::holds_mask;
+use capsule_redact::holds_mask;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::plan::{Expression, Item, Reference, Segment};
 
 /// The result of a step, for those that refer to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StepResult {
     /// The fields; none if the step was skipped, denied or failed without a result.
     pub value: Option<Value>,

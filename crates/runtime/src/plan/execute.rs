@@ -1,18 +1,25 @@
 //! Running the steps of a plan, one after the other, through the one path.
 
+use std::collections::BTreeMap;
+
 use capsule_core::call::{Origin, ToolCall};
+use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
+use capsule_core::evidence::{Upcoming, Whole, ask_whole};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, StepEnded, StepEnding};
 use capsule_core::outcome::{Problem, Status};
+use capsule_core::policy::Usage;
 use capsule_core::tool::{Shape, ToolName};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::delivered::Delivered;
 use crate::hands::Hands;
 use crate::path::submit;
-use crate::plan::{Denial, OnError, Plan, Scope, Step, StepResult, evaluate};
+use crate::plan::union::runs_code;
+use crate::plan::{Denial, OnError, Outlook, Plan, Scope, Step, StepResult, evaluate, outlook};
 use crate::run::Run;
 
 /// What a plan came to.
@@ -22,6 +29,37 @@ pub struct Executed {
     pub exit: Exit,
     /// What the plan gives; none if it did not come to its end.
     pub outputs: Option<Value>,
+    /// How far it came, if a call waits for an answer.
+    pub progress: Option<Box<Progress>>,
+}
+
+impl Executed {
+    /// What came of a run that does not wait.
+    pub(crate) const fn ended(exit: Exit, outputs: Option<Value>) -> Self {
+        Self { exit, outputs, progress: None }
+    }
+}
+
+/// How far a plan came: what it goes on from once a person has answered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Progress {
+    /// How many steps are over.
+    at: usize,
+    /// Which attempt at the next one it is.
+    attempt: u32,
+    /// How the run ends because of the steps that are over.
+    exit: Exit,
+    /// Their results.
+    steps: BTreeMap<String, StepResult>,
+    /// What they used.
+    usage: Usage,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        let (steps, usage) = (BTreeMap::new(), Usage::default());
+        Self { at: 0, attempt: 1, exit: Exit::Ok, steps, usage }
+    }
 }
 
 /// How a step ended.
@@ -46,7 +84,8 @@ impl Ended {
     }
 }
 
-/// Runs every step of a plan.
+/// Runs every step of a plan. Where the policy wants one question for all that is known of it, that
+/// is asked first.
 ///
 /// # Errors
 /// When something cannot be written, or a replay's recording has something else.
@@ -55,17 +94,86 @@ pub fn execute<J: Journal, H: Hands>(
     plan: &Plan,
     inputs: Map<String, Value>,
 ) -> Result<Executed, J::Error> {
-    let mut scope = Scope { inputs, ..Scope::default() };
-    let referred = plan.referred_steps();
-    let mut exit = Exit::Ok;
-    for step in &plan.steps {
-        if run.hands.interrupted() {
-            return Ok(Executed { exit: Exit::Interrupted, outputs: None });
+    if run.policy.composites
+        && let Whole::Denied(problem) = whole(run, plan, &inputs)?
+    {
+        return Ok(Executed::ended(problem.code.exit(), None));
+    }
+    go_on(run, plan, inputs, Progress::default())
+}
+
+/// Asks about what the steps will come to.
+fn whole<J: Journal, H: Hands>(
+    run: &mut Run<J, H>,
+    plan: &Plan,
+    inputs: &Map<String, Value>,
+) -> Result<Whole, J::Error> {
+    let scope = Scope { inputs: inputs.clone(), ..Scope::default() };
+    let (redactor, journal) = (&run.redactor, &mut run.journal);
+    let ahead = outlook(&run.policy, &mut run.hands, plan, &scope, redactor);
+    let (known, open) = shown_ahead(plan, ahead);
+    ask_whole(&known, open, run.hands.approver(), redactor, journal)
+}
+
+/// The steps that can be shown before the plan begins, and how many are left for later. What runs the
+/// files of a project is not shown ahead where something before it may change them that is not shown.
+fn shown_ahead(plan: &Plan, ahead: Vec<Outlook>) -> (Vec<Upcoming>, u64) {
+    let changing = [Capability::FsWrite, Capability::FsDelete, Capability::ProcExec];
+    let may_change = |needs: Capabilities| changing.iter().any(|own| needs.contains(*own));
+    let (mut known, mut open, mut unseen) = (Vec::new(), 0, false);
+    for (step, own) in plan.steps.iter().zip(ahead) {
+        match own {
+            Outlook::Known(own) => match own.decision().verdict {
+                Verdict::Ask if !(unseen && runs_code(&own)) => known.push(*own),
+                Verdict::Ask | Verdict::AskEach => {
+                    open += 1;
+                    unseen |= may_change(own.decision().capabilities);
+                }
+                Verdict::Allow => unseen |= may_change(own.decision().capabilities),
+                Verdict::Deny => {}
+            },
+            Outlook::Later => {
+                open += 1;
+                unseen |= may_change(step.tool.capabilities.iter().copied().collect());
+            }
+            Outlook::Refused(_) => {}
         }
-        let ended = attempts(run, step, &scope)?;
+    }
+    (known, open)
+}
+
+/// Runs the steps of a plan that are not over.
+///
+/// # Errors
+/// When something cannot be written, or a replay's recording has something else.
+pub fn go_on<J: Journal, H: Hands>(
+    run: &mut Run<J, H>,
+    plan: &Plan,
+    inputs: Map<String, Value>,
+    from: Progress,
+) -> Result<Executed, J::Error> {
+    let Progress { at, mut attempt, mut exit, steps, usage } = from;
+    run.usage = usage;
+    let mut scope = Scope { inputs, steps };
+    let referred = plan.referred_steps();
+    for (at, step) in plan.steps.iter().enumerate().skip(at) {
+        if run.hands.interrupted() {
+            return Ok(Executed::ended(Exit::Interrupted, None));
+        }
+        let ended = match attempts(run, step, &scope, std::mem::replace(&mut attempt, 1))? {
+            Tried::Ended(ended) => ended,
+            Tried::Waits(attempt) => {
+                let (steps, usage) = (scope.steps, run.usage.clone());
+                let progress = Some(Box::new(Progress { at, attempt, exit, steps, usage }));
+                let exit = exit.min(Exit::ApprovalNeeded);
+                return Ok(Executed { exit, outputs: None, progress });
+            }
+        };
         let goes_on = step.on_error == OnError::Continue;
         let step_exit = exit_of(&ended, goes_on);
         exit = exit.min(step_exit);
+        let ends = !ended.is_good() && ends_the_run(run, &ended);
+        let goes_on = goes_on && !ends;
         let stops = step_exit == Exit::Interrupted
             || (!goes_on && !ended.is_good() && ended.ending != StepEnding::Skipped);
         write_end(run, step, &ended, goes_on)?;
@@ -73,10 +181,21 @@ pub fn execute<J: Journal, H: Hands>(
         let value = ended.result.filter(|_| referred.contains(&step.id));
         scope.steps.insert(step.id.clone(), StepResult { good, value, tainted: ended.tainted });
         if stops {
-            return Ok(Executed { exit, outputs: None });
+            return Ok(Executed::ended(exit, None));
         }
     }
-    Ok(Executed { exit, outputs: outputs(plan, &scope) })
+    Ok(Executed::ended(exit, outputs(plan, &scope)))
+}
+
+/// Whether a step ends its run, whatever the plan says about errors: nothing more may be done, or
+/// the profile does not go on where nobody is there to ask.
+fn ends_the_run<J: Journal, H: Hands>(run: &Run<J, H>, ended: &Ended) -> bool {
+    let fails = run.policy.fails_unattended();
+    ended.problem.as_ref().is_some_and(|problem| {
+        problem.code.is_budget()
+            || problem.code == Code::ApprovalStopped
+            || fails && problem.code == Code::ApprovalNeeded
+    })
 }
 
 /// What the plan gives: an output whose value is not there, or for which there is no more room, is
@@ -116,7 +235,7 @@ fn write_end<J: Journal, H: Hands>(
         Some(problem) => Some(run.keep_text(&json!(problem))?),
         None => None,
     };
-    run.write(Event::StepEnded(StepEnded {
+    run.write_with_next(Event::StepEnded(StepEnded {
         step: step.id.clone(),
         ending: ended.ending,
         code: ended.problem.as_ref().map(|problem| problem.code),
@@ -125,23 +244,34 @@ fn write_end<J: Journal, H: Hands>(
     }))
 }
 
-/// Tries a step as often as it says.
+/// What came of trying a step.
+enum Tried {
+    /// It ended.
+    Ended(Ended),
+    /// Its call waits for an answer, in this attempt.
+    Waits(u32),
+}
+
+/// Tries a step as often as it says, from this attempt on.
 fn attempts<J: Journal, H: Hands>(
     run: &mut Run<J, H>,
     step: &Step,
     scope: &Scope,
-) -> Result<Ended, J::Error> {
+    mut attempt: u32,
+) -> Result<Tried, J::Error> {
     let (times, backoff) = match step.on_error {
         OnError::Retry { times, backoff } => (times, backoff),
         OnError::Stop | OnError::Continue => (0, std::time::Duration::ZERO),
     };
-    let mut attempt = 1;
     loop {
         let ended = once(run, step, scope, attempt)?;
+        if run.waiting.is_some() {
+            return Ok(Tried::Waits(attempt));
+        }
         // A denial stays one however often it is tried.
         let again = ended.ending == StepEnding::Failed && u64::from(attempt) <= times;
         if !again || run.hands.interrupted() {
-            return Ok(ended);
+            return Ok(Tried::Ended(ended));
         }
         run.hands.pause(backoff);
         attempt += 1;
@@ -179,6 +309,14 @@ fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>,
             return Ok(None);
         }
     }
+    call(step, scope, attempt).map(Some)
+}
+
+/// The call of a step.
+///
+/// # Errors
+/// When something that it refers to is not there.
+pub(super) fn call(step: &Step, scope: &Scope, attempt: u32) -> Result<ToolCall, Problem> {
     let mut args = Map::new();
     let mut tainted = Vec::new();
     for (name, expression) in &step.args {
@@ -194,14 +332,14 @@ fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>,
     {
         args.insert("timeout".into(), format!("{}ms", timeout.as_millis()).into());
     }
-    Ok(Some(ToolCall {
+    Ok(ToolCall {
         tool: ToolName::asked(step.tool.id),
         args: Value::Object(args),
         origin: Origin::Plan,
         step: Some(step.id.clone()),
         attempt,
         tainted,
-    }))
+    })
 }
 
 /// How a step ends, and how the run would end because of it.

@@ -9,15 +9,19 @@ mod execute;
 mod expect;
 mod expression;
 mod lint;
+mod outlook;
 mod parse;
 mod schema;
+mod union;
 
 pub use evaluate::{Made, Scope, StepResult};
-pub use execute::{Executed, Foreseen, execute, foresee};
+pub use execute::{Executed, Foreseen, Progress, execute, foresee, go_on};
 pub use expect::{Denial, Expect, Matcher};
 pub use expression::{Expression, Item, Reference, Segment};
 pub use lint::lint;
+pub use outlook::{Outlook, outlook};
 pub use schema::schema;
+pub use union::Union;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

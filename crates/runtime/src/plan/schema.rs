@@ -169,9 +169,10 @@ fn tool_step(tool: &Signature) -> Value {
 fn argument_schema(argument: &Argument) -> Value {
     let literal = match argument.kind {
         Kind::Number => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Flag => json!({ "type": "boolean" }),
         Kind::Size => json!({ "type": ["integer", "string"] }),
         Kind::Word(words) => json!({ "enum": words }),
-        Kind::Argv => json!({ "type": "array", "items": { "anyOf": [
+        Kind::Argv | Kind::Paths => json!({ "type": "array", "items": { "anyOf": [
             { "type": ["string", "number", "boolean"] }, { "$ref": "#/$defs/function" }
         ] } }),
         Kind::Headers => json!({ "type": "object" }),

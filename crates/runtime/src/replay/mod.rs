@@ -15,17 +15,16 @@ use std::sync::Arc;
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::diagnostic::Diagnostics;
 use capsule_core::exit::Exit;
-use capsule_core::journal::{Event, Journal, RunKind, RunOpened};
+use capsule_core::journal::{Event, Journal, PayloadClass, RunKind, RunOpened};
 use capsule_core::policy::Policy;
-use capsule_core::redact::holds_mask;
 use capsule_store::{Store, StoreError};
 use serde_json::Value;
 
 use crate::hands::Recorded;
-use crate::law::{Law, Text};
+use crate::law::{Law, Text, Texts};
 use crate::observe::{Observed, Observer};
 use crate::path::submit;
-use crate::plan::{Executed, Plan, execute};
+use crate::plan::{Executed, Plan, Progress, execute, go_on};
 use crate::run::{Run, engine, seal, tools_digest};
 pub use divergence::{Cause, Difference, Divergence};
 use places::Places;
@@ -84,7 +83,7 @@ pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replaye
         _ => Places::default(),
     };
     let recording = Rc::new(RefCell::new(recording));
-    let replayed = walk(&recording, plan, observer);
+    let replayed = walk(&recording, plan, observer).map(|(replayed, _)| replayed);
     let mut met = std::mem::take(&mut recording.borrow_mut().met);
     match replayed {
         Ok(replayed) if met.is_empty() => return Ok(replayed),
@@ -98,12 +97,26 @@ pub fn replay(source: Source<'_>, observer: &mut dyn Observer) -> Result<Replaye
     Err(ReplayError::Diverged(met))
 }
 
+/// Replays a suspended run to where it waits; gives how far it came.
+///
+/// # Errors
+/// As [`replay`].
+pub(crate) fn come_to(
+    store: Store,
+    run: &str,
+    observer: &mut dyn Observer,
+) -> Result<Option<Progress>, ReplayError> {
+    let recording = Rc::new(RefCell::new(Recording::of(store, run, false)?));
+    let (_, executed) = walk(&recording, None, observer)?;
+    Ok(executed.progress.map(|progress| *progress))
+}
+
 /// Takes the recorded run again, with recorded hands.
 fn walk(
     recording: &Rc<RefCell<Recording>>,
     plan: Option<Plan>,
     observer: &mut dyn Observer,
-) -> Result<Replayed, ReplayError> {
+) -> Result<(Replayed, Executed), ReplayError> {
     let opened = match recording.borrow_mut().ahead(1) {
         Some(Event::RunOpened(opened)) => opened,
         _ => return Err(ReplayError::Incomplete("the run's beginning is missing".into())),
@@ -114,6 +127,10 @@ fn walk(
     let inputs = recorded_inputs(recording, &opened)?;
     let plan = match (opened.origin, plan) {
         (RunKind::Plan, None) => Some(recorded_plan(recording, &opened)?),
+        // What goes on with a single call has none.
+        (RunKind::Resume, None) if opened.plan.is_some() => {
+            Some(recorded_plan(recording, &opened)?)
+        }
         (_, given) => given,
     };
     let journal = Observed::new(Shared::new(Rc::clone(recording)), observer);
@@ -122,7 +139,10 @@ fn walk(
     open_again(&mut run, recording, &opened)?;
     let (outcome, status) = match plan {
         Some(plan) => {
-            let mut executed = execute(&mut run, &plan, inputs)?;
+            let mut executed = match resumed(&mut run, recording)? {
+                Some(from) => go_on(&mut run, &plan, inputs, from)?,
+                None => execute(&mut run, &plan, inputs)?,
+            };
             if recording.borrow().was_interrupted() {
                 executed.exit = Exit::Interrupted;
             }
@@ -134,7 +154,24 @@ fn walk(
     seal(&mut run, outcome.exit, outcome.outputs.as_ref())?;
     let calls = run.calls;
     recording.borrow().consumed()?;
-    Ok(Replayed { status, calls })
+    Ok((Replayed { status, calls }, outcome))
+}
+
+/// How far the run had come that this one goes on with; none where it goes on with none.
+fn resumed(
+    run: &mut Replaying<'_>,
+    recording: &Rc<RefCell<Recording>>,
+) -> Result<Option<Progress>, ReplayError> {
+    let ahead = recording.borrow().ahead(1);
+    let Some(Event::RunResumed(resumed)) = ahead else { return Ok(None) };
+    let kept = recording.borrow().payload(1, &resumed.progress);
+    let missing = || ReplayError::Incomplete("how far the run came was not kept".into());
+    let kept = kept.ok_or_else(missing)?;
+    let progress = serde_json::from_slice(&kept).map_err(|_| missing())?;
+    run.journal.keep(PayloadClass::Output, &kept)?;
+    run.write(Event::RunResumed(resumed))?;
+    run.awaited = true;
+    Ok(Some(progress))
 }
 
 type Replaying<'o> = Run<Observed<'o, Shared>, Recorded>;
@@ -147,7 +184,10 @@ fn open_again(
 ) -> Result<(), ReplayError> {
     use capsule_core::journal::PayloadClass::{Document, Key};
     let documents = [opened.plan.as_ref().map(|plan| plan.text), Some(opened.policy.text)];
-    for reference in documents.into_iter().flatten().chain([opened.inputs]) {
+    let extends = opened.extends.as_ref().map(|document| document.text);
+    let layers = opened.layers.iter().map(|layer| layer.document.text);
+    let behind = [opened.inputs].into_iter().chain(extends).chain(layers);
+    for reference in documents.into_iter().flatten().chain(behind) {
         let bytes = recording.borrow_mut().payload(1, &reference).ok_or_else(|| {
             ReplayError::Incomplete("a text that the run began with was not kept".into())
         })?;
@@ -162,10 +202,10 @@ fn recorded_policy(
     recording: &Rc<RefCell<Recording>>,
     opened: &RunOpened,
 ) -> Result<Arc<Policy>, ReplayError> {
-    let text = recording.borrow().text(&opened.policy);
-    let text = text.ok_or_else(|| ReplayError::Incomplete("the policy was not kept".into()))?;
-    recording.borrow_mut().masked_policy = holds_mask(text.text.as_bytes());
-    Law::recorded(&text, opened).map_err(|problems| unread("policy", &problems))
+    let texts = Texts::of(opened, |wanted| recording.borrow().payload(1, wanted));
+    let texts = texts.ok_or_else(|| ReplayError::Incomplete("the policy was not kept".into()))?;
+    recording.borrow_mut().masked_policy = texts.are_masked();
+    Law::recorded(&texts, opened).map_err(|problems| unread("policy", &problems))
 }
 
 fn recorded_plan(
@@ -194,16 +234,37 @@ fn recorded_inputs(
     }
 }
 
+/// A run that says what a person thinks of another one: it is said again.
+fn said_again(
+    run: &mut Replaying<'_>,
+    recording: &Rc<RefCell<Recording>>,
+    event: Event,
+) -> Result<(Executed, u8), ReplayError> {
+    for (why, _) in event.payloads() {
+        let kept = recording.borrow_mut().payload(1, &why);
+        let kept = kept.ok_or_else(|| ReplayError::Incomplete("the reason was not kept".into()))?;
+        run.journal.keep(PayloadClass::Text, &kept)?;
+    }
+    run.write(event)?;
+    Ok((Executed::ended(Exit::Ok, None), Exit::Ok.status()))
+}
+
 /// A run of one call: what was proposed is proposed again. Gives the status of its process too.
 fn one_call(
     run: &mut Replaying<'_>,
     recording: &Rc<RefCell<Recording>>,
     origin: RunKind,
 ) -> Result<(Executed, u8), ReplayError> {
-    let proposed = match recording.borrow_mut().ahead(1) {
+    // A single call goes on from nothing but its question.
+    resumed(run, recording)?;
+    let ahead = recording.borrow().ahead(1);
+    let proposed = match ahead {
         Some(Event::CallProposed(proposed)) => proposed,
+        Some(said @ (Event::FeedbackGiven(_) | Event::AnswerGiven(_))) => {
+            return said_again(run, recording, said);
+        }
         Some(Event::RunSealed(sealed)) => {
-            return Ok((Executed { exit: sealed.exit, outputs: None }, sealed.exit.status()));
+            return Ok((Executed::ended(sealed.exit, None), sealed.exit.status()));
         }
         _ => return Err(ReplayError::Incomplete("the call is missing".into())),
     };
@@ -225,7 +286,14 @@ fn one_call(
     let exit = if interrupted { Exit::Interrupted } else { delivered.exit() };
     let status = match origin {
         RunKind::Exec => delivered.command_status(exit),
-        RunKind::Plan | RunKind::Call | RunKind::Apply => exit.status(),
+        RunKind::Plan
+        | RunKind::Call
+        | RunKind::Apply
+        | RunKind::Feedback
+        | RunKind::Undo
+        | RunKind::Answer
+        | RunKind::Resume => exit.status(),
     };
-    Ok((Executed { exit, outputs: None }, status))
+    let progress = run.waiting().map(|_| Box::default());
+    Ok((Executed { progress, ..Executed::ended(exit, None) }, status))
 }

@@ -14,8 +14,8 @@ use capsule_core::journal::{
     Recorded, VERSION,
 };
 use capsule_core::outcome::Problem;
-use capsule_core::redact::holds_mask;
 use capsule_core::tool::ToolName;
+use capsule_redact::holds_mask;
 use capsule_store::{Payload, RunState, Store, StoreError, Stored};
 
 use crate::law::{Text, shown_name};
@@ -300,6 +300,7 @@ impl Journal for Shared {
         // masked ones agree is what their payload shows.
         Ok(match self.0.borrow().ahead(1) {
             Some(Event::CallProposed(proposed)) => proposed.args_mac,
+            Some(Event::ApprovalWaiting(waiting)) => waiting.bound,
             _ => Digest::of(raw),
         })
     }
@@ -344,7 +345,8 @@ mod tests {
         let store = || Store::open(&path).unwrap();
         let mut writer = store().begin(Box::new(|| 1), Payloads::Full).unwrap();
         let run = writer.run().to_string();
-        let sealed = RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None };
+        let sealed =
+            RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None, suspended: None };
         let sealed = Event::RunSealed(sealed);
         writer.append(sealed.clone(), Durability::Process).unwrap();
         let source = Source { store: store(), run: &run, plan: None, keep_going: false };
@@ -365,7 +367,8 @@ mod tests {
     fn what_cannot_be_read_is_not_used_up() {
         let folder = tempfile::tempdir().unwrap();
         let (store, one) = (folder.path().join("store.db"), folder.path().join("one.db"));
-        let sealed = RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None };
+        let sealed =
+            RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None, suspended: None };
         let sealed = Event::RunSealed(sealed);
         let ended = StepEnded {
             step: "a-step".into(),

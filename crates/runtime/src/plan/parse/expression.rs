@@ -184,7 +184,15 @@ impl Parser {
 fn literal(node: &Node, kind: Option<Kind>) -> Value {
     let takes_text = matches!(
         kind,
-        Some(Kind::Argv | Kind::Text | Kind::Path | Kind::Url | Kind::Name | Kind::Headers)
+        Some(
+            Kind::Argv
+                | Kind::Paths
+                | Kind::Text
+                | Kind::Path
+                | Kind::Url
+                | Kind::Name
+                | Kind::Headers
+        )
     );
     match (takes_text, node.text()) {
         (true, Some(text)) => text.into(),

@@ -1,0 +1,258 @@
+//! Lays out what a person is asked: the whole of a call, without what only history tells.
+
+use capsule_core::action::{Action, Parsed, PathTarget, WriteMode, parts, words};
+use capsule_core::approval::{Card, Exact, Offer, Question, Reach, Scope, Undoing};
+use capsule_core::capability::Capability;
+use capsule_core::confinement::WorkspaceAccess;
+use capsule_core::decision::Verdict;
+use capsule_core::policy::{Constraint, Policy};
+use serde_json::Value;
+
+/// The card of a question, without what only history tells.
+pub(super) fn card(question: &Question<'_>, policy: &Policy) -> Card {
+    let Question { call, step, tool, decision, .. } = *question;
+    let mut card = Card {
+        call,
+        step: step.map(Into::into),
+        tool: tool.clone(),
+        risk: decision.risk,
+        capabilities: decision.capabilities,
+        says: says(question, policy),
+        exact: exact(question).into_iter().chain(sent(question, policy)).collect(),
+        place: place(question, policy),
+        new_here: Vec::new(),
+        why: match (&decision.rule, &decision.at) {
+            (Some(rule), Some(at)) => format!("{}: {rule} ({at})", decision.reason),
+            _ => decision.reason.clone(),
+        },
+        undo: undo(question),
+        unpulled: None,
+        cannot: cannot(question),
+        tainted: question.tainted.to_vec(),
+        offers: Vec::new(),
+        args: question.args.clone(),
+        diff: None,
+        attention: None,
+        steps: 0,
+        before: None,
+        waits: false,
+    };
+    card.offers = offers(question, policy, &card);
+    card
+}
+
+/// What may be offered besides this one call. Where something cannot be shown as it is, nothing.
+fn offers(question: &Question<'_>, policy: &Policy, card: &Card) -> Vec<Offer> {
+    if card.is_hostile() || question.decision.verdict != Verdict::Ask {
+        return Vec::new();
+    }
+    let grants = &policy.grants;
+    let same = Reach::Same { fingerprint: question.fingerprint };
+    let like = Reach::like(question).unwrap_or(same);
+    let mut needed = question.decision.capabilities.iter();
+    let whole = match (needed.next(), needed.next()) {
+        (Some(capability), None) => Some(Reach::Whole { capability }),
+        _ => None,
+    };
+    let offer = |scope: Scope, reach: Reach| Offer {
+        scope,
+        reach,
+        uses: grants.uses,
+        after_ms: grants.after_ms,
+        would_have_covered: 0,
+        of_them_denied: 0,
+        covered: Vec::new(),
+    };
+    let mut offers = Vec::new();
+    for scope in grants.offer.iter().copied().filter(|scope| *scope != Scope::Once) {
+        offers.push(offer(scope, like.clone()));
+    }
+    if let Some(whole) = whole.filter(|_| grants.offer.contains(&Scope::Session)) {
+        offers.push(offer(Scope::Session, whole));
+    }
+    offers
+}
+
+/// The consequence, in the policy's own words for what it needs.
+fn says(question: &Question<'_>, policy: &Policy) -> String {
+    let labels: Vec<&str> =
+        question.decision.capabilities.iter().map(|own| label(policy, own)).collect();
+    let what = match question.action {
+        Action::Run { argv, .. } => argv.iter().take(2).cloned().collect::<Vec<_>>().join(" "),
+        Action::Command { .. } => programs(question).join(", "),
+        Action::Fetch { url, .. } => match &url.parsed {
+            Parsed::Url(url) => url.host().to_string(),
+            Parsed::Refused(_) => url.asked.clone(),
+        },
+        other => other.path().map_or(String::new(), |path| path.asked.clone()),
+    };
+    format!("{}: {what}", labels.join(" and "))
+}
+
+/// The programs of a command, each once, in their order; the first with its word.
+fn programs(question: &Question<'_>) -> Vec<String> {
+    let Action::Command { steps, .. } = question.action else { return Vec::new() };
+    let stages = || steps.iter().flat_map(|step| step.stages.iter().map(move |own| (step, own)));
+    let most = if stages().count() > 1 { 1 } else { 2 };
+    let mut all: Vec<String> = Vec::new();
+    for (step, stage) in stages() {
+        let words = words(stage, &step.cwd, &question.facts.expansions);
+        let name = words.iter().take(most).cloned().collect::<Vec<_>>().join(" ");
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// What the policy calls a power; what it is called where the policy says nothing.
+fn label(policy: &Policy, capability: Capability) -> &str {
+    policy.stakes.label(capability).unwrap_or(match capability {
+        Capability::FsMeta => "see file names, sizes and dates",
+        Capability::FsRead => "read files",
+        Capability::FsWrite => "create or change files",
+        Capability::FsDelete => "delete files",
+        Capability::NetEgress => "contact another computer",
+        Capability::ProcExec => "run a program",
+        Capability::ProcUnconfined => "with nothing around it",
+        Capability::DataUser => "use data that you attached",
+        Capability::SecretsAccess => "use a stored secret",
+    })
+}
+
+/// The exact call, part by part.
+fn exact(question: &Question<'_>) -> Vec<Exact> {
+    let word = |text: &String| Exact { name: None, text: text.clone(), note: None };
+    match question.action {
+        Action::Run { argv, .. } => program(argv.iter().map(word).collect(), question),
+        Action::Command { steps, timeout_ms, text, .. } => {
+            let mut all = Vec::new();
+            // Where there is more than one program, what joins them matters.
+            if steps.iter().map(|step| step.stages.len()).sum::<usize>() > 1 {
+                let text = text.clone();
+                all.push(Exact { name: Some("command".into()), text, note: None });
+            }
+            for step in steps {
+                for part in parts(step, *timeout_ms, &question.facts.expansions) {
+                    match &part.action {
+                        Action::Run { argv, .. } => {
+                            all.extend(program(argv.iter().map(word).collect(), question));
+                        }
+                        Action::Write { path, mode, .. } => {
+                            let sign = if *mode == WriteMode::Append { ">>" } else { ">" };
+                            all.push(stream(sign, path));
+                        }
+                        other => all.extend(other.path().map(|path| stream("<", path))),
+                    }
+                }
+            }
+            all
+        }
+        _ => arguments(question.args),
+    }
+}
+
+fn stream(sign: &str, path: &PathTarget) -> Exact {
+    Exact { name: Some(sign.into()), text: path.asked.clone(), note: None }
+}
+
+/// A command line, its program with the place where it lies.
+fn program(mut words: Vec<Exact>, question: &Question<'_>) -> Vec<Exact> {
+    if let Some(first) = words.first_mut() {
+        let fact = question.facts.of_program(&first.text).or(question.facts.program.as_ref());
+        first.note = Some(fact.map_or_else(|| "not found".into(), |fact| fact.real.clone()));
+    }
+    words
+}
+
+/// The arguments of a call, by their names; what is no text, as JSON.
+fn arguments(args: &Value) -> Vec<Exact> {
+    let Value::Object(map) = args else { return Vec::new() };
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let own = map.iter();
+    let own =
+        own.map(|(name, value)| Exact { name: Some(name.clone()), text: text(value), note: None });
+    // Names come before contents, which may be long.
+    let (texts, mut all): (Vec<Exact>, Vec<Exact>) = own.partition(Exact::is_text);
+    all.extend(texts);
+    all
+}
+
+/// The secrets that are sent with a fetch.
+fn sent<'q>(question: &'q Question<'q>, policy: &'q Policy) -> impl Iterator<Item = Exact> + 'q {
+    let address = match question.action {
+        Action::Fetch { url, .. } => match &url.parsed {
+            Parsed::Url(address) => Some(address),
+            Parsed::Refused(_) => None,
+        },
+        _ => None,
+    };
+    let rules = address.into_iter().flat_map(|own| policy.sent_to(question.tool, own));
+    rules.map(|own| Exact {
+        name: Some("secret".into()),
+        text: own.name.clone(),
+        note: Some(format!("sent as `{}`", own.header)),
+    })
+}
+
+fn place(question: &Question<'_>, policy: &Policy) -> Option<String> {
+    let folder = match question.action {
+        Action::Run { cwd, .. } | Action::Command { cwd, .. } => cwd.asked.clone(),
+        _ => return None,
+    };
+    let names = match policy.tool(question.tool).map(|rule| &rule.constraint) {
+        Some(Constraint::Exec(exec)) => {
+            let set = exec.env.set.iter().map(|(name, value)| format!("{name}={value}"));
+            exec.env.pass.iter().cloned().chain(set).collect()
+        }
+        _ => Vec::new(),
+    };
+    let input = match question.action {
+        Action::Run { stdin: Some((_, bytes)), .. }
+        | Action::Command { stdin: Some((_, bytes)), .. } => format!("{bytes} bytes of input"),
+        _ => "no input".into(),
+    };
+    let names = if names.is_empty() { "no variables".into() } else { names.join(" ") };
+    Some(format!("in {folder} · {names} · {input}"))
+}
+
+fn undo(question: &Question<'_>) -> Undoing {
+    let needs = question.decision.capabilities;
+    let changes = needs.contains(Capability::FsWrite) || needs.contains(Capability::FsDelete);
+    let lost = [
+        Capability::NetEgress,
+        Capability::ProcUnconfined,
+        Capability::DataUser,
+        Capability::SecretsAccess,
+    ];
+    match (question.action, question.confinement) {
+        _ if lost.iter().any(|own| needs.contains(*own)) => Undoing::Not,
+        _ if question.facts.unkept.is_some() => Undoing::Not,
+        (Action::Write { .. } | Action::Edit { .. } | Action::Delete { .. }, _) => {
+            Undoing::Recorded
+        }
+        (_, Some(held)) => match held.workspace {
+            WorkspaceAccess::Staged => Undoing::Staged,
+            WorkspaceAccess::Direct => Undoing::Not,
+            WorkspaceAccess::ReadOnly => Undoing::Nothing,
+        },
+        _ if changes => Undoing::Not,
+        _ => Undoing::Nothing,
+    }
+}
+
+/// What will be prevented, of what the command is confined to.
+fn cannot(question: &Question<'_>) -> Vec<String> {
+    let Some(held) = question.confinement else { return Vec::new() };
+    let mut all = vec!["reach the network".to_string()];
+    all.push("read what the policy never shows".into());
+    all.push(match held.workspace {
+        WorkspaceAccess::ReadOnly => "write anywhere but in its own /tmp".into(),
+        WorkspaceAccess::Staged => "change the workspace before you apply it".into(),
+        WorkspaceAccess::Direct => "write outside of the workspace".into(),
+    });
+    all
+}

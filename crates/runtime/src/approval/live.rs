@@ -1,0 +1,147 @@
+//! Grants that are alive: those of runs that go on, and answers that wait to be used.
+
+use std::collections::BTreeMap;
+
+use capsule_core::approval::{Outcome, Reach, Scope};
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::journal::{Event, GrantGiven};
+use capsule_core::outcome::Problem;
+use capsule_store::{RunState, Store, StoreError};
+
+use crate::approval::{Pending, PendingState};
+use crate::aside::AsideError;
+use crate::hands::now;
+
+/// A grant that is alive.
+#[derive(Clone, Debug)]
+pub struct LiveGrant {
+    /// Its name: `r-7Q3K.2`, or `r-7Q3K:3` for an answer that waits.
+    pub id: String,
+    /// The label of the run that it is of.
+    pub run: String,
+    /// How long it holds.
+    pub scope: Scope,
+    /// Which calls it is about, in words.
+    pub covers: String,
+    /// How many uses it has left.
+    pub left: u64,
+    /// When it ends, in microseconds since 1970.
+    pub until: u64,
+    /// The policy that asked; no other one is answered by it.
+    pub policy: Digest,
+    /// Whether it is an answer that waits for `capsule resume`.
+    pub stored: bool,
+}
+
+/// The grants that are alive at a time, in microseconds since 1970.
+///
+/// # Errors
+/// When the store cannot be read, or is not what was written.
+pub fn live_grants(store: &Store, at: u64) -> Result<Vec<LiveGrant>, StoreError> {
+    let mut all = Vec::new();
+    for run in store.with_grants()? {
+        if store.state(&run)? == RunState::Running {
+            all.extend(of_run(store, &run)?);
+        }
+    }
+    for pending in Pending::all(store)? {
+        all.extend(stored(&pending, at));
+    }
+    all.retain(|own| own.left > 0 && at < own.until);
+    Ok(all)
+}
+
+/// The grants that were given in a run, and what is left of them.
+fn of_run(store: &Store, run: &str) -> Result<Vec<LiveGrant>, StoreError> {
+    let mut found: BTreeMap<String, (u64, LiveGrant)> = BTreeMap::new();
+    let label = store.label(run);
+    store.visit::<StoreError>(run, |stored| {
+        match &stored.entry.event {
+            Event::ApprovalAnswered(answered) | Event::PlanAnswered(answered) => {
+                let Some(given) = &answered.grant else { return Ok(()) };
+                let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+                let reach = payloads.iter().find(|(own, _)| *own == given.reach);
+                let reach = reach.and_then(|(_, own)| own.bytes.as_deref());
+                let reach = reach.and_then(|bytes| serde_json::from_slice(bytes).ok());
+                let own = (stored.leaf, given_in(&label, given, reach.as_ref()));
+                found.insert(given.id.clone(), own);
+            }
+            Event::GrantUsed(used) => {
+                if let Some((_, own)) = found.get_mut(&used.grant) {
+                    own.left = used.left;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let mut alive = Vec::new();
+    for (leaf, own) in found.into_values() {
+        let (_, gone) = store.revoked_since(Some(leaf))?;
+        if !gone.iter().any(|id| id.as_deref().is_none_or(|id| id == own.id)) {
+            alive.push(own);
+        }
+    }
+    Ok(alive)
+}
+
+fn given_in(label: &str, given: &GrantGiven, reach: Option<&Reach>) -> LiveGrant {
+    LiveGrant {
+        id: given.id.clone(),
+        run: label.to_owned(),
+        scope: given.scope,
+        covers: reach.map_or_else(|| "(not kept)".into(), Reach::to_string),
+        left: given.uses,
+        until: given.until,
+        policy: given.policy,
+        stored: false,
+    }
+}
+
+/// An approval that waits for its run to be gone on with: one use, and what its scope adds then.
+fn stored(pending: &Pending, at: u64) -> Option<LiveGrant> {
+    let answer = pending.answer.as_ref()?;
+    let scope = answer.given.scope?;
+    if pending.standing(at) != PendingState::Answered || answer.given.outcome != Outcome::Approved {
+        return None;
+    }
+    let offer = pending.card.offers.iter().find(|offer| offer.scope == scope);
+    Some(LiveGrant {
+        id: pending.name(),
+        run: pending.label.clone(),
+        scope,
+        covers: match offer {
+            Some(offer) => format!("{}, once its run goes on", offer.reach),
+            None => format!("this call: {}", pending.card.says),
+        },
+        left: offer.map_or(1, |offer| offer.uses),
+        until: pending.until,
+        policy: pending.opened.policy.sha256,
+        stored: true,
+    })
+}
+
+/// Takes a grant back: the next call that it would have answered is asked about again.
+///
+/// # Errors
+/// When none of that name is alive, or it cannot be written.
+pub fn revoke_grant(store: &mut Store, id: &str) -> Result<(), AsideError> {
+    if !live_grants(store, now())?.iter().any(|own| own.id == id) {
+        let message = format!("there is no live grant `{id}`");
+        return Err(Problem::new(Code::GrantUnknown, message)
+            .suggest("`capsule grants list` shows those that are alive")
+            .into());
+    }
+    Ok(store.note(Event::GrantRevoked { grant: Some(id.to_owned()) }, now())?)
+}
+
+/// Takes all grants back, also those that nobody knows of; gives how many were alive.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn clear_grants(store: &mut Store) -> Result<usize, AsideError> {
+    let alive = live_grants(store, now())?.len();
+    store.note(Event::GrantRevoked { grant: None }, now())?;
+    Ok(alive)
+}

@@ -1,0 +1,329 @@
+//! Questions that wait in the store: what was asked, whether somebody answered, and the answering.
+
+use std::path::Path;
+
+use capsule_core::approval::{Card, Outcome, Scope, Surface};
+use capsule_core::code::Code;
+use capsule_core::digest::Digest;
+use capsule_core::id::RunId;
+use capsule_core::journal::{AnswerGiven, Event, PayloadRef, RunKind, RunOpened};
+use capsule_core::outcome::Problem;
+use capsule_store::{Claim, KEY_BYTES, Payload, Store, StoreError};
+use serde::de::DeserializeOwned;
+
+use crate::aside::{Aside, AsideError};
+use crate::hands::now;
+
+/// A question that waited when its run ended.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// The run.
+    pub run: RunId,
+    /// The run's label.
+    pub label: String,
+    /// The call.
+    pub call: u64,
+    /// The plan's step.
+    pub step: Option<String>,
+    /// When it was asked, in microseconds since 1970.
+    pub asked_at: u64,
+    /// Until when it can be answered.
+    pub until: u64,
+    /// What a person sees.
+    pub card: Card,
+    /// The answer, if somebody gave one and nobody took it back.
+    pub answer: Option<Answered>,
+    /// The label of the run that went on with it.
+    pub resumed: Option<String>,
+    /// How the run began.
+    pub opened: Box<RunOpened>,
+    /// What an answer is bound to.
+    pub(crate) bound: Digest,
+    /// The run's key.
+    pub(crate) key: [u8; KEY_BYTES],
+}
+
+/// What somebody answered.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The run that holds it.
+    pub run: RunId,
+    /// When, in microseconds since 1970.
+    pub at: u64,
+    /// What was written.
+    pub given: AnswerGiven,
+    /// The person's own words.
+    pub why: Option<String>,
+}
+
+/// What a person says to a question that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Say {
+    /// The call may run, and as much as the scope says.
+    Allow(Scope),
+    /// It may not.
+    Deny(Option<String>),
+    /// It may not, and nothing after it.
+    Stop(Option<String>),
+}
+
+/// Where a question stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PendingState {
+    /// It waits for an answer.
+    Waiting,
+    /// It was answered, and its run waits to be gone on with.
+    Answered,
+    /// Nobody answered, or went on, in time.
+    Expired,
+    /// Its run was gone on with.
+    Resumed,
+}
+
+impl PendingState {
+    /// The word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Answered => "answered",
+            Self::Expired => "expired",
+            Self::Resumed => "resumed",
+        }
+    }
+}
+
+fn kept<T: DeserializeOwned>(payloads: &[(PayloadRef, Payload)], own: &PayloadRef) -> Option<T> {
+    let (_, payload) = payloads.iter().find(|(reference, _)| reference == own)?;
+    serde_json::from_slice(payload.bytes.as_ref()?).ok()
+}
+
+impl Pending {
+    /// The question that a run was suspended for; none where it was not.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or is not what was written.
+    pub fn read(store: &Store, run: &str) -> Result<Option<Self>, StoreError> {
+        let (mut began, mut key, mut step) = (None, None, None);
+        let (mut asked, mut suspended) = (None, None);
+        store.visit::<StoreError>(run, |stored| {
+            let payloads = |event: &Event| store.payloads(stored.leaf, event);
+            match &stored.entry.event {
+                Event::RunOpened(opened) => {
+                    let all = payloads(&stored.entry.event)?;
+                    let own = all.iter().find(|(own, _)| *own == opened.key);
+                    let bytes = own.and_then(|(_, own)| own.bytes.as_deref());
+                    key = bytes.and_then(|bytes| bytes.try_into().ok());
+                    began = Some((stored.entry.run, opened.clone()));
+                }
+                Event::CallProposed(proposed) => step.clone_from(&proposed.step),
+                Event::ApprovalWaiting(waiting) => {
+                    let card: Option<Card> = kept(&payloads(&stored.entry.event)?, &waiting.card);
+                    asked = card.map(|card| (stored.entry.at, waiting.clone(), card));
+                }
+                Event::RunSealed(sealed) => suspended = sealed.suspended,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        let (Some((Some(id), opened)), Some(key)) = (began, key) else { return Ok(None) };
+        let Some((asked_at, waiting, card)) = asked else { return Ok(None) };
+        if suspended != Some(waiting.call) {
+            return Ok(None);
+        }
+        let resumed = store.about(run, RunKind::Resume)?;
+        Ok(Some(Self {
+            run: id,
+            label: store.label(run),
+            call: waiting.call,
+            step,
+            asked_at,
+            until: waiting.until,
+            answer: answer(store, run, &waiting.sha256)?,
+            resumed: resumed.first().map(|run| store.label(run)),
+            card,
+            opened,
+            bound: waiting.bound,
+            key,
+        }))
+    }
+
+    /// The run that a person means: whoever names the run of an answer means the one that was
+    /// answered.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn meant(store: &Store, run: String) -> Result<String, StoreError> {
+        let first = store.event(&run, 1)?.map(|first| first.entry.event);
+        Ok(match first {
+            Some(Event::RunOpened(opened)) if opened.origin == RunKind::Answer => {
+                opened.subject.map_or(run, |subject| subject.to_string())
+            }
+            _ => run,
+        })
+    }
+
+    /// All questions for which runs were suspended, the oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or is not what was written.
+    pub fn all(store: &Store) -> Result<Vec<Self>, StoreError> {
+        let runs = store.with_questions()?;
+        let read = runs.iter().map(|run| Self::read(store, run));
+        read.filter_map(Result::transpose).collect()
+    }
+
+    /// How a person names it, and what they allow with it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.label, self.call)
+    }
+
+    /// Where it stands at a time, in microseconds since 1970.
+    #[must_use]
+    pub const fn standing(&self, now: u64) -> PendingState {
+        match (&self.resumed, &self.answer) {
+            (Some(_), _) => PendingState::Resumed,
+            _ if self.is_over(now) => PendingState::Expired,
+            (None, Some(_)) => PendingState::Answered,
+            (None, None) => PendingState::Waiting,
+        }
+    }
+
+    /// Whether its time is over, or was when somebody came too late before: no clock brings it back.
+    const fn is_over(&self, now: u64) -> bool {
+        now >= self.until || self.is_noted()
+    }
+
+    /// Whether it is written down that its time is over.
+    const fn is_noted(&self) -> bool {
+        matches!(&self.answer, Some(own) if matches!(own.given.outcome, Outcome::Expired))
+    }
+
+    /// Writes down that its time was over before anybody answered, or went on; once.
+    fn expire(&self, store: Store, now: u64) -> Result<(), AsideError> {
+        if self.resumed.is_some() || !self.is_over(now) || self.is_noted() {
+            return Ok(());
+        }
+        let run = self.run.to_string();
+        let aside = Aside { subject: &run, origin: RunKind::Answer, name: "answer", why: None };
+        aside.write(store, |why| self.given((Outcome::Expired, None, false), why, now)).map(drop)
+    }
+
+    /// An answer to it, as it is written.
+    fn given(
+        &self,
+        (outcome, scope, stops): (Outcome, Option<Scope>, bool),
+        why: Option<PayloadRef>,
+        now: u64,
+    ) -> Event {
+        Event::AnswerGiven(AnswerGiven {
+            call: self.call,
+            card: self.card.digest(),
+            outcome,
+            scope,
+            stops,
+            latency_ms: now.saturating_sub(self.asked_at) / 1_000,
+            surface: Surface::Command,
+            why,
+        })
+    }
+
+    /// Why nothing can be done with it at this time. That nobody did in time is an event of its own.
+    pub(crate) fn can_go_on(&self, path: &Path, now: u64) -> Result<(), AsideError> {
+        if let Some(label) = &self.resumed {
+            let message = format!("{} was gone on with as {label}", self.label);
+            return Err(Problem::new(Code::ResumeAgain, message)
+                .suggest(format!("`capsule show-run {label}`"))
+                .into());
+        }
+        if self.is_over(now) {
+            self.expire(Store::open(path)?, now)?;
+            let message = format!("the question {} has waited too long", self.name());
+            return Err(Problem::new(Code::ApprovalExpired, message)
+                .suggest("ask anew: run it again")
+                .into());
+        }
+        Ok(())
+    }
+
+    /// Answers it at a time, in microseconds since 1970; gives the label of the run that holds the
+    /// answer. Only a user interface calls this: the store is out of reach of every tool.
+    ///
+    /// # Errors
+    /// When it is over, was answered before, or this is not offered; when the store cannot be
+    /// written.
+    pub fn answer(store: Store, run: &str, say: &Say, now: u64) -> Result<String, AsideError> {
+        let _claim = claim(&store, run)?;
+        // What stands there now: somebody may have been quicker.
+        let own = Self::read(&store, run)?.ok_or_else(|| not_waiting(run))?;
+        own.can_go_on(store.path(), now)?;
+        if own.answer.is_some() {
+            let message = format!("{} was answered before", own.name());
+            return Err(Problem::new(Code::ApprovalAnswered, message)
+                .suggest(format!("go on with `capsule resume {}`", own.label))
+                .into());
+        }
+        let (outcome, scope, why) = match say {
+            Say::Allow(scope) => (Outcome::Approved, Some(own.offered(*scope)?), None),
+            Say::Deny(why) | Say::Stop(why) => (Outcome::Denied, None, why.as_deref()),
+        };
+        let aside = Aside { subject: run, origin: RunKind::Answer, name: "answer", why };
+        let stops = matches!(say, Say::Stop(_));
+        aside.write(store, |why| own.given((outcome, scope, stops), why, now))
+    }
+
+    /// The scope, if the card offers it.
+    fn offered(&self, scope: Scope) -> Result<Scope, Problem> {
+        if scope == Scope::Once || self.card.offers.iter().any(|offer| offer.scope == scope) {
+            return Ok(scope);
+        }
+        let message = format!("{} cannot be allowed for the {}", self.name(), scope.word());
+        Err(Problem::new(Code::ApprovalNotOffered, message).suggest("allow it `once`"))
+    }
+}
+
+/// Keeps everybody else from answering a question or going on with its run.
+pub(crate) fn claim(store: &Store, run: &str) -> Result<Claim, AsideError> {
+    let id = RunId::parse(run).ok_or_else(|| not_waiting(run))?;
+    let busy = || {
+        let message = format!("somebody answers `{run}` or goes on with it");
+        AsideError::Problem(Problem::new(Code::ApprovalAnswered, message))
+    };
+    Claim::take(store.path(), id)?.ok_or_else(busy)
+}
+
+/// No question waits there.
+#[must_use]
+pub fn not_waiting(run: &str) -> Problem {
+    Problem::new(Code::ApprovalNotWaiting, format!("`{run}` does not wait for an answer"))
+        .suggest("`capsule approvals list` shows what waits")
+}
+
+/// The last answer to this card, unless somebody took it back.
+fn answer(store: &Store, run: &str, card: &Digest) -> Result<Option<Answered>, StoreError> {
+    let mut last = None;
+    for own in store.about(run, RunKind::Answer)? {
+        store.visit::<StoreError>(&own, |stored| {
+            if let (Event::AnswerGiven(given), Some(id)) = (&stored.entry.event, stored.entry.run)
+                && given.card == *card
+            {
+                let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
+                let why = given.why.and_then(|why| kept(&payloads, &why));
+                last = Some((stored.leaf, id, stored.entry.at, given.clone(), why));
+            }
+            Ok(())
+        })?;
+    }
+    let Some((leaf, id, at, given, why)) = last else { return Ok(None) };
+    let (_, gone) = store.revoked_since(Some(leaf))?;
+    let name = format!("{}:{}", store.label(run), given.call);
+    let is_gone = gone.iter().any(|own| own.as_ref().is_none_or(|own| *own == name));
+    Ok((!is_gone).then_some(Answered { run: id, at, given, why }))
+}
+
+/// Now, in microseconds since 1970.
+#[must_use]
+pub fn this_moment() -> u64 {
+    now()
+}

@@ -1,0 +1,121 @@
+//! What a person says about a run that is over: a run of its own that has it as its subject, begins as
+//! the subject did, and does nothing.
+
+use capsule_core::code::Code;
+use capsule_core::exit::Exit;
+use capsule_core::id::RunId;
+use capsule_core::journal::{
+    Document, Durability, Event, Journal as _, PayloadClass, PayloadRef, RunKind, RunOpened,
+    RunSealed,
+};
+use capsule_core::json;
+use capsule_core::outcome::Problem;
+use capsule_redact::Redactor;
+use capsule_store::{Payload, Store, StoreError};
+use serde_json::Value;
+
+use crate::hands::now;
+use crate::run::{engine, label, tools_digest};
+
+/// Why it was not written down.
+#[derive(Debug, thiserror::Error)]
+pub enum AsideError {
+    /// The store cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What was said makes no sense, or the run that it is about cannot be told.
+    #[error("{}", .0.message)]
+    Problem(Problem),
+}
+
+impl From<Problem> for AsideError {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+/// Who says what about which run.
+pub(crate) struct Aside<'a> {
+    /// The full id of the subject.
+    pub(crate) subject: &'a str,
+    /// What kind of saying it is.
+    pub(crate) origin: RunKind,
+    /// What it is called.
+    pub(crate) name: &'a str,
+    /// The person's own words.
+    pub(crate) why: Option<&'a str>,
+}
+
+impl Aside<'_> {
+    /// Writes it down; gives the label of its run.
+    pub(crate) fn write(
+        self,
+        store: Store,
+        event: impl FnOnce(Option<PayloadRef>) -> Event,
+    ) -> Result<String, AsideError> {
+        let (id, subject, payloads) = beginning(&store, self.subject)?;
+        // Where the subject keeps no payloads, this run keeps none either.
+        let kept = |document: &Document| {
+            let own = payloads.iter().find(|(own, _)| *own == document.text);
+            own.and_then(|(_, kept)| kept.bytes.clone()).unwrap_or_default()
+        };
+        let mut writer = store.begin(Box::new(now), subject.payloads)?;
+        let label = label(&writer)?;
+        let mut again = |document: &Document| {
+            let text = writer.keep(PayloadClass::Document, &kept(document))?;
+            Ok::<_, StoreError>(Document { text, ..document.clone() })
+        };
+        let policy = again(&subject.policy)?;
+        let extends = subject.extends.as_ref().map(&mut again).transpose()?;
+        let mut layers = subject.layers.clone();
+        for layer in &mut layers {
+            layer.document = again(&layer.document)?;
+        }
+        let nothing = Value::Object(serde_json::Map::new());
+        let inputs = writer.keep(PayloadClass::Document, &json::canonical(&nothing))?;
+        let opened = RunOpened {
+            label: label.clone(),
+            origin: self.origin,
+            subject: Some(id),
+            name: self.name.to_owned(),
+            engine: engine(),
+            plan: None,
+            policy,
+            extends,
+            layers,
+            layer_gone: None,
+            policy_since: None,
+            inputs,
+            key: writer.keep_key()?,
+            tools: tools_digest(),
+            walls: None,
+            bare: None,
+            steps: 0,
+            staged: false,
+            direct: false,
+            unpulled: None,
+            ..*subject
+        };
+        writer.append(Event::RunOpened(Box::new(opened)), Durability::Process)?;
+        let mut masked = 0;
+        let why = self.why.map(|why| Redactor::builtin().text(why, &mut masked).into_owned());
+        let why = why.map(|why| writer.keep(PayloadClass::Text, &json::canonical(&why)));
+        writer.append(event(why.transpose()?), Durability::Process)?;
+        let sealed =
+            RunSealed { exit: Exit::Ok, events: 3, calls: 0, outputs: None, suspended: None };
+        writer.append(Event::RunSealed(sealed), Durability::Process)?;
+        Ok(label)
+    }
+}
+
+/// The texts that a run began with.
+type Kept = Vec<(PayloadRef, Payload)>;
+
+/// How the run began that it is about, with the texts that it began with.
+fn beginning(store: &Store, run: &str) -> Result<(RunId, Box<RunOpened>, Kept), AsideError> {
+    let missing = || Problem::new(Code::RunUnknown, format!("the beginning of `{run}` is missing"));
+    let first = store.event(run, 1)?.ok_or_else(missing)?;
+    let payloads = store.payloads(first.leaf, &first.entry.event)?;
+    let Event::RunOpened(subject) = first.entry.event else { return Err(missing().into()) };
+    Ok((RunId::parse(run).ok_or_else(missing)?, subject, payloads))
+}

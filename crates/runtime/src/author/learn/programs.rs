@@ -1,0 +1,124 @@
+//! Which programs a rule is proposed for: those that are known, do little, and start nothing.
+
+use capsule_core::action::Facts;
+use capsule_core::code::Code;
+use capsule_core::decision::{Decision, Verdict};
+use capsule_core::policy::{Case, CommandRule, ExecRule, Policy};
+use capsule_core::programs::{CommandLine, Effect, Effects};
+
+use super::wishes::{What, Wish, exec_of, named};
+use crate::lint::INTERPRETERS;
+
+/// What a command may do for a rule to be proposed that allows it.
+const ALLOWED: Effects = Effects::of(Effect::Reads).with(Effect::Opens);
+/// The same where a person was asked already.
+const CHANGES: Effects = ALLOWED.with(Effect::Writes);
+/// What it may do for a rule to be proposed that asks.
+const ASKED: Effects = CHANGES.with(Effect::Deletes).with(Effect::Runs);
+
+/// That a command line can be judged by its program's name and subcommand.
+///
+/// # Errors
+/// Says why it cannot, or why nothing is proposed.
+pub(super) fn why_not(argv: &[String], facts: &Facts, said: &Decision) -> Result<(), String> {
+    let line = CommandLine::of(argv, facts.program.as_ref(), false);
+    let Some(name) = argv.first() else { return Err(said.reason.clone()) };
+    let shown = line.shown();
+    if name.contains('/') {
+        return Err(format!("`{name}` is a file that can be any program"));
+    }
+    if line.names.iter().any(|own| INTERPRETERS.contains(&own.as_str())) {
+        return Err(format!("`{name}` runs any program text that it is given"));
+    }
+    if !line.readings().any(|reading| reading.known()) {
+        return Err(format!("`{name}` is not known, so what it does is not known"));
+    }
+    let starts =
+        line.readings.iter().any(|(known, _)| known.is_some_and(|own| own.starts_others()));
+    if starts || !line.inner.is_empty() {
+        return Err(format!("`{name}` starts other programs"));
+    }
+    let stays = line.effects().iter().find(|effect| !ASKED.has(*effect));
+    match stays {
+        Some(effect) => Err(format!("`{shown}` {}", effect.says())),
+        None => Ok(()),
+    }
+}
+
+/// The program with its subcommands, and the word that it may have.
+pub(super) fn program(
+    policy: &Policy,
+    case: &Case<'_>,
+    argv: &[String],
+    said: &Decision,
+) -> Result<Wish, String> {
+    let line = CommandLine::of(argv, case.facts.program.as_ref(), false);
+    let names = names(&line, argv)?;
+    let exec = exec_of(policy, case.tool);
+    let rule =
+        exec.and_then(|exec| exec.programs.iter().find(|own| Some(&own.name) == argv.first()));
+    match said.code {
+        Code::NoRule | Code::ExecNotAllowed | Code::ExecSubcommand | Code::Asked => {}
+        Code::RuleDenied if is_left_over(exec, rule.map(|own| &own.command), &names, said) => {}
+        Code::RuleDenied => return Err(named(said)),
+        _ => return Err(said.reason.clone()),
+    }
+    let does = line.effects();
+    let shown = names.join(" ");
+    let word = match said.verdict {
+        Verdict::Deny if does.within(ALLOWED) => Verdict::Allow,
+        Verdict::Deny => Verdict::Ask,
+        _ if does.within(CHANGES) => Verdict::Allow,
+        _ => {
+            let more = does.iter().find(|effect| !CHANGES.has(*effect)).map_or("", Effect::says);
+            return Err(format!("`{shown}` {more}, which stays a question"));
+        }
+    };
+    Ok(Wish { what: What::Program(names), word })
+}
+
+/// The names of a program and of its subcommands, as far as they are known.
+fn names(line: &CommandLine<'_>, argv: &[String]) -> Result<Vec<String>, String> {
+    let reading = line.readings().find(|own| own.known());
+    let levels = reading.map(|own| own.levels.as_slice()).unwrap_or_default();
+    let name = argv.first().cloned().unwrap_or_default();
+    let inner = levels.iter().skip(1);
+    if let Some(level) = inner.clone().find(|level| !level.known) {
+        return Err(format!("`{name} {}` is not known, so what it does is not known", level.name));
+    }
+    let names: Vec<String> =
+        std::iter::once(name.clone()).chain(inner.map(|own| own.name.clone())).collect();
+    let has_more = line
+        .readings
+        .iter()
+        .any(|(known, _)| known.is_some_and(|known| !known.subcommands.is_empty()));
+    match names.len() == 1 && has_more {
+        true => Err(format!("`{name}` is many programs in one, and none of them is named")),
+        false => Ok(names),
+    }
+}
+
+/// Whether a denial is about all that is left over, and not about this by name.
+fn is_left_over(
+    exec: Option<&ExecRule>,
+    rule: Option<&CommandRule>,
+    names: &[String],
+    said: &Decision,
+) -> bool {
+    let by = said.rule.as_deref().unwrap_or_default();
+    if let Some((_, effect)) = by.split_once("/effects.") {
+        let words = exec.and_then(|exec| exec.effects.as_ref());
+        let named = |own: &&capsule_core::policy::EffectRule| {
+            own.words.iter().any(|(own, ..)| own.name() == effect)
+        };
+        return !words.as_ref().is_some_and(named);
+    }
+    let Some(mut rule) = rule else { return false };
+    for name in names.iter().skip(1) {
+        match rule.subcommands.iter().find(|(own, _)| own == name) {
+            Some((_, inner)) => rule = inner,
+            None => return rule.subcommands.iter().any(|(own, _)| own == "*"),
+        }
+    }
+    false
+}

@@ -1,0 +1,129 @@
+//! What a person said, from the record.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use capsule_core::approval::{
+    Ahead, Answer, Approver, Card, Given, Grant, Lift, Outcome, Person, Question, Reach, Surface,
+    Used,
+};
+use capsule_core::journal::{ApprovalAnswered, Event, GrantGiven, PayloadRef};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::replay::Recording;
+
+/// Serves what was shown to a person, and what they said. Nobody is asked again.
+pub(super) struct Answers {
+    recording: Rc<RefCell<Recording>>,
+}
+
+impl Answers {
+    pub(super) const fn new(recording: Rc<RefCell<Recording>>) -> Self {
+        Self { recording }
+    }
+
+    fn payload<T: DeserializeOwned>(&self, ahead: u64, wanted: &PayloadRef) -> Option<T> {
+        let bytes = self.recording.borrow().payload(ahead, wanted)?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn missing(&self, what: &str) {
+        self.recording.borrow_mut().incomplete(what);
+    }
+
+    fn grant(&self, given: &GrantGiven) -> Option<Grant> {
+        let reach: Reach = self.payload(1, &given.reach)?;
+        Some(Grant {
+            id: given.id.clone(),
+            scope: given.scope,
+            reach,
+            uses: given.uses,
+            until: given.until,
+            policy: given.policy,
+            by: Person::present(),
+        })
+    }
+
+    /// The arguments of the call that was made in place of the one at hand: behind the answer and
+    /// the end of that one, it is proposed.
+    fn changed(&self) -> Option<Value> {
+        match self.recording.borrow().ahead(3)? {
+            Event::CallProposed(proposed) => self.payload(3, &proposed.args),
+            _ => None,
+        }
+    }
+
+    fn answer(&self, answered: &ApprovalAnswered) -> Option<Answer> {
+        let by = Person::present();
+        let why = match &answered.why {
+            Some(why) => Some(self.payload::<String>(1, why)?),
+            None => None,
+        };
+        Some(match answered.outcome {
+            Outcome::Approved => match &answered.grant {
+                Some(given) => Answer::Approved(by, Some(self.grant(given)?)),
+                None => Answer::Approved(by, None),
+            },
+            Outcome::Denied if answered.stops => Answer::Stopped(by, why),
+            Outcome::Denied => Answer::Denied(by, why),
+            Outcome::Expired => Answer::Expired,
+            Outcome::Withdrawn if answered.changed => Answer::Changed(by, self.changed()?),
+            Outcome::Withdrawn => Answer::Withdrawn,
+        })
+    }
+}
+
+impl Approver for Answers {
+    fn plan(&mut self, _: &[Ahead<'_>], _: u64) -> Option<Box<Card>> {
+        let Some(Event::PlanShown(shown)) = self.recording.borrow().ahead(1) else { return None };
+        let card = self.payload::<Card>(1, &shown.card);
+        if card.is_none() {
+            self.missing("what a person was shown is missing");
+        }
+        card.map(Box::new)
+    }
+
+    fn lift(&mut self, _: &Question<'_>) -> Lift {
+        let ahead = self.recording.borrow().ahead(1);
+        match ahead {
+            Some(Event::GrantUsed(used)) => {
+                Lift::Granted(Used::recorded(Person::present(), used.grant, used.left))
+            }
+            Some(Event::ApprovalShown(shown)) => match self.payload::<Card>(1, &shown.card) {
+                Some(card) => Lift::Show(Box::new(card)),
+                None => {
+                    self.missing("what a person was shown is missing");
+                    Lift::Nobody
+                }
+            },
+            Some(Event::ApprovalWaiting(waiting)) => match self.payload::<Card>(1, &waiting.card) {
+                Some(card) => Lift::Wait(Box::new(card), waiting.until),
+                None => {
+                    self.missing("what a person is to be shown is missing");
+                    Lift::Nobody
+                }
+            },
+            // The call ended with its question: it was not the one that was answered.
+            Some(Event::CallFinished(_)) => Lift::Changed,
+            _ => Lift::Nobody,
+        }
+    }
+
+    fn ask(&mut self, _: &Card) -> Given {
+        let ahead = self.recording.borrow().ahead(1);
+        let nothing = Given { answer: Answer::Withdrawn, latency_ms: 0, surface: Surface::Command };
+        let answered = match ahead {
+            Some(Event::ApprovalAnswered(answered) | Event::PlanAnswered(answered)) => answered,
+            Some(Event::ApprovalWaiting(waiting)) => {
+                return Given { answer: Answer::Later(waiting.until), ..nothing };
+            }
+            _ => return nothing,
+        };
+        let Some(answer) = self.answer(&answered) else {
+            self.missing("what a person said is missing");
+            return nothing;
+        };
+        Given { answer, latency_ms: answered.latency_ms, surface: answered.surface }
+    }
+}

@@ -1,0 +1,244 @@
+//! The layers over a policy: where they lie, how they are read, and what the record remembers of
+//! them.
+//!
+//! The record of the runs is what pins them: each run says which layers it met, and the next one in
+//! the same workspace is compared with that. What is there is out of reach of all tools, and cannot
+//! be changed without a trace.
+
+use std::path::{Path, PathBuf};
+
+use capsule_core::code::Code;
+use capsule_core::diagnostic::Diagnostics;
+use capsule_core::digest::Digest;
+use capsule_core::escape;
+use capsule_core::journal::{Event, LayerGone, LayerOpened, RunOpened};
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::policy::{LayerKind, is_layer};
+use capsule_redact::Redactor;
+use capsule_store::{Store, StoreError};
+use capsule_tools::Workspace;
+
+use crate::law::{Law, LawError, Text, read_text, real};
+use crate::less::less;
+
+/// Where a workspace has its layer: at the place where `capsule init` writes a policy.
+const PLACE: &str = ".capsule/policy.yaml";
+
+/// A layer as it was read.
+#[derive(Clone, Debug)]
+pub struct LayerText {
+    /// Whose it is.
+    pub kind: LayerKind,
+    /// Where it was read.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: Text,
+    /// What its author probably did not mean.
+    pub warnings: Diagnostics,
+}
+
+/// Reads the layers over a policy: the user's own, then the workspace's. What lies at their places
+/// and is no layer is none; what cannot be read could be one, so that nothing is decided. The file of
+/// the policy itself is a policy, whatever its place.
+///
+/// # Errors
+/// When it cannot be told whether there is one.
+pub(crate) fn find(
+    user: &Path,
+    workspace: &Workspace,
+    (policy, home): (Option<&Path>, &str),
+) -> Result<Vec<LayerText>, LawError> {
+    let root = workspace.path().to_string_lossy().into_owned();
+    let mut found = Vec::new();
+    let mut add = |kind, path: PathBuf, text: String| {
+        let name = shown(kind, &path.to_string_lossy(), &root, home);
+        let text = Text { name, text };
+        match is_layer(&text.text) {
+            Ok(true) => found.push(LayerText { kind, path, text, warnings: Vec::new() }),
+            Ok(false) => {}
+            Err(problem) => {
+                let problem = problem.hint("it could be a layer, so that nothing is decided");
+                return Err(LawError::Wrong(text, vec![problem]));
+            }
+        }
+        Ok(())
+    };
+    let is_policy = |path: &Path| policy == Some(real(path).as_path());
+    if user.symlink_metadata().is_ok() && !is_policy(user) {
+        let text = read_text(user, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
+        add(LayerKind::User, real(user), text)?;
+    }
+    let path = workspace.path().join(PLACE);
+    if !is_policy(&path)
+        && let Some(text) = workspace_text(workspace)?
+    {
+        add(LayerKind::Workspace, path, text)?;
+    }
+    Ok(found)
+}
+
+/// The text at the workspace's place.
+fn workspace_text(workspace: &Workspace) -> Result<Option<String>, Problem> {
+    let failed = |why: String| {
+        let message = format!("the workspace's `{PLACE}` cannot be read: {why}");
+        Problem::new(Code::PolicyUnreadable, message)
+            .suggest("it could be a layer, so that nothing is decided; see what stands there")
+    };
+    let most = limits::POLICY_BYTES;
+    let Some(bytes) = workspace.read_plain(PLACE, most).map_err(failed)? else { return Ok(None) };
+    if bytes.len() > most {
+        return Err(failed(format!("it has more than {most} bytes")));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| failed("it is not UTF-8".into()))
+}
+
+/// How the place of a layer is shown: from the workspace, or from the home folder.
+pub(crate) fn shown(kind: LayerKind, path: &str, workspace: &str, home: &str) -> String {
+    let (above, sign) = match kind {
+        LayerKind::Workspace => (workspace, ""),
+        LayerKind::User => (home, "~/"),
+    };
+    let inner = path.strip_prefix(above.trim_end_matches('/'));
+    match inner.and_then(|rest| rest.strip_prefix('/')) {
+        Some(rest) => format!("{sign}{rest}"),
+        None => path.to_owned(),
+    }
+}
+
+/// What a layer is, compared with what the last run in the workspace met.
+#[derive(Clone, Debug)]
+pub struct News {
+    /// How its place is shown.
+    pub name: String,
+    /// The run that met it before, if one did.
+    pub run: Option<String>,
+    /// What it says now; none where it is gone.
+    pub now: Option<String>,
+    /// What it said then; none where it was not there, or was not kept.
+    pub before: Option<String>,
+    /// What it does not say any more.
+    pub lost: Vec<String>,
+}
+
+/// The layers of a run, with what the record remembers of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Met {
+    /// For each layer of the law: since which run it is as it is, and what was there before.
+    since: Vec<(Option<String>, Option<Digest>)>,
+    /// The workspace's layer that is gone.
+    pub gone: Option<LayerGone>,
+}
+
+impl Met {
+    /// Compares the layers of a law with those that the last run in its workspace met; gives what is
+    /// new, too.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn of(law: &Law, store: &Store) -> Result<(Self, Vec<News>), StoreError> {
+        let last = store.last_in(&law.roots.workspace)?;
+        let redactor = Redactor::with(&[], &law.policy.patterns());
+        let first = |layer: &LayerText| first(layer, &redactor);
+        let (mut met, mut news) = (Self::default(), Vec::new());
+        let Some(last) = last else { return Ok((met, law.layers.iter().map(first).collect())) };
+        let payloads = store.payloads(last.leaf, &last.entry.event)?;
+        let Event::RunOpened(opened) = last.entry.event else { return Ok((met, news)) };
+        let text = |own: &LayerOpened| {
+            let kept = payloads.iter().find(|(kept, _)| *kept == own.document.text);
+            kept.and_then(|(_, kept)| String::from_utf8(kept.bytes.clone()?).ok())
+        };
+        for layer in &law.layers {
+            news.extend(met.add(layer, &opened, (&redactor, text)));
+        }
+        news.extend(met.missing(law, &opened, text));
+        Ok((met, news))
+    }
+
+    fn add(
+        &mut self,
+        layer: &LayerText,
+        opened: &RunOpened,
+        (redactor, text): (&Redactor, impl Fn(&LayerOpened) -> Option<String>),
+    ) -> Option<News> {
+        let Some(before) = opened.layers.iter().find(|own| own.layer == layer.kind) else {
+            self.since.push((None, None));
+            return Some(first(layer, redactor));
+        };
+        let sha256 = before.document.sha256;
+        if sha256 == Digest::of(layer.text.text.as_bytes()) {
+            let since = before.since.clone().unwrap_or_else(|| opened.label.clone());
+            self.since.push((Some(since), None));
+            return None;
+        }
+        self.since.push((None, Some(sha256)));
+        let (then, now) = (text(before), masked(&layer.text.text, redactor));
+        // The user's own layer is theirs to change.
+        let lost = match layer.kind {
+            LayerKind::Workspace => less(then.as_deref(), &now),
+            LayerKind::User => Vec::new(),
+        };
+        let (name, run) = (layer.text.name.clone(), Some(opened.label.clone()));
+        Some(News { name, run, now: Some(now), before: then, lost })
+    }
+
+    /// Notes that the workspace's layer is gone.
+    fn missing(
+        &mut self,
+        law: &Law,
+        opened: &RunOpened,
+        text: impl Fn(&LayerOpened) -> Option<String>,
+    ) -> Option<News> {
+        let before = opened.layers.iter().find(|own| own.layer == LayerKind::Workspace)?;
+        if law.layers.iter().any(|own| own.kind == LayerKind::Workspace) {
+            return None;
+        }
+        let (path, sha256) = (before.document.path.clone(), before.document.sha256);
+        let name = shown(before.layer, &path, &opened.workspace.path, &opened.home);
+        self.gone = Some(LayerGone { path, sha256 });
+        Some(News {
+            name,
+            run: Some(opened.label.clone()),
+            now: None,
+            before: text(before),
+            lost: vec!["the whole of it".into()],
+        })
+    }
+
+    /// Since when, and what was before, for the layer at a place of the list.
+    pub(crate) fn of_layer(&self, at: usize) -> (Option<String>, Option<Digest>) {
+        self.since.get(at).cloned().unwrap_or_default()
+    }
+}
+
+impl News {
+    /// Whether something that was said is not said any more.
+    pub(crate) const fn is_weaker(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Why nothing runs until a person has seen it.
+    #[must_use]
+    pub fn refusal(&self) -> Problem {
+        let (name, run) = (&self.name, self.run.as_deref().unwrap_or("before"));
+        let message = match self.now {
+            None => format!("the workspace's layer `{name}` is gone, which {run} still met"),
+            Some(_) => {
+                let lost: Vec<_> = self.lost.iter().map(|own| escape::line(own)).collect();
+                let lost = lost.join(", ");
+                format!("the workspace's layer `{name}` says less than when {run} met it: {lost}")
+            }
+        };
+        Problem::new(Code::PolicyWeaker, message).suggest(Code::PolicyWeaker.next_step())
+    }
+}
+
+fn first(layer: &LayerText, redactor: &Redactor) -> News {
+    let (name, now) = (layer.text.name.clone(), Some(masked(&layer.text.text, redactor)));
+    News { name, run: None, now, before: None, lost: Vec::new() }
+}
+
+/// A text as the record has it.
+fn masked(text: &str, redactor: &Redactor) -> String {
+    redactor.text(text, &mut 0).into_owned()
+}

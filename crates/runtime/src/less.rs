@@ -1,0 +1,141 @@
+//! Whether a layer still says what it said.
+//!
+//! Texts are compared as trees, without asking what they mean: a layer that says all that it said,
+//! and more, is at least as strict as it was. Everything else is for a person to judge.
+
+use capsule_core::decision::Verdict;
+use capsule_core::policy::DIALECT;
+use capsule_core::yaml::{self, Node, Value};
+
+/// What a text says that decides nothing.
+const WORDS: &[&str] = &["name", "description", "because", "suggest", "examples", "tests"];
+/// The lists that deny more the longer they are.
+const DENYING: &[&str] = &["never", "deny", "denied_tokens"];
+
+/// What a text does not say any more, by the names of its keys.
+pub(crate) fn less(before: Option<&str>, now: &str) -> Vec<String> {
+    let read = |text: &str| yaml::parse(text, &DIALECT).ok().flatten();
+    let (Some(before), Some(now)) = (before.and_then(read), read(now)) else {
+        return vec!["what it said was not kept".into()];
+    };
+    let mut lost = Vec::new();
+    compare("", &before, &now, &mut lost);
+    lost
+}
+
+fn compare(at: &str, before: &Node, now: &Node, lost: &mut Vec<String>) {
+    let name = at.rsplit('.').next().unwrap_or(at);
+    match (&before.value, &now.value) {
+        (Value::Map(old), Value::Map(new)) => {
+            for (key, value) in old {
+                let key = key.text().unwrap_or("");
+                if WORDS.contains(&key) {
+                    continue;
+                }
+                let inner = if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+                match now.get(key) {
+                    Some(now) => compare(&inner, value, now, lost),
+                    None => lost.push(inner),
+                }
+            }
+            // Beneath a word, another one for a part of it is an exception.
+            let are_parts = !["", "tools", "profiles"].contains(&at);
+            let is_new = |key: &&Node| before.get(key.text().unwrap_or("")).is_none();
+            let added = new.iter().filter(|(key, value)| is_new(&key) && is_milder(value));
+            if are_parts && let Some((key, _)) = added.into_iter().next() {
+                lost.push(format!(
+                    "{at}, which has an exception now (`{}`)",
+                    key.text().unwrap_or("")
+                ));
+            }
+        }
+        (Value::List(old), Value::List(new)) if DENYING.contains(&name) => {
+            for item in old.iter().filter(|own| !new.iter().any(|new| is_said(own, new))) {
+                let id = item.get("id").and_then(Node::text).or_else(|| item.text());
+                lost.push(id.map_or_else(|| at.to_owned(), |id| format!("{at} {id}")));
+            }
+        }
+        (Value::Scalar(_), Value::Scalar(_)) if is_stricter(before, now) => {}
+        _ if is_said(before, now) => {}
+        _ => lost.push(at.to_owned()),
+    }
+}
+
+/// Whether two values say the same, but for words that decide nothing.
+fn is_said(before: &Node, now: &Node) -> bool {
+    match (&before.value, &now.value) {
+        (Value::Scalar(one), Value::Scalar(other)) => one.text == other.text,
+        (Value::List(one), Value::List(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, new)| is_said(one, new))
+        }
+        (Value::Map(one), Value::Map(other)) => {
+            let kept =
+                |(key, _): &&(Node, Node)| key.text().is_none_or(|own| !WORDS.contains(&own));
+            let (old, new): (Vec<_>, Vec<_>) =
+                (one.iter().filter(kept).collect(), other.iter().filter(kept).collect());
+            let named = |key: &Node| new.iter().find(|(own, _)| own.text() == key.text());
+            old.len() == new.len()
+                && old
+                    .iter()
+                    .all(|(key, value)| named(key).is_some_and(|(_, own)| is_said(value, own)))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a value holds a word that lets something through.
+fn is_milder(node: &Node) -> bool {
+    match &node.value {
+        Value::Scalar(own) => Verdict::from_word(&own.text).is_some_and(|own| own != Verdict::Deny),
+        Value::List(items) => items.iter().any(is_milder),
+        Value::Map(entries) => entries.iter().any(|(_, value)| is_milder(value)),
+    }
+}
+
+/// Whether both are words of a rule, and the new one is not milder.
+fn is_stricter(before: &Node, now: &Node) -> bool {
+    let word = |node: &Node| node.text().and_then(Verdict::from_word);
+    matches!((word(before), word(now)), (Some(old), Some(new)) if new >= old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_any_more_is_named() {
+        let before = "version: 1
+layer: workspace
+never:
+  - { id: a, paths: [x], because: Old. }
+  - { id: b, paths: [y] }
+tools: { fs.write: ask, fs.read: { paths: { deny: [d] } } }
+";
+        for (now, lost) in [
+            (before, ""),
+            ("version: 1\nlayer: workspace\n", "never, tools"),
+            (&before.replace("Old", "New"), ""),
+            (&before.replace("paths: [y]", "paths: [z]"), "never b"),
+            (&before.replace("  - { id: b, paths: [y] }\n", ""), "never b"),
+            (&before.replace("fs.write: ask", "fs.write: deny"), ""),
+            (&before.replace("fs.write: ask", "fs.write: allow"), "tools.fs.write"),
+            (&before.replace("fs.write: ask, ", ""), "tools.fs.write"),
+            (&before.replace("deny: [d]", "deny: [e, d]"), ""),
+            (&before.replace("deny: [d]", "allow: [d]"), "tools.fs.read.paths.deny"),
+            (&before.replace("paths: [y]", "paths: [y], except: [q]"), "never b"),
+            (&format!("{before}budgets: {{ run: {{ calls: 1 }} }}\n"), ""),
+            (
+                &before.replace(
+                    "fs.read: {",
+                    "fs.read: { rules: [{ id: r, paths: [d], decision: allow }],",
+                ),
+                "tools.fs.read, which has an exception now (`rules`)",
+            ),
+            (&before.replace("fs.read: {", "fs.read: { quota: { calls: 1 }, decision: deny,"), ""),
+            ("[", "what it said was not kept"),
+        ] {
+            assert_eq!(less(Some(before), now).join(", "), lost, "{now}");
+        }
+        assert_eq!(less(None, before), ["what it said was not kept"]);
+    }
+}

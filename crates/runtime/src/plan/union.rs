@@ -1,0 +1,161 @@
+//! All that a plan will need, put together: what can be told of it before it begins.
+
+use std::collections::BTreeSet;
+
+use capsule_core::action::{Action, Facts, Parsed, PathTarget, parts};
+use capsule_core::capability::Capabilities;
+use capsule_core::decision::Verdict;
+use capsule_core::evidence::Upcoming;
+use capsule_core::path::WorkspacePath;
+use capsule_core::programs::{CommandLine, Effect, Use};
+use serde::Serialize;
+
+use crate::plan::Outlook;
+
+/// All that the steps of a plan need which are known before it begins and are not denied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Union {
+    /// The capabilities.
+    pub capabilities: Capabilities,
+    /// Files and folders that are read, as paths of the workspace.
+    pub reads: BTreeSet<String>,
+    /// Files that are made or changed.
+    pub writes: BTreeSet<String>,
+    /// What is removed.
+    pub deletes: BTreeSet<String>,
+    /// Scheme, host and port of what is fetched.
+    pub hosts: BTreeSet<String>,
+    /// The programs that are started, where they lie.
+    pub programs: BTreeSet<String>,
+    /// How many calls are made at most.
+    pub calls: u64,
+    /// How many bytes `fs.write` writes at most.
+    pub written_bytes: u64,
+    /// How many steps of it a person is asked about.
+    pub asks: u64,
+    /// How many steps are denied.
+    pub denied: u64,
+    /// How many steps depend on what others give, and are in none of the above.
+    pub open: u64,
+}
+
+impl Union {
+    /// Puts steps together.
+    #[must_use]
+    pub fn of(steps: &[Outlook]) -> Self {
+        let mut all = Self::default();
+        for step in steps {
+            match step {
+                Outlook::Later => all.open += 1,
+                Outlook::Refused(_) => all.denied += 1,
+                Outlook::Known(step) => all.step(step),
+            }
+        }
+        all
+    }
+
+    fn step(&mut self, step: &Upcoming) {
+        match step.decision().verdict {
+            Verdict::Deny => {
+                self.denied += 1;
+                return;
+            }
+            Verdict::Ask | Verdict::AskEach => self.asks += 1,
+            Verdict::Allow => {}
+        }
+        self.capabilities =
+            self.capabilities.iter().chain(step.decision().capabilities.iter()).collect();
+        self.calls = self.calls.saturating_add(step.tries());
+        self.action((step.action(), step.facts()), step.tries());
+    }
+
+    fn action(&mut self, (action, facts): (&Action, &Facts), tries: u64) {
+        match action {
+            Action::Write { path, bytes, .. } => {
+                self.written_bytes = self.written_bytes.saturating_add(bytes.saturating_mul(tries));
+                self.writes.insert(named(path));
+            }
+            Action::Edit { path, .. } => {
+                self.writes.insert(named(path));
+            }
+            Action::Delete { path, .. } => {
+                self.deletes.insert(named(path));
+            }
+            Action::Read { path, .. } | Action::List { path, .. } | Action::Search { path, .. } => {
+                self.reads.insert(named(path));
+            }
+            Action::Git { ask } => self.reads.extend(ask.paths().iter().map(named)),
+            Action::Fetch { url, .. } => {
+                self.hosts.insert(match &url.parsed {
+                    Parsed::Url(url) => {
+                        format!("{}://{}:{}", url.scheme(), url.host(), url.port())
+                    }
+                    Parsed::Refused(_) => url.asked.clone(),
+                });
+            }
+            Action::Run { argv, .. } => self.line(argv, action, facts),
+            Action::Command { steps, timeout_ms, .. } => {
+                for step in steps {
+                    for part in parts(step, *timeout_ms, &facts.expansions) {
+                        self.action((&part.action, facts), tries);
+                    }
+                }
+            }
+            // What they need is in no words of theirs.
+            Action::Test { .. } | Action::Apply { .. } | Action::Undo { .. } => {
+                self.programs.extend(facts.program.as_ref().map(|own| own.real.clone()));
+            }
+        }
+    }
+
+    /// A command line: its program, and the paths among its words.
+    fn line(&mut self, argv: &[String], action: &Action, facts: &Facts) {
+        let first = argv.first().map(String::as_str).unwrap_or_default();
+        let program = facts.of_program(first).or(facts.program.as_ref());
+        self.programs.insert(program.map_or_else(|| first.to_owned(), |own| own.real.clone()));
+        let line = CommandLine::of(argv, program, false);
+        let lines = line.all();
+        let readings = lines.iter().flat_map(|line| line.readings());
+        for used in readings.flat_map(|reading| &reading.paths).filter(|own| !own.is_name) {
+            let places = action.argument(used, facts).unwrap_or_default();
+            // What may be something else counts where it is there.
+            let counts = |place: &&WorkspacePath| used.sure || facts.at(place).is_some();
+            let names = places.iter().filter(counts).map(shown);
+            match used.usage {
+                Use::Read | Use::ReadTree => self.reads.extend(names),
+                Use::Write | Use::Change => self.writes.extend(names),
+                Use::Delete => self.deletes.extend(names),
+            }
+        }
+    }
+}
+
+/// Whether a call runs what files say: what it does then, its own words do not tell.
+pub(super) fn runs_code(step: &Upcoming) -> bool {
+    const BY_FILES: [Effect; 4] = [Effect::Runs, Effect::Starts, Effect::Code, Effect::Unknown];
+    let facts = step.facts();
+    let told = |argv: &[String]| {
+        let first = argv.first().map(String::as_str).unwrap_or_default();
+        let program = facts.of_program(first).or(facts.program.as_ref());
+        let effects = CommandLine::of(argv, program, false).effects();
+        BY_FILES.iter().any(|own| effects.has(*own))
+    };
+    match step.action() {
+        Action::Test { .. } => true,
+        Action::Run { argv, .. } => told(argv),
+        Action::Command { steps, timeout_ms, .. } => {
+            let all = steps.iter().flat_map(|own| parts(own, *timeout_ms, &facts.expansions));
+            all.into_iter()
+                .any(|part| matches!(&part.action, Action::Run { argv, .. } if told(argv)))
+        }
+        _ => false,
+    }
+}
+
+fn named(path: &PathTarget) -> String {
+    path.inside().map_or_else(|| path.asked.clone(), shown)
+}
+
+fn shown(path: &WorkspacePath) -> String {
+    if path.is_root() { ".".into() } else { path.as_str().to_owned() }
+}

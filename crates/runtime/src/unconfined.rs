@@ -1,0 +1,31 @@
+//! Which programs a policy lets run where there is no sandbox.
+
+use capsule_core::capability::Capability;
+use capsule_core::decision::Verdict;
+use capsule_core::policy::{CommandRule, Constraint, Policy, Profile, ProgramRule};
+
+/// Whether a program may run there: every text that decides lets it, and the rule of one names the power
+/// to.
+#[must_use]
+pub fn runs_unconfined(policy: &Policy) -> bool {
+    let denies = |own: &Profile| own.of_one(Capability::ProcUnconfined) == Verdict::Deny;
+    policy.confining().optional
+        && !policy.profiles_in_force().any(denies)
+        && programs(policy).any(names_unconfined)
+}
+
+fn programs(policy: &Policy) -> impl Iterator<Item = &ProgramRule> {
+    let programs = policy.tools.values().filter_map(|rule| match &rule.constraint {
+        Constraint::Exec(exec) => Some(&exec.programs),
+        _ => None,
+    });
+    programs.flatten()
+}
+
+/// Whether the rule of a program, or that of a subcommand, names the power.
+pub(crate) fn names_unconfined(program: &ProgramRule) -> bool {
+    fn named(rule: &CommandRule) -> bool {
+        rule.unconfined || rule.subcommands.iter().any(|(_, inner)| named(inner))
+    }
+    named(&program.command)
+}

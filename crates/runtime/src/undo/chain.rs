@@ -1,0 +1,121 @@
+//! What several calls changed, one after the other, as one change for each path.
+
+use std::collections::BTreeMap;
+
+use capsule_core::change::{Change, Node};
+
+/// What calls changed so far.
+#[derive(Debug, Default)]
+pub(crate) struct Chain(BTreeMap<String, Link>);
+
+#[derive(Debug)]
+struct Link {
+    change: Change,
+    /// What stood there in between.
+    between: Vec<Option<Node>>,
+    call: u64,
+    /// Whether the last call did what it was about to do.
+    sure: bool,
+}
+
+/// A path that something else changed between two calls: what stood there before the first one cannot be
+/// brought back without losing that.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// The path.
+    pub path: String,
+    /// The call before.
+    pub first: u64,
+    /// The call after.
+    pub second: u64,
+}
+
+impl Chain {
+    /// Adds what one more call was about to change, and whether it did.
+    ///
+    /// # Errors
+    /// What it found is not what the calls before it left.
+    pub(crate) fn add(
+        &mut self,
+        call: u64,
+        sure: bool,
+        changes: Vec<Change>,
+    ) -> Result<(), Broken> {
+        for new in changes {
+            let Some(old) = self.0.remove(&new.path) else {
+                let between = vec![new.before.clone()];
+                self.0.insert(new.path.clone(), Link { change: new, between, call, sure });
+                continue;
+            };
+            let follows = old.change.left(new.before.as_ref());
+            // A call that did not come to its end left what it found.
+            let undone = !old.sure && old.between.last() == Some(&new.before);
+            if !follows && !undone {
+                return Err(Broken { path: new.path, first: old.call, second: call });
+            }
+            let mut between = old.between;
+            between.push(new.before);
+            let change = Change { before: old.change.before, ..new };
+            self.0.insert(change.path.clone(), Link { change, between, call, sure });
+        }
+        Ok(())
+    }
+
+    /// The changes that bring back what stood there before the first call, by path; each with what
+    /// stood there in between, of which nothing is lost either.
+    pub(crate) fn back(self) -> Vec<(Change, Vec<Option<Node>>)> {
+        let came_back = |link: &Link| link.sure && link.change.left(link.change.before.as_ref());
+        let links = self.0.into_values().filter(|link| !came_back(link));
+        links.map(|link| (link.change.back(), link.between)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
+
+    use capsule_core::digest::Digest;
+
+    use super::*;
+
+    fn file(text: &str, mode: u32) -> Option<Node> {
+        let bytes = u64::try_from(text.len()).unwrap();
+        Some(Node::File { sha256: Digest::of(text.as_bytes()), bytes, mode })
+    }
+
+    fn change(before: Option<Node>, after: Option<Node>) -> Vec<Change> {
+        vec![Change { path: "a".into(), before, after, refused: None }]
+    }
+
+    #[test]
+    fn calls_are_one_change_for_each_path() {
+        let mut chain = Chain::default();
+        chain.add(1, true, change(None, file("1", 0o644))).unwrap();
+        // The mask took something away from what is new.
+        chain.add(2, true, change(file("1", 0o600), file("2", 0o600))).unwrap();
+        // It failed, and changed nothing.
+        chain.add(3, false, change(file("2", 0o600), None)).unwrap();
+        chain.add(4, true, change(file("2", 0o600), file("3", 0o600))).unwrap();
+        let broken = Broken { path: "a".into(), first: 4, second: 5 };
+        assert_eq!(chain.add(5, true, change(file("x", 0o600), file("y", 0o600))), Err(broken));
+    }
+
+    #[test]
+    fn what_stood_there_first_comes_back() {
+        let mut chain = Chain::default();
+        chain.add(1, true, change(file("1", 0o4755), file("2", 0o755))).unwrap();
+        chain.add(2, true, change(file("2", 0o755), None)).unwrap();
+        let back =
+            Change { path: "a".into(), before: None, after: file("1", 0o755), refused: None };
+        let between = vec![file("1", 0o4755), file("2", 0o755)];
+        assert_eq!(chain.back(), [(back, between)]);
+        let mut chain = Chain::default();
+        chain.add(1, true, change(None, file("1", 0o644))).unwrap();
+        chain.add(2, true, change(file("1", 0o644), None)).unwrap();
+        assert_eq!(chain.back(), []);
+        // Nobody knows whether it is there; who looks will.
+        let mut chain = Chain::default();
+        chain.add(1, false, change(file("1", 0o644), file("1", 0o644))).unwrap();
+        assert_eq!(chain.back().len(), 1);
+    }
+}

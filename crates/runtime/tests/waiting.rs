@@ -1,0 +1,164 @@
+//! Questions that wait, and the end of their time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panics"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use capsule_core::approval::{Outcome, Scope};
+use capsule_core::call::ToolCall;
+use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::code::Code;
+use capsule_core::exit::Exit;
+use capsule_core::journal::{AnswerGiven, Event, RunKind};
+use capsule_runtime::{
+    AsideError, Cancel, Commands, Empty, Hush, Law, Lookup, Pending, PendingState, PolicySource,
+    ResumeError, Resumption, Say, Session, Silent, Source, Start, replay, submit,
+};
+use capsule_store::{Store, StoreError};
+use serde_json::json;
+use tempfile::TempDir;
+
+const POLICY: &str = "version: 1
+name: waits
+profile: later
+profiles: { later: { decide: { fs.write: ask, \"*\": deny }, unattended: wait } }
+sandbox: { workspace: direct }
+tools: { fs.write: ask }
+";
+
+/// A call that waits.
+struct Waits {
+    folder: TempDir,
+    run: String,
+}
+
+impl Waits {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("ws/docs")).unwrap();
+        let file = folder.path().join("policy.yaml");
+        fs::write(&file, POLICY).unwrap();
+        let store = folder.path().join("store.db");
+        let law = Law::load(&Lookup {
+            source: &PolicySource::File(file),
+            workspace: Some(&folder.path().join("ws")),
+            cwd: folder.path(),
+            home: Path::new("/home/nobody"),
+            own: std::slice::from_ref(&store),
+            user: &folder.path().join("home/policy.yaml"),
+            profile: None,
+        })
+        .unwrap();
+        let mut silent = Silent;
+        let mut session = Session::open(Start {
+            law: &law,
+            store: &store,
+            origin: RunKind::Call,
+            subject: None,
+            name: "fs.write".into(),
+            plan: None,
+            steps: 0,
+            inputs: json!({}),
+            commands: Commands::default(),
+            capabilities: Capabilities::of(Capability::FsWrite),
+            cancel: Cancel::default(),
+            sink: Rc::new(Hush),
+            disposable: Box::new(|| Ok(())),
+            variables: Box::new(|_| None),
+            accepts_layer: false,
+            observer: &mut silent,
+            prompt: Box::new(Empty),
+        })
+        .unwrap();
+        let args = json!({ "path": "docs/a.md", "content": "x" });
+        let done = submit(&mut session.run, ToolCall::by_person("fs.write", args)).unwrap();
+        assert_eq!(done.code(), Code::ApprovalWaiting);
+        let run = session.id.to_string();
+        session.finish(Exit::ApprovalNeeded, None, None).unwrap();
+        Self { folder, run }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("store.db")
+    }
+
+    fn store(&self) -> Store {
+        Store::open(&self.path()).unwrap()
+    }
+
+    fn pending(&self) -> Pending {
+        Pending::read(&self.store(), &self.run).unwrap().unwrap()
+    }
+
+    fn allow(&self, now: u64) -> Result<String, AsideError> {
+        Pending::answer(self.store(), &self.run, &Say::Allow(Scope::Once), now)
+    }
+
+    /// What was written about the question; each run of it replays.
+    fn answers(&self) -> Vec<AnswerGiven> {
+        let store = self.store();
+        let mut all = Vec::new();
+        let runs = store.about(&self.run, RunKind::Answer).unwrap();
+        for run in &runs {
+            let take = |stored: capsule_store::Stored| {
+                if let Event::AnswerGiven(own) = stored.entry.event {
+                    all.push(own);
+                }
+                Ok(())
+            };
+            store.visit::<StoreError>(run, take).unwrap();
+        }
+        assert!(store.verify(None).unwrap().is_ok());
+        for run in &runs {
+            let source = Source { store: self.store(), run, plan: None, keep_going: false };
+            replay(source, &mut Silent).unwrap();
+        }
+        all
+    }
+}
+
+#[track_caller]
+fn is_late(error: &AsideError) {
+    let AsideError::Problem(problem) = error else { panic!("{error:?}") };
+    assert_eq!((problem.code, problem.code.exit()), (Code::ApprovalExpired, Exit::ApprovalNeeded));
+}
+
+/// F7: an answer that comes when the time is over is none: that is written down, once, and no clock that
+/// goes back brings the question back.
+#[test]
+fn an_answer_may_come_too_late() {
+    let waits = Waits::new();
+    let own = waits.pending();
+    assert_eq!(own.standing(own.until - 1), PendingState::Waiting);
+    assert_eq!(own.standing(own.until), PendingState::Expired);
+    for moment in [own.until, own.until + 1, own.until - 1, own.asked_at] {
+        is_late(&waits.allow(moment).unwrap_err());
+        assert_eq!(waits.pending().standing(own.asked_at), PendingState::Expired);
+    }
+    let [given] = waits.answers().try_into().unwrap();
+    assert_eq!((given.outcome, given.scope, given.stops), (Outcome::Expired, None, false));
+    assert_eq!((given.call, given.card), (own.call, own.card.digest()));
+}
+
+/// A yes that nobody went on with in time has ended as well.
+#[test]
+fn a_yes_may_be_used_too_late() {
+    let waits = Waits::new();
+    let until = waits.pending().until;
+    waits.allow(until - 1).unwrap();
+    for moment in [until, until - 1] {
+        let late = Resumption::take(&waits.path(), &waits.run, moment).unwrap_err();
+        let ResumeError::Aside(late) = late else { panic!("{late:?}") };
+        is_late(&late);
+    }
+    let outcomes: Vec<Outcome> = waits.answers().iter().map(|own| own.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Approved, Outcome::Expired]);
+    assert!(!waits.folder.path().join("ws/docs/a.md").exists());
+}

@@ -1,0 +1,124 @@
+//! What of a run is on disk when: what leads to nothing yet is written with the next event, and all
+//! else at once.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::exit::Exit;
+use capsule_core::journal::RunKind;
+use capsule_runtime::plan::{Plan, execute};
+use capsule_runtime::{
+    CATALOGUE, Cancel, Commands, Empty, Hush, Law, Lookup, Note, Observer, PolicySource, Session,
+    Start,
+};
+use capsule_store::Store;
+use serde_json::{Map, json};
+
+/// Looks into the store behind every event.
+struct Looking {
+    store: PathBuf,
+    run: Option<String>,
+    seen: Vec<(&'static str, bool)>,
+}
+
+impl Observer for Looking {
+    fn see(&mut self, note: &Note<'_>) {
+        let store = Store::open_read_only(&self.store).unwrap();
+        if self.run.is_none() {
+            self.run = store.beginning_with("r-").unwrap().pop();
+        }
+        let run = self.run.as_deref();
+        let written = run.is_some_and(|run| store.event(run, note.seq).unwrap().is_some());
+        self.seen.push((note.event.kind(), written));
+    }
+}
+
+const POLICY: &str = "\
+version: 1
+name: written
+sandbox: { workspace: staged }
+tools:
+  fs.read: { paths: [\"**\"], decision: allow }
+";
+
+const PLAN: &str = "\
+version: 1
+name: two
+steps:
+  - { id: one, tool: fs.read, args: { path: a.txt } }
+  - { id: two, tool: fs.read, args: { path: a.txt } }
+";
+
+/// Runs the plan in a run of this kind with a tool that is able to do so much, and gives each event with
+/// whether it was on disk when it was seen.
+fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static str, bool)> {
+    let (store, root) = (folder.join("state/store.db"), folder.join("ws"));
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join("a.txt"), "text").unwrap();
+    std::fs::write(folder.join("policy.yaml"), POLICY).unwrap();
+    let lookup = Lookup {
+        source: &PolicySource::File(folder.join("policy.yaml")),
+        workspace: Some(&root),
+        cwd: folder,
+        home: Path::new("/home/nobody"),
+        own: std::slice::from_ref(&store),
+        user: &folder.join("home/policy.yaml"),
+        profile: None,
+    };
+    let law = Law::load(&lookup).unwrap();
+    let mut looking = Looking { store: store.clone(), run: None, seen: Vec::new() };
+    let mut session = Session::open(Start {
+        law: &law,
+        store: &store,
+        origin,
+        subject: None,
+        name: "two".into(),
+        plan: None,
+        steps: 2,
+        inputs: json!({}),
+        commands: Commands::default(),
+        capabilities: Capabilities::of(capability),
+        cancel: Cancel::default(),
+        sink: Rc::new(Hush),
+        disposable: Box::new(|| Ok(())),
+        variables: Box::new(|_| None),
+        accepts_layer: false,
+        observer: &mut looking,
+        prompt: Box::new(Empty),
+    })
+    .unwrap();
+    let plan = Plan::parse(PLAN, "two", CATALOGUE).unwrap();
+    let executed = execute(&mut session.run, &plan, Map::new()).unwrap();
+    assert_eq!(executed.exit, Exit::Ok);
+    session.finish(executed.exit, None, None).unwrap();
+    looking.seen
+}
+
+#[test]
+fn what_leads_to_nothing_yet_is_written_with_the_next_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = [
+        ("call.proposed", true),
+        ("call.decided", false),
+        ("call.started", true),
+        ("call.finished", true),
+        ("step.ended", false),
+    ];
+    let expected = [&[("run.opened", false)], &call[..], &call, &[("run.sealed", true)]].concat();
+    assert_eq!(ran(folder.path(), RunKind::Call, Capability::FsRead), expected);
+}
+
+#[test]
+fn the_record_knows_a_run_before_anything_is_laid_down_or_looked_at() {
+    for (origin, capability) in
+        [(RunKind::Plan, Capability::FsRead), (RunKind::Call, Capability::FsWrite)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let seen = ran(folder.path(), origin, capability);
+        assert_eq!(seen[0], ("run.opened", true), "{origin:?}");
+        assert_eq!(seen.last(), Some(&("run.sealed", true)));
+    }
+}
