@@ -54,15 +54,20 @@ pub fn clip(text: &str, columns: usize) -> String {
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(10);
     let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split(' ') {
-        let needed = width(word) + usize::from(!line.is_empty());
-        if width(&line) + needed > columns && !line.is_empty() {
+    // What a text begins with puts its first word below something, such as a mark below a letter.
+    let words = text.trim_start_matches(' ');
+    let mut line = " ".repeat((text.len() - words.len()).min(columns / 2));
+    let mut first = true;
+    for word in words.split(' ') {
+        let needed = width(word) + usize::from(!first);
+        if width(&line) + needed > columns && !first {
             lines.push(std::mem::take(&mut line));
+            first = true;
         }
-        if !line.is_empty() {
+        if !first {
             line.push(' ');
         }
+        first = false;
         for c in word.chars() {
             if width(&line) + c.width().unwrap_or(0) > columns {
                 lines.push(std::mem::take(&mut line));
@@ -85,6 +90,13 @@ mod tests {
         assert!(lines.iter().all(|line| width(line) <= 12), "{lines:?}");
         let kept: String = lines.concat().split(' ').collect();
         assert_eq!(kept, text.split(' ').collect::<String>());
+    }
+
+    #[test]
+    fn what_a_text_begins_with_stays() {
+        assert_eq!(wrap("   ^^^ here", 40), ["   ^^^ here"]);
+        assert_eq!(wrap("   ^^^ here", 10), ["   ^^^", "here"]);
+        assert_eq!(wrap("", 10), [""]);
     }
 
     #[test]

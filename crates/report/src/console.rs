@@ -1,8 +1,10 @@
 //! A run as lines for a terminal: the timeline while it is written, and the summary behind it.
 
+mod other_runs;
+mod sandbox;
+
 use anstyle::{AnsiColor, Style};
 use capsule_core::code::Code;
-use capsule_core::confinement::{LayerHeld, Tier, Walls};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::digest::Digest;
 use capsule_core::escape;
@@ -10,16 +12,19 @@ use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{Problem, Status};
 use capsule_core::units::{show_duration, show_size};
 
+use crate::approval::{AnsweredBy, Approval};
 use crate::changes::{change_count, change_lines};
 use crate::columns::{Layout, clip, pad, width, wrap};
-use crate::story::{CallStory, Header, Payloads, StepStory, Story, Summary};
+use crate::layers::judged_by;
+use crate::story::{CallStory, Header, Payloads, StepStory, Story};
+use crate::summary::Summary;
 
 /// How many changed paths are shown with a call.
 const CHANGES_SHOWN: usize = 8;
 
-const GOOD: Style = AnsiColor::Green.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const CARE: Style = AnsiColor::Yellow.on_default();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
 const QUIET: Style = Style::new().dimmed();
 
 /// Makes lines of events as they come.
@@ -28,17 +33,40 @@ pub struct Console {
     /// What the events add up to so far.
     pub story: Story,
     layout: Layout,
+    /// A call that the policy asks about, of which nothing was said yet: it may be answered.
+    asked: bool,
 }
 
 impl Console {
     /// Lines in a layout.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
-        Self { story: Story::default(), layout }
+        Self { story: Story::default(), layout, asked: false }
     }
 
     /// Takes the next event; gives the lines that it completes.
     pub fn see(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) -> Vec<String> {
+        let mut before = self.unanswered(event);
+        before.extend(self.next(at, event, payloads));
+        before
+    }
+
+    /// The lines of a call that the policy asked about, once it is known that nobody will answer.
+    fn unanswered(&mut self, next: &Event) -> Vec<String> {
+        let answered = matches!(
+            next,
+            Event::ApprovalShown(_)
+                | Event::ApprovalWaiting(_)
+                | Event::GrantUsed(_)
+                | Event::ApprovalCovered { .. }
+        );
+        match std::mem::take(&mut self.asked) && !answered {
+            true => self.last_call(),
+            false => Vec::new(),
+        }
+    }
+
+    fn next(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) -> Vec<String> {
         self.story.see(at, event, payloads);
         let has_steps = self.story.header.as_ref().is_some_and(|own| own.opened.plan.is_some());
         match event {
@@ -47,13 +75,33 @@ impl Console {
                 Some(step) => self.step(step),
                 None => Vec::new(),
             },
-            Event::CallDecided(decided) if !has_steps && decided.decision != Verdict::Allow => {
-                self.last_call()
-            }
+            Event::CallDecided(decided) if !has_steps => match decided.decision {
+                Verdict::Allow => Vec::new(),
+                Verdict::Deny => self.last_call(),
+                Verdict::Ask | Verdict::AskEach => {
+                    self.asked = true;
+                    Vec::new()
+                }
+            },
             Event::CallFinished(_) if !has_steps => self.last_call(),
+            Event::ApprovalWaiting(_) => self.waiting_call(),
+            Event::PlanAnswered(_) => self.plan(),
+            Event::RunResumed(_) => self.resumed(),
+            Event::AnswerGiven(_) => self.answer(),
+            Event::FeedbackGiven(_) => self.feedback(),
             Event::RunSealed(_) => self.summary(),
             _ => Vec::new(),
         }
+    }
+
+    /// What became of the question about the whole plan.
+    fn plan(&self) -> Vec<String> {
+        let Some(asked) = &self.story.plan else { return Vec::new() };
+        let mut lines = vec![format!("plan: {}", asked.words())];
+        if let AnsweredBy::Person { why: Some(why), .. } = &asked.by {
+            lines.extend(self.bar(why));
+        }
+        lines
     }
 
     fn last_call(&self) -> Vec<String> {
@@ -147,11 +195,12 @@ impl Console {
     /// What a denial or failure is about, and what to do instead.
     fn trouble(&self, call: &CallStory, note: Option<&Problem>) -> Vec<String> {
         let unexpected = note.is_some_and(|note| note.code == Code::PlanExpectation);
-        let denied = call.decision.as_ref().filter(|own| own.verdict != Verdict::Allow);
+        let denied = call.decision.as_ref().filter(|own| call.was_held(own));
         if let (Some(decision), false) = (denied, unexpected) {
             let mut lines = self.denial(call, decision);
             // A denial that is not the expected one.
-            let other = note.filter(|note| note.message != decision.reason);
+            let said = call.approval.as_ref().and(call.problem.as_ref());
+            let other = note.or(said).filter(|note| note.message != decision.reason);
             lines.splice(
                 0..0,
                 other.into_iter().flat_map(|note| self.bar(&sentence(&note.message))),
@@ -175,15 +224,13 @@ impl Console {
         };
         lines.extend(self.bar(&place));
         lines.extend(self.bar(&sentence(&decision.reason)));
-        if let Some(suggestion) = &decision.suggestion {
+        // Whoever was asked knows where.
+        if let Some(suggestion) = decision.suggestion.as_ref().filter(|_| call.approval.is_none()) {
             lines.extend(self.bar(&format!("Instead: {}", sentence_end(suggestion))));
         }
         let label = self.story.header.as_ref().map_or("latest", |own| own.opened.label.as_str());
         let name = call.step.clone().unwrap_or_else(|| call.call.to_string());
-        let lift = match decision.verdict {
-            Verdict::Ask | Verdict::AskEach => "needs an approval, and nobody was asked",
-            Verdict::Allow | Verdict::Deny => "not liftable by approval or grant",
-        };
+        let lift = Approval::lift(call, decision.verdict);
         let last = format!("{lift} · capsule policy explain {label}:{}", escape::line(&name));
         let corner = if self.layout.plain { "   " } else { "   └ " };
         let room = self.layout.width.saturating_sub(width(corner));
@@ -205,8 +252,9 @@ impl Console {
     fn bar(&self, text: &str) -> Vec<String> {
         let bar = if self.layout.plain { "   " } else { "   │ " };
         let room = self.layout.width.saturating_sub(width(bar));
-        let text = escape::line(text);
-        wrap(&text, room).into_iter().map(|line| format!("{bar}{line}")).collect()
+        let text = escape::block(text);
+        let lines = text.lines().flat_map(|line| wrap(line, room));
+        lines.map(|line| format!("{bar}{line}")).collect()
     }
 
     fn summary(&self) -> Vec<String> {
@@ -218,6 +266,8 @@ impl Console {
             format!("{} failed", summary.failed),
             format!("{} denied", summary.stopped),
         ];
+        let waits = || format!("{} waits for an answer", summary.waiting);
+        first.extend((summary.waiting > 0).then(waits));
         if summary.unanswered > 0 {
             first.push(format!("{} without approval", summary.unanswered));
         }
@@ -235,8 +285,12 @@ impl Console {
         }
         first.push(show_duration(summary.micros));
         lines.extend(wrap(&first.join(" · "), self.layout.width));
+        let deleted = match summary.files_deleted.len() {
+            0 => String::new(),
+            some => format!(" {some} deleted"),
+        };
         let second = format!(
-            "files {} read {} written · hosts {} · programs {} · prompts {}",
+            "files {} read {} written{deleted} · hosts {} · programs {} · prompts {}",
             summary.files_read.len(),
             summary.files_written.len(),
             summary.hosts.len(),
@@ -251,7 +305,8 @@ impl Console {
                 lines.push(clip(&line, self.layout.width));
             }
         }
-        let word = Summary::exit_word(end.sealed.exit);
+        let ended = || Summary::exit_word(end.sealed.exit);
+        let word = end.sealed.suspended.map_or_else(ended, |_| "suspended");
         lines.push(format!("{word} · exit {}", end.sealed.exit.status()));
         lines
     }
@@ -288,11 +343,6 @@ fn header(header: &Header) -> Vec<String> {
         run.push_str(&format!(" · {} {plural}", opened.steps));
     }
     run.push_str(&format!(" · profile {}", opened.profile));
-    let digest = opened.policy.sha256.short();
-    let since = match &opened.policy_since {
-        Some(label) => format!("unchanged since {label}"),
-        None => String::from("first run with this text"),
-    };
     let home = opened.home.trim_end_matches('/');
     let path = match opened.workspace.path.strip_prefix(home) {
         Some(rest) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => {
@@ -300,38 +350,22 @@ fn header(header: &Header) -> Vec<String> {
         }
         _ => opened.workspace.path.clone(),
     };
-    let mut lines = vec![
-        run,
-        format!("policy     {} {digest} · {since}", escape::line(&opened.policy_name)),
-        format!(
-            "workspace  {}{}",
-            escape::line(&path),
-            match (opened.staged, opened.direct) {
-                (true, _) => " · staged",
-                (false, true) => " · direct: changes are not collected",
-                (false, false) => "",
-            }
-        ),
-    ];
-    lines.extend(opened.walls.as_ref().map(walls));
+    let mut lines = vec![run];
+    lines.extend(judged_by(opened));
+    lines.extend([format!(
+        "workspace  {}{}",
+        escape::line(&path),
+        match (opened.staged, opened.direct) {
+            (true, _) => " · staged",
+            (false, true) => " · direct: changes are not collected",
+            (false, false) => "",
+        }
+    )]);
+    lines.extend(opened.walls.as_ref().map(sandbox::walls));
+    lines.extend(opened.bare.as_ref().map(sandbox::bare).into_iter().flatten());
+    lines.extend(opened.unpulled.map(crate::undo::waiting));
     lines.push(String::new());
     lines
-}
-
-fn walls(walls: &Walls) -> String {
-    let own = |gap: &&LayerHeld| walls.tier.layers().contains(&gap.layer);
-    let gaps: Vec<&str> = walls.gaps().filter(own).map(|gap| gap.layer.name()).collect();
-    let words = match walls.tier {
-        Tier::Namespaces => "namespaces landlock seccomp",
-        Tier::Landlock => {
-            return format!("sandbox    {CARE}⚠ weaker{CARE:#} landlock seccomp · no namespaces");
-        }
-    };
-    if gaps.is_empty() {
-        format!("sandbox    {GOOD}✔ held{GOOD:#} {words} · no network")
-    } else {
-        format!("sandbox    {CARE}⚠ weaker{CARE:#} {words} · missing: {}", gaps.join(", "))
-    }
 }
 
 /// An icon, and always a word with it.
@@ -363,6 +397,7 @@ impl Sign {
 
     fn of_call(call: &CallStory) -> Self {
         match call.status() {
+            _ if call.waits() => Self::new("?", "WAITS", CARE),
             _ if call.was_asked() => Self::new("?", "ASKED", CARE),
             _ if call.was_cancelled() => Self::new("⊘", "CANCELLED", CARE),
             Some(Status::Ok) => Self::new("✔", "ok", GOOD),
@@ -378,7 +413,7 @@ impl Sign {
 fn details(call: &CallStory, sign: &Sign) -> String {
     let mut parts: Vec<String> = Vec::new();
     let decision = call.decision.as_ref();
-    let denied = decision.is_some_and(|own| own.verdict != Verdict::Allow);
+    let denied = decision.is_some_and(|own| call.was_held(own));
     if let (true, Some(decision)) = (denied, decision) {
         if sign.word == "denied" {
             parts.push("as expected".into());
@@ -394,15 +429,17 @@ fn details(call: &CallStory, sign: &Sign) -> String {
     parts.extend(call.micros().map(show_duration));
     parts.extend(change(call).or_else(|| call.bytes().map(show_size)));
     parts.extend(decision.and_then(|own| own.rule.as_deref()).map(|rule| short_rule(rule, call)));
-    let undo = call.started.as_ref().is_some_and(|(_, started)| started.undo.is_some());
-    if undo {
-        parts.push("↶ undo kept".into());
-    }
+    parts.extend(call.approval.as_ref().map(Approval::words));
+    parts.extend(call.can_be_undone().then(|| "↶ undo".into()));
+    parts.extend(call.is_irreversible().then(|| "cannot be undone".into()));
     if !call.changes.is_empty() {
         parts.push(change_count(&call.changes));
     }
     if call.is_direct() {
         parts.push("changes not collected".into());
+    }
+    if call.is_unconfined() {
+        parts.push("NOT CONFINED".into());
     }
     if !call.tainted.is_empty() || call.tool.as_str() == "http.get" {
         parts.push("⚠ untrusted".into());

@@ -4,7 +4,8 @@ use capsule_core::capability::Capability;
 use capsule_core::confinement::{Enforcement, Hold};
 use capsule_core::decision::Decision;
 use capsule_core::escape;
-use capsule_core::units::show_duration;
+use capsule_core::journal::Covers;
+use capsule_core::units::{show_duration, show_size};
 
 use crate::changes::change_lines;
 use crate::columns::{Layout, wrap};
@@ -30,6 +31,9 @@ pub fn call_detail(call: &CallStory, layout: Layout) -> Vec<String> {
     if let Some(decision) = &call.decision {
         sheet.decision(decision);
     }
+    if let Some(approval) = &call.approval {
+        sheet.put("approval", &approval.words());
+    }
     sheet.end(call);
     if !call.changes.is_empty() {
         let lines: Vec<String> = change_lines(&call.changes).collect();
@@ -37,6 +41,15 @@ pub fn call_detail(call: &CallStory, layout: Layout) -> Vec<String> {
     }
     if call.is_direct() {
         sheet.put("changes", "made in the workspace itself, and not collected");
+    }
+    match (call.can_be_undone(), call.covers()) {
+        (true, Some(Covers { paths, bytes })) => {
+            let plural = if paths == 1 { "path" } else { "paths" };
+            sheet.put("undo", &format!("{paths} {plural}, {} kept", show_size(bytes)));
+        }
+        (true, None) => sheet.put("undo", "kept"),
+        (false, _) if call.is_irreversible() => sheet.put("undo", "cannot be undone"),
+        (false, _) => {}
     }
     if let Some(output) = &call.output {
         sheet.put("result", &serde_json::to_string_pretty(output).unwrap_or_default());
@@ -92,6 +105,10 @@ impl Sheet {
 fn held(enforcement: &Enforcement) -> String {
     match enforcement {
         Enforcement::InProcess => "in process, by descriptors".into(),
+        Enforcement::Nothing { bounds } => {
+            let bounds = bounds.iter().map(|own| format!(" · {} {}", own.bound.name(), own.detail));
+            format!("nothing: it could do whatever you can{}", bounds.collect::<String>())
+        }
         Enforcement::Walls(walls) => {
             let layers = walls.layers.iter();
             let layers = layers.map(|own| match own.hold {

@@ -3,10 +3,11 @@
 
 use capsule_core::journal::leaf_hash;
 use capsule_store::{Store, StoreError};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::changes::change_json;
-use crate::story::{CallStory, Story, kept};
+use crate::feedback::Feedback;
+use crate::story::{Answer, CallStory, Resumed, Story, kept};
 
 /// The version of this JSON.
 const SCHEMA: u64 = 1;
@@ -14,6 +15,14 @@ const SCHEMA: u64 = 1;
 /// One call.
 #[must_use]
 pub fn call(call: &CallStory) -> Value {
+    let mut shown = plain(call);
+    if let (Value::Object(map), Some(approval)) = (&mut shown, &call.approval) {
+        map.insert("approval".into(), json!(approval));
+    }
+    shown
+}
+
+fn plain(call: &CallStory) -> Value {
     json!({
         "call": call.call,
         "step": call.step,
@@ -38,6 +47,8 @@ pub fn call(call: &CallStory) -> Value {
         "problem": call.problem,
         "changes": call.changes.iter().map(|own| change_json(own, None)).collect::<Vec<_>>(),
         "direct": call.is_direct(),
+        "undo": call.can_be_undone().then(|| call.covers()),
+        "irreversible": call.is_irreversible(),
         "enforcement": call.finished.as_ref().map(|(_, finished)| &finished.enforcement),
         "masked": call.finished.as_ref().map(|(_, finished)| finished.masked),
     })
@@ -76,7 +87,7 @@ pub fn run(store: &Store, id: &str) -> Result<Value, StoreError> {
         })
         .collect();
     let calls: Vec<Value> = story.calls.iter().map(call).collect();
-    Ok(json!({
+    let mut run = json!({
         "schema": SCHEMA,
         "run": id,
         "opened": story.header.as_ref().map(|header| json!({
@@ -89,5 +100,40 @@ pub fn run(store: &Store, id: &str) -> Result<Value, StoreError> {
         "exit": story.sealed.as_ref().map(|end| end.sealed.exit.status()),
         "summary": story.summary(),
         "records": records,
-    }))
+    });
+    if let (Some(Feedback { given, why }), Some(run)) = (&story.feedback, run.as_object_mut()) {
+        let said = json!({ "call": given.call, "fault": given.fault, "why": why });
+        run.insert("feedback".into(), said);
+    }
+    if let Some(run) = run.as_object_mut() {
+        beyond(&story, run);
+    }
+    Ok(run)
+}
+
+/// What only some runs have: that they wait, go on with another one, or answer one.
+fn beyond(story: &Story, run: &mut Map<String, Value>) {
+    if let Some(call) = story.sealed.as_ref().and_then(|end| end.sealed.suspended) {
+        run.insert("suspended".into(), json!({ "call": call }));
+    }
+    if let Some(asked) = &story.plan {
+        run.insert("plan_approval".into(), json!(asked));
+    }
+    if let Some(own) = &story.resumed {
+        let Resumed { resumed, steps } = own;
+        let said = json!({ "call": resumed.call, "answer": resumed.answer, "steps": steps });
+        run.insert("resumed".into(), said);
+    }
+    if let Some(Answer { given, why }) = &story.answer {
+        run.insert(
+            "answer".into(),
+            json!({
+                "call": given.call,
+                "outcome": given.outcome,
+                "scope": given.scope,
+                "stops": given.stops,
+                "why": why,
+            }),
+        );
+    }
 }

@@ -3,18 +3,40 @@
 //! A [`Story`] is what the events of a run add up to. It is fed one event at a time, so the same
 //! lines appear while a run goes on, when it is replayed, and when it is shown later.
 
+mod approval;
+mod card;
 mod changes;
 mod columns;
 mod console;
 mod detail;
+mod feedback;
 mod json;
+mod layers;
+mod policy;
+mod programs;
+mod prompts;
 mod runs;
+mod stakes;
+mod stats;
 mod story;
+mod summary;
+mod trace;
+mod undo;
 
+pub use approval::{Allowed, AnsweredBy, Approval};
+pub use card::{age, card_lines, unconfined};
 pub use changes::{change_count, change_json, change_lines};
 pub use columns::{Layout, clip, width, wrap};
 pub use console::Console;
 pub use detail::call_detail;
+pub use feedback::Feedback;
 pub use json::{call, run as run_json};
-pub use runs::{run_list, run_list_json};
-pub use story::{CallStory, Header, Payloads, Sealed, StepStory, Story, Summary, kept};
+pub use policy::{
+    RuleChange, RuleChanges, RuleLine, Saying, layer_rules, policy_lines, policy_rules,
+};
+pub use prompts::{Asked, Prompts};
+pub use runs::{run_list, run_list_json, when};
+pub use stats::{Friction, Pattern, Row, Safety, Spread, Stats};
+pub use story::{Answer, CallStory, Header, Payloads, Resumed, Sealed, StepStory, Story, kept};
+pub use summary::Summary;
+pub use trace::trace_lines;

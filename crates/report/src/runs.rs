@@ -6,10 +6,11 @@ use capsule_store::{RunState, RunSummary};
 use serde_json::{Value, json};
 
 use crate::columns::{Layout, clip, pad};
-use crate::story::Summary;
+use crate::summary::Summary;
 
 fn word(run: &RunSummary) -> String {
     match run.state {
+        RunState::Sealed(_) if run.suspended => "suspended".into(),
         RunState::Sealed(exit) => Summary::exit_word(exit).into(),
         RunState::Running => "running".into(),
         RunState::Crashed if run.unknown > 0 => "crashed, outcome unknown".into(),
@@ -17,7 +18,9 @@ fn word(run: &RunSummary) -> String {
     }
 }
 
-fn when(micros: u64) -> String {
+/// A time in microseconds since 1970, to the minute.
+#[must_use]
+pub fn when(micros: u64) -> String {
     let micros = i64::try_from(micros).unwrap_or(i64::MAX);
     let time = jiff::Timestamp::from_microsecond(micros);
     let text = time.map(|time| time.to_string()).unwrap_or_default();
@@ -64,6 +67,7 @@ pub fn run_list_json(runs: &[RunSummary]) -> Value {
                 "label": run.label,
                 "name": run.name,
                 "kind": run.kind,
+                "subject": run.subject,
                 "started_at": run.started,
                 "ended_at": run.ended,
                 "state": match run.state {
@@ -79,6 +83,7 @@ pub fn run_list_json(runs: &[RunSummary]) -> Value {
                 "denied": run.denied,
                 "approval_needed": run.asked,
                 "unknown": run.unknown,
+                "suspended": run.suspended,
             })
         })
         .collect()

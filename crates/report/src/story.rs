@@ -1,23 +1,23 @@
 //! What the events of a run add up to.
 
-use std::collections::BTreeSet;
-
-use capsule_core::action::{Action, Facts, Parsed};
-use capsule_core::change::{Change, Node};
-use capsule_core::confinement::WorkspaceAccess;
+use capsule_core::action::{Action, Facts};
+use capsule_core::change::Change;
 use capsule_core::decision::{Decision, Verdict};
+use capsule_core::digest::Digest;
 use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{
-    CallFinished, CallProposed, CallStarted, Event, PayloadRef, RunOpened, RunSealed, StepEnded,
-    StepEnding,
+    AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, CallFinished, CallProposed,
+    CallStarted, Event, GrantUsed, PayloadRef, RunOpened, RunResumed, RunSealed, StepEnded,
 };
 use capsule_core::outcome::{Ending, Problem, Status};
-use capsule_core::redact::holds_mask;
 use capsule_core::tool::ToolName;
+use capsule_redact::holds_mask;
 use capsule_store::Payload;
-use serde::Serialize;
 use serde_json::Value;
+
+use crate::approval::{AnsweredBy, Approval};
+use crate::feedback::Feedback;
 
 /// Looks up a payload that was kept.
 pub type Payloads<'p> = dyn Fn(&PayloadRef) -> Option<Vec<u8>> + 'p;
@@ -39,8 +39,34 @@ pub struct Story {
     pub calls: Vec<CallStory>,
     /// Its steps, in the order in which they ended.
     pub steps: Vec<StepStory>,
+    /// What a person said of a decision of the run that this one is about.
+    pub feedback: Option<Feedback>,
+    /// What it goes on with, if it goes on with a suspended run.
+    pub resumed: Option<Resumed>,
+    /// What a person said to a question of the run that this one is about.
+    pub answer: Option<Answer>,
+    /// The question about its plan as a whole, if that was asked.
+    pub plan: Option<Approval>,
     /// How it ended.
     pub sealed: Option<Sealed>,
+}
+
+/// What a run goes on with.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    /// What was written.
+    pub resumed: RunResumed,
+    /// How many steps were over.
+    pub steps: u64,
+}
+
+/// What a person said to a question that waited.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// What was written.
+    pub given: AnswerGiven,
+    /// Their own words.
+    pub why: Option<String>,
 }
 
 /// How a run began.
@@ -80,6 +106,8 @@ pub struct CallStory {
     pub args: Option<Value>,
     /// The arguments that derive from content that nobody vouches for.
     pub tainted: Vec<String>,
+    /// The digest of the raw arguments, by which an equal call is known.
+    pub args_mac: Digest,
     /// What it means.
     pub action: Option<Action>,
     /// What was found out about it.
@@ -88,6 +116,8 @@ pub struct CallStory {
     pub masked: bool,
     /// What was decided.
     pub decision: Option<Decision>,
+    /// What became of it where the policy asked, and somebody or something answered.
+    pub approval: Option<Approval>,
     /// How it was started.
     pub started: Option<(u64, CallStarted)>,
     /// How it ended.
@@ -150,17 +180,54 @@ impl Story {
                     call.changes = changes.unwrap_or_default();
                 }
             }
-            Event::StepEnded(ended) => {
-                let number = u64::try_from(self.steps.len()).unwrap_or(0) + 1;
-                let note = json(payloads, ended.note.as_ref());
-                self.steps.push(StepStory { number, ended: ended.clone(), note });
-            }
+            Event::StepEnded(ended) => self.ended(ended, payloads),
+            Event::FeedbackGiven(given) => self.feedback = Some(Feedback::of(given, payloads)),
             Event::RunSealed(sealed) => {
                 let outputs = json(payloads, sealed.outputs.as_ref());
                 self.sealed = Some(Sealed { at, sealed: sealed.clone(), outputs });
             }
-            Event::RunExported(_) | Event::ChangesDiscarded { .. } => {}
+            _ => self.see_question(at, event, payloads),
         }
+    }
+
+    /// Takes an event that is about a question, or about none of this run.
+    fn see_question(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) {
+        match event {
+            Event::RunResumed(resumed) => {
+                let progress: Option<Value> = json(payloads, Some(&resumed.progress));
+                let steps = progress.and_then(|own| own.get("at")?.as_u64()).unwrap_or(0);
+                self.resumed = Some(Resumed { resumed: resumed.clone(), steps });
+            }
+            Event::AnswerGiven(given) => {
+                let why = json(payloads, given.why.as_ref());
+                self.answer = Some(Answer { given: given.clone(), why });
+            }
+            Event::PlanShown(_) | Event::PlanAnswered(_) => {
+                Approval::see(&mut self.plan, (at, event), payloads);
+            }
+            Event::ApprovalWaiting(ApprovalWaiting { call, .. })
+            | Event::ApprovalShown(ApprovalShown { call, .. })
+            | Event::ApprovalAnswered(ApprovalAnswered { call, .. })
+            | Event::GrantUsed(GrantUsed { call, .. })
+            | Event::ApprovalCovered { call, .. } => {
+                if let Some(call) = self.call(*call) {
+                    Approval::see(&mut call.approval, (at, event), payloads);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How many steps were over before this run began.
+    #[must_use]
+    pub fn before(&self) -> u64 {
+        self.resumed.as_ref().map_or(0, |own| own.steps)
+    }
+
+    fn ended(&mut self, ended: &StepEnded, payloads: &Payloads<'_>) {
+        let number = u64::try_from(self.steps.len()).unwrap_or(0) + self.before() + 1;
+        let note = json(payloads, ended.note.as_ref());
+        self.steps.push(StepStory { number, ended: ended.clone(), note });
     }
 
     fn call(&mut self, number: u64) -> Option<&mut CallStory> {
@@ -187,94 +254,12 @@ impl Story {
         };
         by_step().or_else(by_place)
     }
-
-    /// What the run did, in numbers.
-    #[must_use]
-    pub fn summary(&self) -> Summary {
-        let mut summary = Summary::default();
-        let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
-        let (mut hosts, mut programs) = (BTreeSet::new(), BTreeSet::new());
-        for call in &self.calls {
-            summary.denied += u64::from(call.was_denied());
-            summary.asked += u64::from(call.was_asked());
-            summary.unknown += u64::from(call.is_unknown());
-            if call.started.is_none() {
-                continue;
-            }
-            written.extend(call.changes.iter().filter_map(written_file));
-            let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
-            match &call.action {
-                // What was tried and did not happen is shown with its call, and counts for nothing.
-                Some(Action::Read { .. } | Action::Write { .. }) if !done => {}
-                Some(Action::Read { path, .. }) => drop(read.insert(path.asked.clone())),
-                Some(Action::Write { path, .. }) => drop(written.insert(path.asked.clone())),
-                Some(Action::Fetch { url, .. }) => {
-                    if let Parsed::Url(address) = &url.parsed {
-                        hosts.insert(address.host().to_string());
-                    }
-                }
-                Some(Action::Apply { changes, .. }) if done => {
-                    written.extend(changes.iter().filter_map(written_file));
-                }
-                Some(Action::Run { argv, .. }) => {
-                    programs.extend(argv.first().cloned());
-                }
-                _ => {}
-            }
-        }
-        self.count_endings(&mut summary);
-        let sorted = |set: BTreeSet<String>| set.into_iter().collect();
-        summary.files_read = sorted(read);
-        summary.files_written = sorted(written);
-        summary.hosts = sorted(hosts);
-        summary.programs = sorted(programs);
-        summary.calls = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
-        let began = self.header.as_ref().map_or(0, |header| header.at);
-        summary.micros = self.sealed.as_ref().map_or(0, |end| end.at.saturating_sub(began));
-        summary
-    }
-
-    /// Counts steps, or calls where the run has no steps.
-    fn count_endings(&self, summary: &mut Summary) {
-        if self.steps.is_empty() {
-            for call in &self.calls {
-                match call.status() {
-                    _ if call.was_asked() => summary.unanswered += 1,
-                    _ if call.was_cancelled() => summary.cancelled += 1,
-                    Some(Status::Ok) => summary.ok += 1,
-                    Some(Status::Denied) => summary.stopped += 1,
-                    _ => summary.failed += 1,
-                }
-            }
-            return;
-        }
-        for step in &self.steps {
-            match step.ended.ending {
-                StepEnding::Ok => summary.ok += 1,
-                StepEnding::FailedAsExpected => summary.ok += 1,
-                StepEnding::DeniedAsExpected => summary.expected_denials += 1,
-                StepEnding::Denied if step.was_asked() => summary.unanswered += 1,
-                StepEnding::Denied => summary.stopped += 1,
-                StepEnding::Failed if step.was_cancelled() => summary.cancelled += 1,
-                StepEnding::Failed => summary.failed += 1,
-                StepEnding::Skipped | StepEnding::NotReached => summary.skipped += 1,
-            }
-        }
-        let steps = self.header.as_ref().map_or(0, |header| header.opened.steps);
-        let ended = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
-        summary.not_reached = steps.saturating_sub(ended);
-    }
-}
-
-/// The path of a change, if a file was written there.
-fn written_file(change: &Change) -> Option<String> {
-    matches!(change.after, Some(Node::File { .. })).then(|| change.path.clone())
 }
 
 /// The words of a decision whose text was erased or never kept.
 const NO_WORDS: &[u8] = br#"{"reason":"(not kept)","suggestion":null}"#;
 
-fn json<T: serde::de::DeserializeOwned>(
+pub(crate) fn json<T: serde::de::DeserializeOwned>(
     payloads: &Payloads<'_>,
     reference: Option<&PayloadRef>,
 ) -> Option<T> {
@@ -305,10 +290,12 @@ impl CallStory {
             proposed_at: at,
             args,
             tainted: proposed.tainted.clone(),
+            args_mac: proposed.args_mac,
             action: None,
             facts: None,
             masked: false,
             decision: None,
+            approval: None,
             started: None,
             finished: None,
             output: None,
@@ -325,11 +312,23 @@ impl CallStory {
             || self.decision.as_ref().is_some_and(|own| own.verdict == Verdict::Deny)
     }
 
+    /// Whether a decision on it kept it from running.
+    pub(crate) fn was_held(&self, by: &Decision) -> bool {
+        self.started.is_none() && by.verdict != Verdict::Allow
+    }
+
     /// Whether it needed an approval that nobody was there to give.
     #[must_use]
     pub fn was_asked(&self) -> bool {
         let asks = |own: &Decision| matches!(own.verdict, Verdict::Ask | Verdict::AskEach);
-        self.decision.as_ref().is_some_and(asks)
+        (self.approval.is_none() || self.waits()) && self.decision.as_ref().is_some_and(asks)
+    }
+
+    /// Whether it waits for an answer, with its run suspended.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        let waits = |own: &Approval| matches!(own.by, AnsweredBy::Waiting { .. });
+        self.approval.as_ref().is_some_and(waits)
     }
 
     /// Whether a person ended it.
@@ -348,13 +347,6 @@ impl CallStory {
             }
             _ => None,
         }
-    }
-
-    /// Whether it could change the workspace itself, of which nothing is collected.
-    #[must_use]
-    pub fn is_direct(&self) -> bool {
-        let confinement = self.started.as_ref().and_then(|(_, started)| started.confinement);
-        confinement.is_some_and(|own| own.workspace == WorkspaceAccess::Direct)
     }
 
     /// Whether it was started and its end was never written.
@@ -387,68 +379,5 @@ impl CallStory {
         let output = self.output.as_ref()?;
         let field = |name| output.get(name).and_then(Value::as_u64);
         field("bytes_total").or_else(|| field("stdout_bytes_total"))
-    }
-}
-
-/// What a run did, in numbers.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Summary {
-    /// Steps (or calls) that went as asked.
-    pub ok: u64,
-    /// Those that failed.
-    pub failed: u64,
-    /// Those that were denied.
-    #[serde(rename = "denied_unexpectedly")]
-    pub stopped: u64,
-    /// Those that needed an approval that nobody was there to give.
-    #[serde(rename = "approval_needed")]
-    pub unanswered: u64,
-    /// Those that a person ended.
-    pub cancelled: u64,
-    /// Those that were denied as the plan expects.
-    pub expected_denials: u64,
-    /// Those that were skipped.
-    pub skipped: u64,
-    /// Those that the run ended before.
-    pub not_reached: u64,
-    /// All calls.
-    pub calls: u64,
-    /// All calls that were denied, whether expected or not.
-    pub denied: u64,
-    /// All calls that needed an approval that nobody was there to give.
-    pub asked: u64,
-    /// Calls that were started and have no end.
-    pub unknown: u64,
-    /// Times that a person was asked.
-    pub prompts: u64,
-    /// How long the run took, in microseconds.
-    pub micros: u64,
-    /// The files that were read.
-    pub files_read: Vec<String>,
-    /// The files that were written.
-    pub files_written: Vec<String>,
-    /// The hosts that were contacted.
-    pub hosts: Vec<String>,
-    /// The programs that ran.
-    pub programs: Vec<String>,
-}
-
-impl Summary {
-    /// The exit as a word for people.
-    #[must_use]
-    pub const fn exit_word(exit: Exit) -> &'static str {
-        match exit {
-            Exit::Ok => "ok",
-            Exit::ToolFailed => "a tool failed",
-            Exit::BadUsage => "bad usage",
-            Exit::Denied => "denied",
-            Exit::ApprovalNeeded => "approval needed",
-            Exit::ReplayDiverged => "replay diverged",
-            Exit::IntegrityFailed => "integrity failed",
-            Exit::BudgetUsedUp => "budget used up",
-            Exit::SandboxBelowFloor => "sandbox below floor",
-            Exit::RuntimeError => "runtime error",
-            Exit::Interrupted => "interrupted",
-        }
     }
 }

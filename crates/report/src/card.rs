@@ -1,0 +1,106 @@
+//! What a person is asked, as plain lines: for logs, for screen readers, and for questions that wait.
+
+use capsule_core::approval::{Card, Exact, Offer, Undoing};
+use capsule_core::capability::Capability;
+use capsule_core::escape;
+use capsule_core::units::show_duration;
+
+use crate::columns::{Layout, wrap};
+
+/// How wide the names are, with the space behind them.
+const NAMES: usize = 11;
+
+/// Everything that a card says, in the order of use, with nothing cut.
+#[must_use]
+pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
+    let mut sheet = Sheet { lines: Vec::new(), room: layout.width.saturating_sub(NAMES) };
+    sheet.put("asks", &card.says);
+    sheet.put("risk", card.risk.name());
+    for (place, Exact { name, text, note }) in card.exact.iter().enumerate() {
+        let name = name.clone().unwrap_or_else(|| (place + 1).to_string());
+        sheet.put(&name, text);
+        if let Some(note) = note {
+            sheet.put("", &format!("({note})"));
+        }
+    }
+    if let Some(place) = &card.place {
+        sheet.put("where", place);
+    }
+    sheet.put("new here", &card.new_here.join(" · "));
+    if let Some(before) = &card.before {
+        let rule = format!("allowed as {before} · `capsule policy learn {before}` makes it a rule");
+        sheet.put("before", &rule);
+    }
+    sheet.put("why asked", &card.why);
+    sheet.put("undo", undo(card.undo));
+    sheet.put("cannot", &card.cannot.join(" · "));
+    sheet.put("beware", unconfined(card).unwrap_or_default());
+    sheet.put("diff", card.diff.as_deref().unwrap_or_default());
+    sheet.put("untrusted", &card.tainted.join(" "));
+    for offer in &card.offers {
+        sheet.put(offer.scope.word(), &offered(offer));
+    }
+    sheet.lines
+}
+
+/// What a person has to know before anything else of a command that nothing confines.
+#[must_use]
+pub const fn unconfined(card: &Card) -> Option<&'static str> {
+    match card.capabilities.contains(Capability::ProcUnconfined) {
+        true => Some(
+            "this machine has no sandbox: nothing prevents it from reading, changing, deleting and \
+             sending whatever you can; the policy's bounds on paths hold for its words alone",
+        ),
+        false => None,
+    }
+}
+
+const fn undo(undo: Undoing) -> &'static str {
+    match undo {
+        Undoing::Nothing => "it changes nothing",
+        Undoing::Staged => "it changes a staged copy, which is applied or dropped later",
+        Undoing::Recorded => "an undo record is kept before",
+        Undoing::Not => "it cannot be brought back",
+    }
+}
+
+fn offered(offer: &Offer) -> String {
+    let Offer { reach, uses, after_ms, would_have_covered, of_them_denied, .. } = offer;
+    let time = show_duration(after_ms.saturating_mul(1_000));
+    let before = match would_have_covered {
+        0 => String::new(),
+        some => format!(" · would have covered {some} earlier calls, {of_them_denied} denied"),
+    };
+    format!("{reach}, {uses} uses or {time}{before}")
+}
+
+/// How long ago something was, in its largest unit.
+#[must_use]
+pub fn age(micros: u64) -> String {
+    let seconds = micros / 1_000_000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Lines of names and values; a long value goes on below itself, and nothing stands for nothing.
+struct Sheet {
+    lines: Vec<String>,
+    room: usize,
+}
+
+impl Sheet {
+    fn put(&mut self, name: &str, value: &str) {
+        if value.is_empty() && !name.chars().all(|c| c.is_ascii_digit()) {
+            return;
+        }
+        let (name, value) = (escape::line(name), escape::block(value));
+        let mut lines = value.lines().flat_map(|line| wrap(line, self.room));
+        let names = NAMES - 1;
+        self.lines.push(format!("{name:<names$} {}", lines.next().unwrap_or_default()));
+        self.lines.extend(lines.map(|more| format!("{:names$} {more}", "")));
+    }
+}

@@ -1,0 +1,479 @@
+//! A policy as it decides: every rule with its word, its bounds and its place, the base policy's
+//! rules among them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::confinement::{Network, WorkspaceAccess};
+use capsule_core::decision::Verdict;
+use capsule_core::diagnostic::{Lines, Position};
+use capsule_core::escape;
+use capsule_core::net;
+use capsule_core::policy::{
+    Constraint, DIALECT, FetchRule, FileRule, Layer, LayerKind, Lift, Never, PathPattern, PathRule,
+    Payloads, Policy, Profile, Quota, Source, Token, ToolRule, Unattended, UrlRule, WordPattern,
+};
+use capsule_core::units::{show_duration, show_size};
+use capsule_core::yaml::{self, Node, Value};
+use serde::Serialize;
+
+use crate::columns::{Layout, wrap};
+use crate::programs::exec_rules;
+
+/// One rule of a policy, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleLine {
+    /// The part of the policy that it belongs to.
+    pub section: &'static str,
+    /// Its name, as decisions show it.
+    pub rule: String,
+    /// Its own word; none where the profile decides.
+    pub decision: Option<Verdict>,
+    /// Where it stands; none for what holds because nobody wrote anything else.
+    pub at: Option<String>,
+    /// The layer that it comes from: `builtin`, `policy`, `user` or `workspace`.
+    pub layer: &'static str,
+    /// What it says besides.
+    pub says: Vec<Saying>,
+}
+
+/// One thing that a rule says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Saying {
+    /// What it is about.
+    pub name: &'static str,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+impl RuleLine {
+    pub(crate) fn new(section: &'static str, rule: impl Into<String>, source: &Source) -> Self {
+        let at = Some(source.at.clone()).filter(|at| !at.is_empty());
+        let layer = match at.as_deref().is_none_or(|at| at.starts_with("builtin:")) {
+            true => "builtin",
+            false => "policy",
+        };
+        Self { section, rule: rule.into(), decision: None, at, layer, says: Vec::new() }
+    }
+
+    pub(crate) fn word(self, decision: Option<Verdict>) -> Self {
+        Self { decision, ..self }
+    }
+
+    /// The same with one thing more, unless there is nothing to say.
+    pub(crate) fn says<T: ToString>(
+        mut self,
+        name: &'static str,
+        values: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
+        if !values.is_empty() {
+            self.says.push(Saying { name, values });
+        }
+        self
+    }
+
+    pub(crate) fn why(self, because: &Option<String>, suggest: &Option<String>) -> Self {
+        self.says("because", because.iter()).says("suggest", suggest.iter())
+    }
+}
+
+/// Every rule of a policy that is bound to its workspace, in the order in which they are asked.
+/// `texts` are the policy as written and what it extends, each behind how its place is shown.
+#[must_use]
+pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
+    let mut lines: Vec<RuleLine> = policy.never.iter().map(|own| never("never", own)).collect();
+    lines.extend(policy.base_denials.iter().map(|own| never("deny", own)));
+    lines.extend(policy.lifts.iter().map(|Lift { id, source, because, .. }| {
+        RuleLine::new("lift", id.clone(), source).says("because", [because])
+    }));
+    for (tool, rule) in &policy.tools {
+        lines.push(whole(tool.as_str(), rule));
+        lines.extend(parts(tool.as_str(), &rule.constraint));
+    }
+    let written: Vec<Written<'_>> =
+        texts.iter().map(|(name, text)| Written::of(text, name)).collect();
+    let place = |section: &str| {
+        let found = written.iter().map(|own| own.place(section)).find(|own| !own.at.is_empty());
+        found.unwrap_or_default()
+    };
+    lines.push(profile(&policy.profile, place("profile")));
+    lines.extend(crate::stakes::lines(policy, &place));
+    lines.push(sandbox(policy, &place("sandbox")));
+    lines.extend(secrets(policy, &place("redaction")));
+    let payloads = match policy.audit.payloads {
+        Payloads::Full => "full",
+        Payloads::Digest => "digest",
+    };
+    let audit = RuleLine::new("audit", "audit", &place("audit"));
+    lines.push(audit.says("payloads", [payloads]));
+    lines
+}
+
+/// What a layer says by itself, in the same order. `text` is its own, behind how its place is shown.
+#[must_use]
+pub fn layer_rules(layer: &Layer, text: (&str, &str)) -> Vec<RuleLine> {
+    let rules = policy_rules(&layer.policy, &[text]);
+    // The rest is what it is laid over, and counts by itself.
+    let is_own = |own: &RuleLine| {
+        let place = own.at.as_deref().and_then(|at| at.strip_prefix(text.0));
+        place.is_some_and(|place| place.starts_with(':'))
+    };
+    let own = rules.into_iter().filter(is_own);
+    own.map(|rule| RuleLine { layer: layer.kind.word(), ..rule }).collect()
+}
+
+/// Where the sections of a policy stand that become values without a place of their own.
+struct Written<'w> {
+    root: Option<Node>,
+    lines: Lines<'w>,
+    name: &'w str,
+}
+
+impl<'w> Written<'w> {
+    fn of(text: &'w str, name: &'w str) -> Self {
+        let root = yaml::parse(text, &DIALECT).ok().flatten();
+        Self { root, lines: Lines::of(text), name }
+    }
+
+    fn place(&self, section: &str) -> Source {
+        let Some(Value::Map(entries)) = self.root.as_ref().map(|root| &root.value) else {
+            return Source::default();
+        };
+        let key = entries.iter().find(|(key, _)| key.text() == Some(section));
+        key.map_or_else(Source::default, |(key, _)| {
+            let Position { line, column } = self.lines.position(key.span.start);
+            Source { at: format!("{}:{line}:{column}", self.name), span: key.span.clone() }
+        })
+    }
+}
+
+fn never(section: &'static str, rule: &Never) -> RuleLine {
+    let Never { id, source, capabilities, paths, except, tool, argv, effects, into, .. } = rule;
+    let every: Capabilities = Capability::ALL.into_iter().collect();
+    let named = (*capabilities != every).then_some(*capabilities);
+    let words = argv.iter().map(|pattern| {
+        let words = pattern.words.iter().map(word_pattern);
+        words.chain(pattern.flags.iter().cloned()).collect::<Vec<_>>().join(" ")
+    });
+    RuleLine::new(section, id.clone(), source)
+        .word(Some(Verdict::Deny))
+        .says("capabilities", named.iter().flat_map(|own| own.iter()))
+        .says("tool", tool.iter())
+        .says("paths", texts(paths))
+        .says("except", texts(except))
+        .says("argv", words)
+        .says("effects", effects.iter().map(|effect| effect.name()))
+        .says("into", into.iter().map(|effect| effect.name()))
+        .why(&rule.because, &rule.suggest)
+}
+
+fn word_pattern(pattern: &WordPattern) -> String {
+    match pattern {
+        WordPattern::Gap => "...".into(),
+        WordPattern::Any(tokens) => tokens.iter().map(token).collect::<Vec<_>>().join(" | "),
+    }
+}
+
+pub(crate) fn token(token: &Token) -> String {
+    match token {
+        Token::Word(word) => word.clone(),
+        Token::Regex(regex) => format!("/{}/", regex.as_str()),
+    }
+}
+
+pub(crate) fn texts(patterns: &[PathPattern]) -> impl Iterator<Item = &str> {
+    patterns.iter().map(|pattern| pattern.text.as_str())
+}
+
+/// What a tool's rule says about all of its calls.
+fn whole(tool: &str, rule: &ToolRule) -> RuleLine {
+    let ToolRule { source, decision, because, suggest, quota, timeout_ms, constraint, .. } = rule;
+    let line = RuleLine::new("tools", tool, source).word(*decision);
+    let time = show_duration(timeout_ms.saturating_mul(1_000));
+    let line = match constraint {
+        Constraint::Files(files) => file_rule(line, tool, files).says("timeout", [time]),
+        Constraint::Fetch(fetch) => fetch_rule(line, fetch).says("timeout", [time]),
+        Constraint::Exec(exec) => crate::programs::exec_rule(line, exec),
+        Constraint::Git(git) => line
+            .says("bytes", [show_size(git.bytes)])
+            .says("results", [format!("{}, at most {}", git.results, git.results_max)])
+            .says("timeout", [time]),
+        Constraint::Test(test) => line
+            .says("command", test.command.iter())
+            .says("cwd", [&test.cwd])
+            .says("filter", test.filter.iter().flatten())
+            .says("limits", crate::programs::bounds(&test.limits)),
+        Constraint::Apply => line.says("timeout", [time]),
+    };
+    quota_of(line, quota).why(because, suggest)
+}
+
+fn quota_of(line: RuleLine, quota: &Quota) -> RuleLine {
+    let Quota { calls, bytes, wall_ms, per_host } = quota;
+    let wall = wall_ms.map(|millis| show_duration(millis.saturating_mul(1_000)));
+    let values = [
+        calls.map(|calls| format!("{calls} calls")),
+        bytes.map(show_size),
+        wall,
+        per_host.map(|calls| format!("{calls} calls per host")),
+    ];
+    line.says("quota", values.into_iter().flatten())
+}
+
+fn file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
+    let FileRule {
+        allow,
+        deny,
+        hidden,
+        links,
+        bytes,
+        bytes_max,
+        results,
+        results_max,
+        rules: _,
+        modes,
+    } = files;
+    let line = line
+        .says("paths", texts(allow))
+        .says("not", texts(deny))
+        .says("hidden", [if *hidden { "allow" } else { "deny" }])
+        .says("symlinks", [if *links { "inside" } else { "deny" }])
+        .says("modes", modes.iter().map(|(mode, verdict, _)| format!("{} {verdict}", mode.word())));
+    // What only looks moves no bytes, and the rest gives no list.
+    match tool {
+        "fs.delete" => line,
+        "fs.list" | "fs.search" => {
+            line.says("results", [format!("{results}, at most {results_max}")])
+        }
+        _ => line
+            .says("bytes", [format!("{}, at most {}", show_size(*bytes), show_size(*bytes_max))]),
+    }
+}
+
+fn fetch_rule(line: RuleLine, fetch: &FetchRule) -> RuleLine {
+    let FetchRule { allow: _, deny: _, private, redirects, cross_origin, bytes_max, inflated_max } =
+        fetch;
+    let private: Vec<String> = private.iter().map(net::Range::to_string).collect();
+    let private = if private.is_empty() { vec!["deny".into()] } else { private };
+    line.says("private_ips", private)
+        .says("redirects", [format!("{redirects}, to another origin: {cross_origin}")])
+        .says(
+            "bytes",
+            [format!("{}, {} inflated", show_size(*bytes_max), show_size(*inflated_max))],
+        )
+}
+
+/// The rules inside of a tool's rule.
+fn parts(tool: &str, constraint: &Constraint) -> Vec<RuleLine> {
+    match constraint {
+        Constraint::Files(files) => files.rules.iter().map(|rule| path_rule(tool, rule)).collect(),
+        Constraint::Fetch(fetch) => {
+            let open = fetch.allow.iter().map(|rule| url_rule(tool, rule, rule.decision));
+            let closed = fetch.deny.iter().map(|rule| url_rule(tool, rule, Some(Verdict::Deny)));
+            open.chain(closed).collect()
+        }
+        Constraint::Exec(exec) => exec_rules(tool, exec),
+        Constraint::Git(_) | Constraint::Test(_) | Constraint::Apply => Vec::new(),
+    }
+}
+
+fn path_rule(tool: &str, rule: &PathRule) -> RuleLine {
+    let PathRule { id, source, paths, decision, because, suggest } = rule;
+    RuleLine::new("tools", format!("{tool}/{id}"), source)
+        .word(*decision)
+        .says("paths", texts(paths))
+        .why(because, suggest)
+}
+
+fn url_rule(tool: &str, rule: &UrlRule, decision: Option<Verdict>) -> RuleLine {
+    let UrlRule { id, source, pattern, decision: _, because, suggest } = rule;
+    RuleLine::new("tools", format!("{tool}/{id}"), source)
+        .word(decision)
+        .says("url", [pattern.as_str()])
+        .why(because, suggest)
+}
+
+fn profile(profile: &Profile, chosen: Source) -> RuleLine {
+    let Profile { name, source, words: _, rest: _, unattended, requires } = profile;
+    let words = Capability::ALL
+        .map(|capability| format!("{capability} {}", profile.word(Capabilities::of(capability))));
+    let unattended = match unattended {
+        Unattended::Deny => "deny",
+        Unattended::Fail => "fail",
+        Unattended::Wait => "wait",
+    };
+    let requires = [
+        requires.sandbox.then_some("sandbox enforced"),
+        requires.disposable.then_some("workspace disposable"),
+    ];
+    RuleLine::new("profile", name.clone(), source.as_ref().unwrap_or(&chosen))
+        .says("decide", words)
+        .says("unattended", [unattended])
+        .says("requires", requires.into_iter().flatten())
+}
+
+fn sandbox(policy: &Policy, place: &Source) -> RuleLine {
+    let rule = &policy.sandbox;
+    let network = match rule.network {
+        Network::None => "none",
+    };
+    let workspace = match rule.workspace {
+        WorkspaceAccess::ReadOnly => "read-only",
+        WorkspaceAccess::Staged => "staged",
+        WorkspaceAccess::Direct => "direct",
+    };
+    RuleLine::new("sandbox", "sandbox", place)
+        .says("require", rule.optional.then_some("false"))
+        .says("floor", [rule.floor.name()])
+        .says("level", [if rule.writes { "workspace-write" } else { "strict" }])
+        .says("network", [network])
+        .says("workspace", [workspace])
+}
+
+/// What is masked, what becomes of masks, and the handles.
+fn secrets<'p>(policy: &'p Policy, place: &'p Source) -> impl Iterator<Item = RuleLine> + 'p {
+    let own = &policy.redaction;
+    let redaction = RuleLine::new("redaction", "redaction", place)
+        .says("detectors", ["builtin"])
+        .says("returned_masks", [own.returned.word()]);
+    let patterns = own.patterns.iter().map(|rule| {
+        RuleLine::new("redaction", rule.pattern.id(), &rule.source).says("regex", [&rule.text])
+    });
+    let handles = policy.secrets.iter().map(|secret| {
+        let rules = secret.only_for.iter().map(|(tool, id)| format!("{tool}/{id}"));
+        RuleLine::new("secrets", secret.name.clone(), &secret.source)
+            .says("from", ["env"])
+            .says("only_for", rules)
+            .says("as", [format!("{}: {}", secret.header, secret.value("{}"))])
+    });
+    std::iter::once(redaction).chain(patterns).chain(handles)
+}
+
+/// The rules as lines for people: each with its place, what it says below it.
+#[must_use]
+pub fn policy_lines(rules: &[RuleLine], layout: Layout) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut section = "";
+    for rule in rules {
+        if section != rule.section {
+            section = rule.section;
+            lines.push(format!("{section}{}", said_of(section, is_of_layer(rule))));
+        }
+        let word = rule.decision.map_or_else(|| by_default(rule), Verdict::word);
+        let at = rule.at.as_deref().unwrap_or("not written, so this holds");
+        let shown = format!("  {} {word}", escape::line(&rule.rule));
+        lines.push(format!("{}  {}", shown.trim_end(), escape::line(at)));
+        for Saying { name, values } in &rule.says {
+            let text =
+                values.join(if values.iter().any(|own| own.contains(' ')) { " · " } else { " " });
+            let text = escape::line(&text).into_owned();
+            let room = layout.width.saturating_sub(SAYINGS + 4);
+            let mut name = *name;
+            for line in wrap(&text, room) {
+                lines.push(format!("    {name:<SAYINGS$}{line}").trim_end().to_owned());
+                name = "";
+            }
+        }
+    }
+    lines
+}
+
+/// How wide the names of what a rule says are.
+const SAYINGS: usize = 14;
+
+/// Whether a rule is one of a layer, which only adds to what stands elsewhere.
+fn is_of_layer(rule: &RuleLine) -> bool {
+    LayerKind::ALL.iter().any(|kind| kind.word() == rule.layer)
+}
+
+fn said_of(section: &str, is_of_layer: bool) -> &'static str {
+    match section {
+        "tools" if is_of_layer => ": what is tightened; the rest is as the policy says",
+        "profile" if is_of_layer => ": counts beside the policy's own",
+        "never" => ": nothing lifts these",
+        "deny" => ": the base policy denies these; the user's own policy may drop one",
+        "lift" => ": rules of the base policy that are dropped",
+        "tools" => ": what may be called at all; anything else is denied",
+        "profile" => ": decides where a rule has no word of its own, and is a ceiling",
+        "budgets" => ": how much one run may do in all",
+        "grants" => ": what a prompt may offer beyond the call that it is about",
+        _ => "",
+    }
+}
+
+fn by_default(rule: &RuleLine) -> &'static str {
+    match rule.section {
+        "tools" if is_of_layer(rule) => "(no word)",
+        "tools" => "(by the profile)",
+        _ => "",
+    }
+}
+
+/// How two policies differ, rule by rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RuleChanges {
+    /// The rules that only the second has.
+    pub added: Vec<RuleLine>,
+    /// The rules that only the first has.
+    pub removed: Vec<RuleLine>,
+    /// The rules that both have, as they say something else.
+    pub changed: Vec<RuleChange>,
+}
+
+/// A rule that two policies have and that says something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleChange {
+    /// As the first has it.
+    pub before: RuleLine,
+    /// As the second has it.
+    pub after: RuleLine,
+}
+
+impl RuleChanges {
+    /// Lays the rules of two policies side by side. Where a rule stands is no difference.
+    #[must_use]
+    pub fn between(before: &[RuleLine], after: &[RuleLine]) -> Self {
+        let says =
+            |rule: &RuleLine| RuleLine { at: None, layer: "", rule: String::new(), ..rule.clone() };
+        let (old, new) = (named(before), named(after));
+        let mut changes = Self::default();
+        for (name, before) in &old {
+            match new.iter().find(|(other, _)| other == name) {
+                None => changes.removed.push((*before).clone()),
+                Some((_, after)) if says(before) != says(after) => {
+                    let (before, after) = ((*before).clone(), (*after).clone());
+                    changes.changed.push(RuleChange { before, after });
+                }
+                Some(_) => {}
+            }
+        }
+        let known: BTreeSet<_> = old.iter().map(|(name, _)| name).collect();
+        let added = new.iter().filter(|(name, _)| !known.contains(name));
+        changes.added = added.map(|(_, rule)| (*rule).clone()).collect();
+        changes
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+}
+
+/// The rules, each with what it is the same by: its name, for an address without a name the address
+/// itself, and which of several of one name it is.
+fn named(rules: &[RuleLine]) -> Vec<((&'static str, String, usize), &RuleLine)> {
+    let mut seen: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
+    rules
+        .iter()
+        .map(|rule| {
+            let place = rule.rule.rsplit_once('/').map_or("", |(_, last)| last);
+            let url = rule.says.iter().find(|own| own.name == "url" && place.starts_with("url-"));
+            let name = url.and_then(|own| own.values.first()).unwrap_or(&rule.rule);
+            let which = seen.entry((rule.section, name.clone())).or_default();
+            *which += 1;
+            ((rule.section, name.clone(), *which), rule)
+        })
+        .collect()
+}

@@ -1,0 +1,73 @@
+//! What a policy says about risk, budgets and prompts, in words.
+
+use capsule_core::approval::Grants;
+use capsule_core::capability::{Capabilities, Capability};
+use capsule_core::policy::{Budgets, Policy, Source, Stakes};
+use capsule_core::units::{show_duration, show_size};
+
+use crate::policy::RuleLine;
+
+/// A line for the risk, one for the budgets, one for what prompts offer.
+pub(crate) fn lines(policy: &Policy, place: &dyn Fn(&str) -> Source) -> [RuleLine; 3] {
+    [risk(&policy.stakes, place), budgets(&policy.budgets), grants(&policy.grants, place)]
+}
+
+fn grants(grants: &Grants, place: &dyn Fn(&str) -> Source) -> RuleLine {
+    let Grants { offer, uses, after_ms, source } = grants;
+    let source = source.clone().unwrap_or_else(|| place("grants"));
+    let after = show_duration(after_ms.saturating_mul(1_000));
+    RuleLine::new("grants", "grants", &source)
+        .says("offer", offer.iter().map(|scope| scope.word()))
+        .says("expire", [format!("{uses} uses"), after])
+}
+
+fn risk(stakes: &Stakes, place: &dyn Fn(&str) -> Source) -> RuleLine {
+    let Stakes { source, floors: _, labels, escalate, block_at, unknown } = stakes;
+    let floors = Capability::ALL.map(|capability| {
+        format!("{capability} {}", stakes.floor(Capabilities::of(capability)).name())
+    });
+    let escalate = escalate.iter().map(|(hazard, to)| format!("{} {}", hazard.word(), to.name()));
+    let source = source.clone().unwrap_or_else(|| place("capabilities"));
+    RuleLine::new("risk", "risk", &source)
+        .says("floors", floors)
+        .says("labels", labels.iter().map(|(capability, own)| format!("{capability}: {own}")))
+        .says("escalate", escalate)
+        .says("block_at", [block_at.map_or("none", |risk| risk.name())])
+        .says("unknown", unknown.map(|own| own.word()))
+}
+
+fn budgets(budgets: &Budgets) -> RuleLine {
+    let Budgets {
+        source,
+        calls,
+        wall_ms,
+        written,
+        fetched,
+        same_call,
+        denied_in_a_row,
+        denied_total,
+        pauses,
+        attention,
+    } = budgets;
+    let wall = wall_ms.map(|millis| show_duration(millis.saturating_mul(1_000)));
+    let run = [
+        calls.map(|own| format!("{own} calls")),
+        wall,
+        written.map(|own| format!("{} written", show_size(own))),
+        fetched.map(|own| format!("{} fetched", show_size(own))),
+    ];
+    let loops = [
+        same_call.map(|own| format!("{own} of the same call")),
+        denied_in_a_row.map(|own| format!("{own} denied in a row")),
+        denied_total.map(|own| format!("{own} denied in all")),
+        pauses.then(|| "then a person is asked".into()),
+    ];
+    let attention = attention.map(|own| {
+        let per = show_duration(own.per_ms.saturating_mul(1_000));
+        format!("{} prompts in {per}", own.prompts)
+    });
+    RuleLine::new("budgets", "budgets", source)
+        .says("run", run.into_iter().flatten())
+        .says("loops", loops.into_iter().flatten())
+        .says("attention", attention)
+}

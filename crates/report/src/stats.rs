@@ -1,0 +1,343 @@
+//! What refusals add up to over many runs. Patterns only: tools, codes, rules, programs with their
+//! subcommand; never an argument, a path or a content (SAF-8).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use capsule_core::action::{Action, parts};
+use capsule_core::code::Code;
+use capsule_core::journal::{Fault, StepEnding};
+use capsule_core::programs::{self, CommandLine, Effect};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::prompts::Prompts;
+use crate::story::{CallStory, Story};
+
+/// What is counted of a refused call.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Pattern {
+    /// The tool.
+    pub tool: String,
+    /// The kind of refusal.
+    pub code: Code,
+    /// The rule that refused.
+    pub rule: Option<String>,
+    /// The program, with its subcommand where the program is known to have it.
+    pub program: Option<String>,
+}
+
+/// A pattern and how often it was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// What was refused.
+    #[serde(flatten)]
+    pub pattern: Pattern,
+    /// How many calls.
+    pub count: u64,
+    /// In how many runs.
+    pub runs: u64,
+}
+
+/// What many runs add up to.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Runs that were counted.
+    pub runs: u64,
+    /// Their calls.
+    pub calls: u64,
+    /// Calls that were refused as the plan expects: tests of a policy, and no one's trouble.
+    pub expected: u64,
+    refused: BTreeMap<Pattern, (u64, u64)>,
+    prevented: BTreeMap<String, u64>,
+    effects: BTreeMap<&'static str, u64>,
+    wrong_denials: BTreeSet<(String, u64)>,
+    wrong_allows: BTreeSet<(String, u64)>,
+    friction: Friction,
+    prompts: Prompts,
+}
+
+/// How much refusals cost whoever was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Friction {
+    /// Refused calls.
+    pub refusals: u64,
+    /// Rows of refusals with no accepted call among them.
+    pub rows: u64,
+    /// Rows that an accepted call ended.
+    pub overcome: u64,
+    /// Rows that the run ended with.
+    pub ended_the_run: u64,
+    /// How many refusals stood before the accepted call, of all rows that one ended.
+    pub refusals_until_accepted: Spread,
+    /// Milliseconds from the first refusal of such a row to the accepted call.
+    pub millis_until_accepted: Spread,
+    /// Refusals of a call that the same run had asked for in the same words and was refused.
+    pub repeated: u64,
+}
+
+/// The middle and the end of many numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Spread {
+    /// As many are larger as are smaller.
+    pub median: Option<u64>,
+    /// The largest.
+    pub most: Option<u64>,
+    #[serde(skip)]
+    all: Vec<u64>,
+}
+
+impl Spread {
+    pub(crate) fn add(&mut self, number: u64) {
+        let at = self.all.partition_point(|own| *own <= number);
+        self.all.insert(at, number);
+        self.median = self.all.get((self.all.len() - 1) / 2).copied();
+        self.most = self.all.last().copied();
+    }
+}
+
+/// What was prevented, and what people said was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Safety {
+    /// Calls that an invariant or another rule of danger refused, by that rule.
+    pub prevented: BTreeMap<String, u64>,
+    /// The same by what they would have done.
+    pub effects: BTreeMap<&'static str, u64>,
+    /// All refused calls.
+    pub denied: u64,
+    /// Refusals that people called wrong.
+    pub false_alarms: u64,
+    /// Calls that people say should have been refused.
+    pub missed: u64,
+    /// False alarms in a thousand refusals.
+    pub false_alarms_per_mille: Option<u64>,
+}
+
+/// What makes a refusal one that prevented something.
+const DANGERS: [Effect; 5] =
+    [Effect::Publishes, Effect::System, Effect::Destroys, Effect::Secrets, Effect::Shell];
+
+impl Stats {
+    /// Counts a run.
+    pub fn add(&mut self, story: &Story) {
+        let subject = story.header.as_ref().and_then(|header| header.opened.subject);
+        if let (Some(feedback), Some(subject)) = (&story.feedback, subject) {
+            let about = (subject.to_string(), feedback.given.call);
+            match feedback.given.fault {
+                Fault::WrongDenial => self.wrong_denials.insert(about),
+                Fault::WrongAllow => self.wrong_allows.insert(about),
+            };
+            return;
+        }
+        if story.answer.is_some() {
+            return;
+        }
+        self.runs += 1;
+        self.prompts.add(story);
+        let expected: BTreeSet<&str> = story
+            .steps
+            .iter()
+            .filter(|step| step.ended.ending == StepEnding::DeniedAsExpected)
+            .map(|step| step.ended.step.as_str())
+            .collect();
+        let mut met = BTreeSet::new();
+        let mut row = Refusals::default();
+        for call in &story.calls {
+            self.calls += 1;
+            let is_refused = call.was_denied() || call.was_asked();
+            if is_refused && call.step.as_deref().is_some_and(|step| expected.contains(step)) {
+                self.expected += 1;
+            } else if is_refused {
+                self.refuse(call, &mut met);
+                row.refuse(call, &mut self.friction);
+            } else if call.started.is_some() {
+                row.accept(call, &mut self.friction);
+            }
+        }
+        row.end(&mut self.friction);
+    }
+
+    fn refuse(&mut self, call: &CallStory, met: &mut BTreeSet<Pattern>) {
+        let Some(pattern) = pattern(call) else { return };
+        let is_new = met.insert(pattern.clone());
+        let effects = effects(call);
+        let of_effect = pattern.rule.as_deref().and_then(|rule| rule.split_once("/effects."));
+        let dangerous =
+            DANGERS.iter().any(|own| of_effect.is_some_and(|(_, name)| name == own.name()));
+        if matches!(pattern.code, Code::Never | Code::BaseDenied) || dangerous {
+            let rule = pattern.rule.clone().unwrap_or_default();
+            *self.prevented.entry(rule).or_default() += 1;
+            for effect in effects {
+                *self.effects.entry(effect).or_default() += 1;
+            }
+        }
+        let (count, runs) = self.refused.entry(pattern).or_default();
+        *count += 1;
+        *runs += u64::from(is_new);
+    }
+
+    /// Refusals by pattern, the most frequent first.
+    #[must_use]
+    pub fn denials(&self) -> Vec<Row> {
+        let row = |(pattern, (count, runs)): (&Pattern, &(u64, u64))| Row {
+            pattern: pattern.clone(),
+            count: *count,
+            runs: *runs,
+        };
+        let mut rows: Vec<Row> = self.refused.iter().map(row).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        rows
+    }
+
+    /// What was prevented, and what was wrong.
+    #[must_use]
+    pub fn safety(&self) -> Safety {
+        let count = |set: &BTreeSet<_>| u64::try_from(set.len()).unwrap_or(u64::MAX);
+        let denied: u64 = self.refused.values().map(|(count, _)| count).sum();
+        let false_alarms = count(&self.wrong_denials);
+        Safety {
+            prevented: self.prevented.clone(),
+            effects: self.effects.clone(),
+            denied,
+            false_alarms,
+            missed: count(&self.wrong_allows),
+            false_alarms_per_mille: false_alarms.saturating_mul(1_000).checked_div(denied),
+        }
+    }
+
+    /// What people were asked.
+    #[must_use]
+    pub const fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+
+    /// What refusals cost.
+    #[must_use]
+    pub const fn friction(&self) -> &Friction {
+        &self.friction
+    }
+}
+
+/// The refusals of a run since its last accepted call.
+#[derive(Default)]
+struct Refusals<'s> {
+    since: Option<u64>,
+    count: u64,
+    asked: Vec<(&'s str, &'s Value)>,
+}
+
+impl<'s> Refusals<'s> {
+    fn refuse(&mut self, call: &'s CallStory, friction: &mut Friction) {
+        friction.refusals += 1;
+        friction.rows += u64::from(self.count == 0);
+        self.since.get_or_insert(call.proposed_at);
+        self.count += 1;
+        if let Some(args) = &call.args {
+            let own = (call.tool.as_str(), args);
+            match self.asked.contains(&own) {
+                true => friction.repeated += 1,
+                false => self.asked.push(own),
+            }
+        }
+    }
+
+    fn accept(&mut self, call: &CallStory, friction: &mut Friction) {
+        let Some(since) = self.since.take() else { return };
+        friction.overcome += 1;
+        friction.refusals_until_accepted.add(std::mem::take(&mut self.count));
+        let waited = call.proposed_at.saturating_sub(since) / 1_000;
+        friction.millis_until_accepted.add(waited);
+    }
+
+    fn end(self, friction: &mut Friction) {
+        friction.ended_the_run += u64::from(self.count > 0);
+    }
+}
+
+fn pattern(call: &CallStory) -> Option<Pattern> {
+    let decision = call.decision.as_ref()?;
+    // What was allowed and refused while it ran has the code of that.
+    let ran = call.finished.as_ref().and_then(|(_, finished)| finished.code);
+    let lines = command_lines(call);
+    let mut programs: Vec<String> = Vec::new();
+    for name in lines.iter().filter_map(|argv| program(argv)) {
+        if !programs.contains(&name) && programs.len() < PROGRAMS {
+            programs.push(name);
+        }
+    }
+    Some(Pattern {
+        tool: plain(call.tool.as_str()).to_owned(),
+        code: ran.unwrap_or(decision.code),
+        rule: decision.rule.as_deref().map(plain_rule),
+        program: (!programs.is_empty()).then(|| programs.join(" | ")),
+    })
+}
+
+/// How many programs of one command line are named.
+const PROGRAMS: usize = 4;
+/// How long a program's name may be.
+const NAME: usize = 40;
+/// What stands for a name that could be anything.
+const OTHER: &str = "(other)";
+
+/// A name of a tool or program; whoever asked may have put anything there.
+fn plain(name: &str) -> &str {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    match !name.is_empty() && name.len() <= NAME && name.chars().all(is_plain) {
+        true => name,
+        false => OTHER,
+    }
+}
+
+/// The command lines of a call.
+fn command_lines(call: &CallStory) -> Vec<Vec<String>> {
+    match &call.action {
+        Some(Action::Run { argv, .. }) => vec![argv.clone()],
+        Some(Action::Command { steps, timeout_ms, .. }) => {
+            let parts = |step| parts(step, *timeout_ms, &[]);
+            let actions = steps.iter().flat_map(parts).map(|part| part.action);
+            actions
+                .filter_map(|action| match action {
+                    Action::Run { argv, .. } => Some(argv),
+                    _ => None,
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// `git push`: the words behind the program only as far as the table of programs has them.
+fn program(argv: &[String]) -> Option<String> {
+    let name = plain(programs::base_name(argv.first()?));
+    let line = CommandLine::of(argv, None, false);
+    let levels = line.readings().next().map(|reading| reading.levels.as_slice());
+    let inner = levels.unwrap_or_default().iter().skip(1).take_while(|level| level.known);
+    let words: Vec<&str> =
+        std::iter::once(name).chain(inner.map(|own| own.name.as_str())).collect();
+    Some(words.join(" "))
+}
+
+/// A rule's name. Where `*` stands for a subcommand the rule goes by the word of the call, which is
+/// shown only if the table of programs has it.
+pub(crate) fn plain_rule(rule: &str) -> String {
+    let Some((tool, inner)) = rule.split_once('/').filter(|(tool, _)| *tool == "shell.run") else {
+        return rule.to_owned();
+    };
+    let mut words = inner.split('.');
+    let name = plain(words.next().unwrap_or(inner));
+    let mut shown = format!("{tool}/{name}");
+    let mut known = programs::known(name);
+    for word in words {
+        known = known.and_then(|own| own.subcommand(word));
+        let is_shown = known.is_some() || inner.starts_with("effects.");
+        shown = format!("{shown}.{}", if is_shown { word } else { "*" });
+    }
+    shown
+}
+
+/// What a refused command would have done.
+fn effects(call: &CallStory) -> BTreeSet<&'static str> {
+    let lines = command_lines(call);
+    let of = |argv: &Vec<String>| CommandLine::of(argv, None, false).effects();
+    lines.iter().flat_map(|argv| of(argv).iter()).map(Effect::name).collect()
+}

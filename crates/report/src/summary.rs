@@ -1,0 +1,205 @@
+//! What a run did, in numbers.
+
+use crate::story::{CallStory, Story};
+use capsule_core::action::{Action, FileKind, Parsed, PathFact, PathTarget};
+use capsule_core::change::{Change, Node};
+use capsule_core::exit::Exit;
+use capsule_core::journal::StepEnding;
+use capsule_core::outcome::{Ending, Status};
+use capsule_core::programs::base_name;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What a run did, in numbers.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    /// Steps (or calls) that went as asked.
+    pub ok: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Those that were denied.
+    #[serde(rename = "denied_unexpectedly")]
+    pub stopped: u64,
+    /// Those that needed an approval that nobody was there to give.
+    #[serde(rename = "approval_needed")]
+    pub unanswered: u64,
+    /// Those that wait for an answer, with the run suspended.
+    pub waiting: u64,
+    /// Those that a person ended.
+    pub cancelled: u64,
+    /// Those that were denied as the plan expects.
+    pub expected_denials: u64,
+    /// Those that were skipped.
+    pub skipped: u64,
+    /// Those that the run ended before.
+    pub not_reached: u64,
+    /// All calls.
+    pub calls: u64,
+    /// All calls that were denied, whether expected or not.
+    pub denied: u64,
+    /// All calls that needed an approval that nobody was there to give.
+    pub asked: u64,
+    /// Calls that were started and have no end.
+    pub unknown: u64,
+    /// Calls whose changes of the workspace can be undone.
+    pub undoable: u64,
+    /// Times that a person was asked.
+    pub prompts: u64,
+    /// How long the run took, in microseconds.
+    pub micros: u64,
+    /// The files that were read.
+    pub files_read: Vec<String>,
+    /// The files that were written.
+    pub files_written: Vec<String>,
+    /// The files that were deleted.
+    pub files_deleted: Vec<String>,
+    /// The hosts that were contacted.
+    pub hosts: Vec<String>,
+    /// The programs that ran.
+    pub programs: Vec<String>,
+}
+
+impl Summary {
+    /// The exit as a word for people.
+    #[must_use]
+    pub const fn exit_word(exit: Exit) -> &'static str {
+        match exit {
+            Exit::Ok => "ok",
+            Exit::ToolFailed => "a tool failed",
+            Exit::BadUsage => "bad usage",
+            Exit::Denied => "denied",
+            Exit::ApprovalNeeded => "approval needed",
+            Exit::ReplayDiverged => "replay diverged",
+            Exit::IntegrityFailed => "integrity failed",
+            Exit::BudgetUsedUp => "budget used up",
+            Exit::SandboxBelowFloor => "sandbox below floor",
+            Exit::RuntimeError => "runtime error",
+            Exit::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl Story {
+    /// What the run did, in numbers.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let mut summary = Summary::default();
+        let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
+        let mut deleted = BTreeSet::new();
+        let (mut hosts, mut programs) = (BTreeSet::new(), BTreeSet::new());
+        for call in &self.calls {
+            summary.denied += u64::from(call.was_denied());
+            summary.asked += u64::from(call.was_asked());
+            summary.unknown += u64::from(call.is_unknown());
+            summary.undoable += u64::from(call.can_be_undone());
+            if call.started.is_none() {
+                continue;
+            }
+            written.extend(call.changes.iter().filter_map(written_file));
+            deleted.extend(call.changes.iter().filter_map(deleted_file));
+            let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
+            match &call.action {
+                // What was tried and did not happen is shown with its call, and counts for nothing.
+                Some(
+                    Action::Read { .. }
+                    | Action::Write { .. }
+                    | Action::Edit { .. }
+                    | Action::Delete { .. },
+                ) if !done => {}
+                Some(Action::Read { path, .. }) => drop(read.insert(path.asked.clone())),
+                Some(Action::Write { path, .. } | Action::Edit { path, .. }) => {
+                    written.insert(path.asked.clone());
+                }
+                Some(Action::Delete { path, .. }) => deleted.extend(deleted_here(call, path)),
+                Some(Action::Fetch { url, .. }) => {
+                    if let Parsed::Url(address) = &url.parsed {
+                        hosts.insert(address.host().to_string());
+                    }
+                }
+                Some(Action::Apply { changes, .. } | Action::Undo { changes, .. }) if done => {
+                    written.extend(changes.iter().filter_map(written_file));
+                    deleted.extend(changes.iter().filter_map(deleted_file));
+                }
+                Some(Action::Run { argv, .. }) => {
+                    programs.extend(argv.first().cloned());
+                }
+                Some(Action::Git { .. } | Action::Test { .. }) => {
+                    let found = call.facts.as_ref().and_then(|facts| facts.program.as_ref());
+                    programs.extend(found.map(|own| base_name(&own.path).to_owned()));
+                }
+                _ => {}
+            }
+        }
+        self.count_endings(&mut summary);
+        let sorted = |set: BTreeSet<String>| set.into_iter().collect();
+        summary.files_read = sorted(read);
+        summary.files_written = sorted(written);
+        summary.files_deleted = sorted(deleted);
+        summary.hosts = sorted(hosts);
+        summary.programs = sorted(programs);
+        summary.calls = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
+        let began = self.header.as_ref().map_or(0, |header| header.at);
+        summary.micros = self.sealed.as_ref().map_or(0, |end| end.at.saturating_sub(began));
+        summary
+    }
+
+    /// Counts steps, or calls where the run has no steps.
+    fn count_endings(&self, summary: &mut Summary) {
+        let calls = self.calls.iter().filter_map(|call| call.approval.as_ref());
+        let asked = calls.chain(self.plan.as_ref()).filter(|own| own.was_shown());
+        summary.prompts = u64::try_from(asked.count()).unwrap_or(u64::MAX);
+        let has_steps = self.header.as_ref().is_some_and(|header| header.opened.plan.is_some());
+        if !has_steps {
+            for call in &self.calls {
+                match call.status() {
+                    _ if call.waits() => summary.waiting += 1,
+                    _ if call.was_asked() => summary.unanswered += 1,
+                    _ if call.was_cancelled() => summary.cancelled += 1,
+                    Some(Status::Ok) => summary.ok += 1,
+                    Some(Status::Denied) => summary.stopped += 1,
+                    _ => summary.failed += 1,
+                }
+            }
+            return;
+        }
+        for step in &self.steps {
+            match step.ended.ending {
+                StepEnding::Ok => summary.ok += 1,
+                StepEnding::FailedAsExpected => summary.ok += 1,
+                StepEnding::DeniedAsExpected => summary.expected_denials += 1,
+                StepEnding::Denied if step.was_asked() => summary.unanswered += 1,
+                StepEnding::Denied => summary.stopped += 1,
+                StepEnding::Failed if step.was_cancelled() => summary.cancelled += 1,
+                StepEnding::Failed => summary.failed += 1,
+                StepEnding::Skipped | StepEnding::NotReached => summary.skipped += 1,
+            }
+        }
+        summary.waiting += u64::from(self.calls.last().is_some_and(CallStory::waits));
+        let steps = self.header.as_ref().map_or(0, |header| header.opened.steps);
+        let ended = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
+        let over = ended.saturating_add(self.before()).saturating_add(summary.waiting);
+        summary.not_reached = steps.saturating_sub(over);
+    }
+}
+
+/// The path of a change, if a file was written there.
+fn written_file(change: &Change) -> Option<String> {
+    matches!(change.after, Some(Node::File { .. })).then(|| change.path.clone())
+}
+
+/// The path of a change, if a file or a link was there and is gone.
+fn deleted_file(change: &Change) -> Option<String> {
+    let was_file = matches!(change.before, Some(Node::File { .. } | Node::Link { .. }));
+    (was_file && change.after.is_none()).then(|| change.path.clone())
+}
+
+/// The files and links that a call deleted, as they were found.
+fn deleted_here(call: &CallStory, path: &PathTarget) -> Vec<String> {
+    let facts = call.facts.iter().flat_map(|facts| &facts.paths);
+    let files = facts.filter(|fact| fact.kind != FileKind::Folder);
+    let here = |fact: &PathFact| match path.inside() {
+        Some(own) if *own == fact.path => path.asked.clone(),
+        _ => fact.path.to_string(),
+    };
+    files.map(here).collect()
+}

@@ -1,0 +1,68 @@
+//! What of a run can be undone, and what waits to be taken over.
+
+use capsule_core::capability::Capability;
+use capsule_core::confinement::WorkspaceAccess;
+use capsule_core::journal::{Covers, Unpulled};
+
+use crate::story::{CallStory, StepStory, Story};
+
+impl Story {
+    /// What a person would name to undo what the run did, if anything of it can be undone.
+    #[must_use]
+    pub fn undoable(&self) -> Option<String> {
+        let label = &self.header.as_ref()?.opened.label;
+        let mut calls = self.calls.iter().filter(|call| call.can_be_undone());
+        let first = calls.next()?;
+        let by_step = |step: &&StepStory| Some(&step.ended.step) == first.step.as_ref();
+        Some(match (calls.next(), self.steps.iter().find(by_step)) {
+            (Some(_), _) => label.clone(),
+            (None, Some(step)) => format!("{label}:{}", step.number),
+            (None, None) => format!("{label}:{}", first.call),
+        })
+    }
+}
+
+impl CallStory {
+    /// Whether it could change the workspace itself, of which nothing is collected.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        let confinement = self.started.as_ref().and_then(|(_, started)| started.confinement);
+        confinement.is_some_and(|own| own.workspace == WorkspaceAccess::Direct)
+    }
+
+    /// Whether it ran with nothing around it.
+    #[must_use]
+    pub fn is_unconfined(&self) -> bool {
+        let needs = self.decision.as_ref().map(|own| own.capabilities);
+        self.started.is_some() && needs.is_some_and(|own| own.contains(Capability::ProcUnconfined))
+    }
+
+    /// Whether it changed the workspace itself, and what stood there was kept.
+    #[must_use]
+    pub fn can_be_undone(&self) -> bool {
+        let kept = self.started.as_ref().is_some_and(|(_, started)| started.undo.is_some());
+        kept && self.changes.is_empty()
+    }
+
+    /// Whether it changed something, or may have, of which nothing could be kept.
+    #[must_use]
+    pub fn is_irreversible(&self) -> bool {
+        let unkept = self.facts.as_ref().is_some_and(|facts| facts.unkept.is_some());
+        unkept && self.started.as_ref().is_some_and(|(_, started)| started.undo.is_none())
+    }
+
+    /// What its undo record covers.
+    #[must_use]
+    pub fn covers(&self) -> Option<Covers> {
+        self.started.as_ref().and_then(|(_, started)| started.covers)
+    }
+}
+
+/// The line of a header for what waits from earlier runs.
+pub(crate) fn waiting(Unpulled { runs, paths }: Unpulled) -> String {
+    let run = if runs == 1 { "run" } else { "runs" };
+    let path = if paths == 1 { "path" } else { "paths" };
+    format!(
+        "waiting    {runs} {run} staged {paths} {path} here that nobody applied · capsule changes"
+    )
+}
