@@ -1,8 +1,16 @@
 //! The command line, as typed.
 
+mod approvals;
+mod plan;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use approvals::{
+    AnswerArgs, Approvals, ApprovalsList, GrantsOf, OneQuestion, Resume, ScopeArg,
+};
+pub(crate) use plan::{Plan, PlanCheck, PlanPreflight};
 
 /// Carries out the tool calls of agents and plans under a strict policy.
 ///
@@ -68,20 +76,37 @@ pub(crate) enum Command {
     ListRuns(ListRuns),
     /// Show a run, or one of its calls
     ShowRun(ShowRun),
-    /// Show what a run changed in its staged workspace
+    /// Show what a run changed, or what waits in the workspace: staged, or in no commit
     Changes(Changes),
     /// Make what a run changed in its staged workspace in the workspace itself
     Apply(OneRun),
     /// Drop what a run changed in its staged workspace
     Discard(OneRun),
+    /// Bring back what stood in the workspace before a run, or one of its calls, changed it
+    Undo(Undo),
+    /// Show questions that wait for an answer, and answer them
+    #[command(subcommand)]
+    Approvals(Approvals),
+    /// Show what people allowed beyond a call, and take it back
+    #[command(subcommand)]
+    Grants(GrantsOf),
+    /// Go on with a run that was suspended for an answer
+    Resume(Resume),
+    /// Count refusals over the runs of the store: patterns, never contents
+    #[command(subcommand)]
+    Stats(StatsOf),
+    /// Say that a decision was wrong; changes nothing, and is counted
+    Feedback(FeedbackArgs),
     /// Check that the record is what was written
     Verify(Verify),
-    /// Check and explain policies
+    /// Check, explain, show and compare policies
     #[command(subcommand)]
     Policy(Policy),
     /// Check plans
     #[command(subcommand)]
     Plan(Plan),
+    /// Mask what looks like a secret: standard input to standard output
+    Redact,
     /// Check this machine: sandbox layers, kernel, store
     Doctor,
     /// Say what a code means, what causes it and what to do
@@ -95,9 +120,28 @@ pub(crate) enum Command {
 /// Which policy.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PolicyArg {
-    /// The policy: a file, or builtin:NAME
+    /// The policy: a file, or builtin:NAME [default: capsule/policy.yaml in the configuration folder]
     #[arg(long, value_name = "POLICY")]
-    pub(crate) policy: String,
+    pub(crate) policy: Option<String>,
+    /// The profile, in place of the policy's own
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<String>,
+}
+
+/// What a person says about the layers that a run meets.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LayerArg {
+    /// The workspace's layer may be gone, or say less than a run before met; said once
+    #[arg(long)]
+    pub(crate) accept_layer: bool,
+}
+
+/// Whether somebody is asked.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct AskArg {
+    /// Ask nobody: what the policy asks about does not run
+    #[arg(long)]
+    pub(crate) unattended: bool,
 }
 
 /// `run`.
@@ -107,6 +151,10 @@ pub(crate) struct Run {
     pub(crate) plan: PathBuf,
     #[command(flatten)]
     pub(crate) policy: PolicyArg,
+    #[command(flatten)]
+    pub(crate) layer: LayerArg,
+    #[command(flatten)]
+    pub(crate) ask: AskArg,
     /// Also write the sealed run into a store of its own
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -125,7 +173,11 @@ pub(crate) struct Call {
     pub(crate) tool: String,
     #[command(flatten)]
     pub(crate) policy: PolicyArg,
-    /// The arguments as JSON; `-` reads them from standard input
+    #[command(flatten)]
+    pub(crate) layer: LayerArg,
+    #[command(flatten)]
+    pub(crate) ask: AskArg,
+    /// The arguments as JSON, for fs.edit also as `<edit path="..">`; `-` reads standard input
     #[arg(long, value_name = "JSON", conflicts_with = "words", allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
     /// Also write the sealed run into a store of its own
@@ -141,6 +193,10 @@ pub(crate) struct Call {
 pub(crate) struct Exec {
     #[command(flatten)]
     pub(crate) policy: PolicyArg,
+    #[command(flatten)]
+    pub(crate) layer: LayerArg,
+    #[command(flatten)]
+    pub(crate) ask: AskArg,
     /// The folder to run in, relative to the workspace
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
@@ -215,10 +271,10 @@ pub(crate) struct ShowRun {
 /// `changes`.
 #[derive(Debug, Args)]
 pub(crate) struct Changes {
-    /// The run: its id, the beginning of one, or `latest`
-    pub(crate) run: String,
+    /// The run: its id, the beginning of one, or `latest`; what waits in the workspace if left out
+    pub(crate) run: Option<String>,
     /// Show the lines that differ
-    #[arg(long)]
+    #[arg(long, requires = "run")]
     pub(crate) diff: bool,
 }
 
@@ -227,6 +283,56 @@ pub(crate) struct Changes {
 pub(crate) struct OneRun {
     /// The run: its id, the beginning of one, or `latest`
     pub(crate) run: String,
+}
+
+/// `undo`.
+#[derive(Debug, Args)]
+pub(crate) struct Undo {
+    /// The run, or one of its calls: `latest`, `r-7Q3K`, `r-7Q3K:notes`, `r-7Q3K:5`
+    #[arg(value_name = "RUN[:STEP]")]
+    pub(crate) run: String,
+    /// Only show what would be brought back
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// `stats`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StatsOf {
+    /// Refused calls by code, rule, tool and program
+    Denials(StatsArgs),
+    /// What people were asked, what they said, and how long they looked
+    Approvals(StatsArgs),
+    /// What was prevented, and what people called wrong
+    Safety(StatsArgs),
+    /// What refusals cost: how many and how long until a call was accepted
+    Friction(StatsArgs),
+}
+
+/// Which runs are counted.
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// Only runs that began within this time, such as 7d
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) since: Option<String>,
+}
+
+/// `feedback`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("fault").required(true))]
+pub(crate) struct FeedbackArgs {
+    /// The call: `latest:1`, `r-7Q3K:notes`
+    #[arg(value_name = "RUN:STEP")]
+    pub(crate) call: String,
+    /// It should have been allowed
+    #[arg(long, group = "fault")]
+    pub(crate) wrong_denial: bool,
+    /// It should have been denied
+    #[arg(long, group = "fault")]
+    pub(crate) wrong_allow: bool,
+    /// Why
+    #[arg(short = 'm', long = "message", value_name = "WHY")]
+    pub(crate) message: Option<String>,
 }
 
 /// `verify`.
@@ -242,9 +348,101 @@ pub(crate) struct Verify {
 pub(crate) enum Policy {
     /// Check a policy: its syntax, its examples, and what it probably does not mean
     Check(PolicyArg),
+    /// Decide a policy's examples and tests, and compare
+    Test(PolicyTest),
     /// Say what a policy decides on a call, and why
     Explain(Explain),
+    /// Show a policy: its text, or every rule that holds
+    Show(PolicyShow),
+    /// Compare two policies: their rules, and what they decide on calls
+    Diff(PolicyDiff),
+    /// Propose rules for what recorded runs were refused or asked about, as a patch to be read
+    Learn(PolicyLearn),
+    /// Print the policy language as JSON Schema
+    Schema,
+    /// Lay a policy out: indentation and empty lines, nothing else
+    Fmt(PolicyFmt),
 }
+
+/// `policy test`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyTest {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArg,
+    /// Also say which rules decide an example or a test
+    #[arg(long)]
+    pub(crate) coverage: bool,
+    /// Also change every rule, one at a time, and demand that an example or test notices
+    #[arg(long)]
+    pub(crate) mutate: bool,
+}
+
+/// `policy fmt`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyFmt {
+    /// Only say whether it is laid out; the exit status is 1 if it is not
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// The policy; `-` lays out standard input
+    pub(crate) file: PathBuf,
+}
+
+/// `policy diff`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyDiff {
+    /// The one policy: a file, or builtin:NAME
+    #[arg(value_name = "A")]
+    pub(crate) before: String,
+    /// The other one
+    #[arg(value_name = "B")]
+    pub(crate) after: String,
+    /// Calls to decide, one {"id", "tool", "args"} a line; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "runs")]
+    pub(crate) batch: Option<PathBuf>,
+    /// Decide the calls of these recorded runs
+    #[arg(long, value_name = "RUN", num_args = 1..)]
+    pub(crate) runs: Vec<String>,
+    /// The profile, in place of the policies' own
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<String>,
+}
+
+/// `policy learn`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyLearn {
+    /// The runs, or single calls of them: `latest`, `r-7Q3K`, `r-7Q3K:5`
+    #[arg(value_name = "RUN[:CALL]", required = true)]
+    pub(crate) runs: Vec<String>,
+    /// The policy to patch [default: the one that judged the runs]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) policy: Option<String>,
+    /// The profile, in place of the policy's own
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) profile: Option<String>,
+    /// Write the patch into a file that is not there yet, in place of standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also make the change in the policy file itself, unless a run goes on under it
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) write: bool,
+}
+
+/// `policy show`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyShow {
+    /// The policy: a file, or builtin:NAME
+    #[arg(long, value_name = "POLICY", default_value = DEFAULT_POLICY)]
+    pub(crate) policy: String,
+    /// Show every rule that holds, those of the base policy among them, each with its place
+    #[arg(long)]
+    pub(crate) resolved: bool,
+    /// The profile, in place of the policy's own
+    #[arg(long, value_name = "PROFILE", requires = "resolved")]
+    pub(crate) profile: Option<String>,
+}
+
+/// Where `init` writes a policy.
+const DEFAULT_POLICY: &str = ".capsule/policy.yaml";
 
 /// `policy explain`.
 #[derive(Debug, Args)]
@@ -252,9 +450,8 @@ pub(crate) struct Explain {
     /// A logged call: RUN:STEP
     #[arg(value_name = "RUN:STEP", conflicts_with_all = ["tool", "batch"])]
     pub(crate) logged: Option<String>,
-    /// The policy: a file, or builtin:NAME
-    #[arg(long, value_name = "POLICY", required_unless_present = "logged")]
-    pub(crate) policy: Option<String>,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArg,
     /// The tool
     #[arg(long, value_name = "TOOL", default_value = "shell.run")]
     pub(crate) tool: String,
@@ -267,22 +464,6 @@ pub(crate) struct Explain {
     /// A command line for shell.run, or NAME=VALUE for other tools
     #[arg(last = true, value_name = "ARGV")]
     pub(crate) words: Vec<String>,
-}
-
-/// `plan`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Plan {
-    /// Check a plan
-    Check(PlanCheck),
-    /// Print the plan language as JSON Schema
-    Schema,
-}
-
-/// `plan check`.
-#[derive(Debug, Args)]
-pub(crate) struct PlanCheck {
-    /// The plan
-    pub(crate) plan: PathBuf,
 }
 
 /// `explain-code`.

@@ -5,9 +5,12 @@ use capsule_core::diagnostic::Diagnostics;
 use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::outcome::Problem;
-use capsule_runtime::{Cause, ChangesError, Divergence, ReplayError, Text};
+use capsule_runtime::{
+    AsideError, Cause, ChangesError, Divergence, News, OpenError, ReplayError, ResumeError, Text,
+};
 use capsule_store::StoreError;
 
+use crate::command::layers::show_change;
 use crate::diagnostic;
 use crate::screen::{BAD, HINT, Screen};
 
@@ -18,6 +21,8 @@ pub(crate) enum Failure {
     Problem(Problem),
     /// A text is wrong at these places.
     Texts(Text, Diagnostics),
+    /// The workspace's layer is gone, or says less.
+    Weaker(Box<News>),
     /// A replay met what is not in its recording.
     Diverged { label: String, divergences: Vec<Divergence> },
     /// Everything was said already, or nobody listens any more.
@@ -36,11 +41,40 @@ impl From<StoreError> for Failure {
     }
 }
 
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => error.into(),
+            OpenError::Refused(problem) => problem.into(),
+            OpenError::Weaker(news) => Self::Weaker(news),
+        }
+    }
+}
+
 impl From<ChangesError> for Failure {
     fn from(error: ChangesError) -> Self {
         match error {
             ChangesError::Store(error) => error.into(),
             ChangesError::Problem(problem) => problem.into(),
+        }
+    }
+}
+
+impl From<AsideError> for Failure {
+    fn from(error: AsideError) -> Self {
+        match error {
+            AsideError::Store(error) => error.into(),
+            AsideError::Problem(problem) => problem.into(),
+        }
+    }
+}
+
+impl From<ResumeError> for Failure {
+    fn from(error: ResumeError) -> Self {
+        match error {
+            ResumeError::Aside(error) => error.into(),
+            ResumeError::Changes(error) => error.into(),
+            ResumeError::Replay(error) => error.into(),
         }
     }
 }
@@ -85,7 +119,7 @@ impl Failure {
                 Exit::RuntimeError.status()
             }
             Self::Problem(problem) => problem.code.exit().status(),
-            Self::Texts(..) => Exit::BadUsage.status(),
+            Self::Texts(..) | Self::Weaker(_) => Exit::BadUsage.status(),
             Self::Diverged { .. } => Exit::ReplayDiverged.status(),
             Self::Quiet(exit) => *exit,
         }
@@ -97,6 +131,10 @@ impl Failure {
             Self::Problem(problem) => show_problem(screen, problem),
             Self::Texts(text, problems) => {
                 screen.complain(&diagnostic::render(text, problems, screen));
+            }
+            Self::Weaker(news) => {
+                show_change(news, screen);
+                show_problem(screen, &news.refusal());
             }
             Self::Diverged { label, divergences } => {
                 for divergence in divergences {

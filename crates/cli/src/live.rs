@@ -1,7 +1,7 @@
 //! Showing a run while it goes on.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ impl Observer for Timeline {
                 self.progress.begin(about.unwrap_or_default());
             }
             Event::CallFinished(_) => self.progress.end(),
+            // Nothing is written over a card.
+            Event::ApprovalShown(_) | Event::PlanShown(_) => self.progress.end(),
             _ => {}
         }
         if !self.quiet {
@@ -48,20 +50,32 @@ impl Observer for Timeline {
 }
 
 /// A line on standard error while something takes longer than a second.
-struct Progress(Option<(Sender<Option<String>>, JoinHandle<()>)>);
+struct Progress(Option<Showing>);
+
+/// The thread that shows it: what it is told, and its word that nothing is shown any more.
+struct Showing {
+    tell: Sender<Option<String>>,
+    gone: Receiver<()>,
+    thread: JoinHandle<()>,
+}
 
 impl Progress {
     fn new(wanted: bool) -> Self {
         if !wanted || !io::stderr().is_terminal() {
             return Self(None);
         }
-        let (sender, receiver) = mpsc::channel::<Option<String>>();
+        let (tell, receiver) = mpsc::channel::<Option<String>>();
+        let (cleared, gone) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let mut running: Option<(String, Instant)> = None;
             let mut shown = false;
             loop {
+                let mut ended = false;
                 match receiver.recv_timeout(Duration::from_millis(250)) {
-                    Ok(next) => running = next.map(|about| (about, Instant::now())),
+                    Ok(next) => {
+                        ended = next.is_none();
+                        running = next.map(|about| (about, Instant::now()));
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
@@ -75,31 +89,37 @@ impl Progress {
                     let _ = write!(io::stderr(), "\r\x1b[K");
                 }
                 shown = late.is_some();
+                if ended && cleared.send(()).is_err() {
+                    break;
+                }
             }
             if shown {
                 let _ = write!(io::stderr(), "\r\x1b[K");
             }
         });
-        Self(Some((sender, thread)))
+        Self(Some(Showing { tell, gone, thread }))
     }
 
     fn begin(&self, about: String) {
-        if let Some((sender, _)) = &self.0 {
-            let _ = sender.send(Some(about));
+        if let Some(own) = &self.0 {
+            let _ = own.tell.send(Some(about));
         }
     }
 
+    /// Clears the line before anything else is written: a card may come next.
     fn end(&self) {
-        if let Some((sender, _)) = &self.0 {
-            let _ = sender.send(None);
+        if let Some(own) = &self.0
+            && own.tell.send(None).is_ok()
+        {
+            let _ = own.gone.recv();
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some((sender, thread)) = self.0.take() {
-            drop(sender);
+        if let Some(Showing { tell, gone, thread }) = self.0.take() {
+            drop((tell, gone));
             let _ = thread.join();
         }
     }

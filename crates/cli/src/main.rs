@@ -2,10 +2,12 @@
 //! does is done elsewhere.
 
 mod args;
+mod card;
 mod command;
 mod diagnostic;
 mod failure;
 mod live;
+mod repository;
 mod screen;
 mod signal;
 mod surroundings;

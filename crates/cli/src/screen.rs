@@ -71,6 +71,11 @@ impl Screen {
         writeln!(out, "{line}").map_err(unprinted)
     }
 
+    /// Prints a text as it is, for whoever it is piped to.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        io::stdout().lock().write_all(text.as_bytes()).map_err(unprinted)
+    }
+
     /// Prints lines to standard output.
     pub(crate) fn say_all(&self, lines: &[String]) -> Result<(), Failure> {
         lines.iter().try_for_each(|line| self.say(line))

@@ -10,7 +10,7 @@ use capsule_core::outcome::Problem;
 use capsule_runtime::{Law, LawError, Lookup, PolicySource};
 use etcetera::BaseStrategy;
 
-use crate::args::Globals;
+use crate::args::{Globals, PolicyArg};
 use crate::failure::Failure;
 
 /// What surrounds a command.
@@ -61,6 +61,21 @@ impl Surroundings {
         self.workspace.as_ref().map_or_else(|| self.cwd.clone(), |named| self.cwd.join(named))
     }
 
+    /// The same around another workspace, with another store.
+    pub(crate) fn elsewhere(&self, workspace: &Path, store: PathBuf) -> Self {
+        Self { workspace: Some(workspace.to_owned()), store, store_named: false, ..self.clone() }
+    }
+
+    /// The folder that was named.
+    pub(crate) fn named_workspace(&self) -> Option<PathBuf> {
+        self.workspace.as_ref().map(|named| self.cwd.join(named))
+    }
+
+    /// The same with another workspace.
+    pub(crate) fn within(&self, workspace: &Path) -> Self {
+        Self { workspace: Some(workspace.to_owned()), ..self.clone() }
+    }
+
     /// The runtime's own files, with those that SQLite keeps beside the store.
     fn own(&self, more: &[PathBuf]) -> Vec<PathBuf> {
         let store = real_folder(&self.store);
@@ -74,10 +89,24 @@ impl Surroundings {
     ///
     /// # Errors
     /// When there is none to decide by.
-    pub(crate) fn law(&self, policy: &str, out: Option<&Path>) -> Result<Law, Failure> {
+    pub(crate) fn law(&self, policy: &PolicyArg, out: Option<&Path>) -> Result<Law, Failure> {
         let out: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
+        let user = self.config.join("policy.yaml");
+        let source = match &policy.policy {
+            Some(named) => PolicySource::parse(named),
+            None if user.symlink_metadata().is_ok() => PolicySource::File(user.clone()),
+            None => {
+                let problem = Problem::new(Code::Usage, "no policy is named");
+                let place = user.display();
+                let hint =
+                    format!("name one with `--policy`, or keep one of your own at `{place}`");
+                return Err(problem.suggest(hint).into());
+            }
+        };
         let lookup = Lookup {
-            source: &PolicySource::parse(policy),
+            source: &source,
+            user: &user,
+            profile: policy.profile.as_deref(),
             workspace: self.workspace.as_deref(),
             cwd: &self.cwd,
             home: &self.home,

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use capsule_core::escape;
+use capsule_redact::Redactor;
 use capsule_runtime::{Cancel, MaskedStream, Sink, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -46,6 +47,11 @@ impl Through {
 }
 
 impl Sink for Through {
+    fn masked_by(&self, redactor: &Redactor) {
+        self.stdout.borrow_mut().masked = MaskedStream::new(redactor.clone());
+        self.stderr.borrow_mut().masked = MaskedStream::new(redactor.clone());
+    }
+
     fn output(&self, stream: Stream, bytes: &[u8]) {
         let ready = match stream {
             Stream::Stdout => self.stdout.borrow_mut().push(bytes),

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use capsule_core::action::Facts;
-use capsule_core::policy::{Draft, Roots, Usage};
+use capsule_core::policy::{Case, Draft, Roots, Usage};
 use capsule_core::tool::ToolName;
-use capsule_runtime::{CATALOGUE, describe, explain_recorded};
+use capsule_runtime::{CATALOGUE, describe, explain_case};
 use capsule_testkit::{Capsule, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ B1 B2 B4 B5 B7 B8 B10 B11 B13 B14 B16 B17 B19 B20 B22 B23 B25
 C1 C2 C4 C5 C7 C8 C10 C11 C13 C14 C16 C17 C19 C20 C22 C23 C25 C26 C28 C29 C31 C32 C34 C35 C37 C38
 D1 D2 D4 D5 D7 D8 D10 D11 D13 D14 D16 D17 D19 D20 D22 D23 D25 D26 D28 D29
 E1 E2 E4 E5 E7 E8 E10 E11 E13 E14 E16 E17 E19 E20 E22 E23 E25
+F19 F20 F22 F23
 G1 G2 G4 G5 G7 G8 G10 G11 G13 G14 G16 G17 G19 G20 G22 G23 G25 G26
 ";
 
@@ -214,6 +215,7 @@ groups! {
     group_c_files: "c-files.toml",
     group_d_processes: "d-process.toml",
     group_e_network: "e-network.toml",
+    group_f_policies: "f-policy.toml",
     group_g_record: "g-record.toml",
 }
 
@@ -297,14 +299,19 @@ fn compare(row: &Row, decision: &Value) -> Vec<String> {
 fn judge(row: &Row, call: &Call) -> Vec<String> {
     let text = policy_text(row);
     let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/someone", CATALOGUE).unwrap();
-    let roots = Roots { workspace: "/home/someone/work".into(), own: Vec::new() };
+    let roots = Roots { workspace: "/home/someone/work".into(), own: Vec::new(), lifts: true };
     let policy = std::sync::Arc::new(draft.bind(&roots, "/home/someone", CATALOGUE).unwrap());
     let decision = match describe(&call.tool, &call.args, 0) {
         Ok(action) => {
             let facts = Facts { resolves: row.resolves.clone(), ..Facts::default() };
             let id = CATALOGUE.find(&call.tool).map_or(call.tool.as_str(), |own| own.id);
             let tool = ToolName::asked(id);
-            json!(explain_recorded(&policy, &tool, &action, &facts, &Usage::default()))
+            {
+                let (tool, action, facts) = (&tool, &action, &facts);
+                let usage = &Usage::default();
+                let case = Case { tool, action, facts, usage, tainted: &[], call: None };
+                json!(explain_case(&policy, &case))
+            }
         }
         Err(problem) => json!({ "decision": "deny", "code": problem.code, "rule": null }),
     };

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -639,8 +640,10 @@ fn small_commands_are_exact() {
     fs::create_dir(capsule.around().join("other")).unwrap();
     let other = capsule.around().join("other").to_string_lossy().into_owned();
     let made = capsule.run(&["init", "--workspace", &other, "--json"]).exits(0).json();
-    assert_eq!(made["wrote"].as_array().unwrap().len(), 2);
-    assert!(capsule.around().join("other/.capsule/policy.yaml").is_file());
+    let files = ["schema/plan.v1.json", "schema/policy.v1.json", "policy.yaml"];
+    let files = files.map(|file| format!("{other}/.capsule/{file}"));
+    assert_eq!(made["wrote"], json!(files));
+    assert!(files.iter().all(|file| Path::new(file).is_file()), "{files:?}");
     assert!(!capsule.workspace().join(".capsule").exists());
     let again = capsule.run(&["init", "--workspace", &other, "--json"]).exits(0).json();
     assert_eq!(again["kept"].as_array().unwrap().len(), 1);

@@ -25,23 +25,40 @@ tools:
     decision: allow
     executables:
       cat: allow
+      env: allow
+      rm: allow
       tool: { subcommands: { build: { decision: allow, flags: { deny: [-x] } }, gone: deny } }
       git: { decision: allow, subcommands: { log: allow } }
     denied_tokens: [forbidden]
+  test.run: { decision: allow, command: [cat] }
 "#;
 
 /// Codes of denials that only a running call or a used-up run meets; their texts come from the code.
 const MET_ELSEWHERE: &[Code] = &[
     Code::ApprovalChangedAfter,
+    Code::ApprovalDenied,
+    Code::ApprovalExpired,
     Code::ApprovalNeeded,
+    Code::ApprovalStopped,
+    Code::ApprovalWaiting,
+    Code::ApprovalWithdrawn,
     Code::Asked,
+    Code::BudgetCalls,
+    Code::BudgetDeniedInARow,
+    Code::BudgetDeniedTotal,
+    Code::BudgetFetched,
+    Code::BudgetSameCall,
+    Code::BudgetWall,
+    Code::BudgetWritten,
     Code::ChangeRefused,
     Code::ChangeProtected,
     Code::NetRedirect,
+    Code::ProfileDenied,
     Code::QuotaBytes,
     Code::QuotaCalls,
     Code::QuotaPerHost,
     Code::QuotaWall,
+    Code::RiskBlocked,
 ];
 
 /// CAP-3, FR-21: a refusal without a way forward is a dead end; the code's own next step is the least.
@@ -56,6 +73,7 @@ fn every_denial_says_what_to_do() {
     let get = |url: &str| ("http.get", json!({ "url": url }));
     let nul = ("shell.run", json!({ "argv": ["cat", "a\u{0}"] }));
     let header = json!({ "url": "https://api.example.org/a", "headers": { "Host": "x" } });
+    let masked = json!({ "path": "docs/a", "content": "x=«password:setting:9»" });
     let rows = [
         (read(".env"), "policy.never"),
         (read("docs/private/a"), "path.not-allowed"),
@@ -74,6 +92,7 @@ fn every_denial_says_what_to_do() {
         (get("file:///etc/passwd"), "net.scheme"),
         (get("https://u:p@api.example.org/"), "net.userinfo"),
         (get("https://"), "net.url-invalid"),
+        (("fs.write", masked), "redaction.mask-in-content"),
         (("http.get", header), "net.header"),
         (run("curl x"), "policy.base-denied"),
         (run("ls"), "exec.not-allowed"),
@@ -84,7 +103,12 @@ fn every_denial_says_what_to_do() {
         (run("git log --made-up"), "exec.flag-effect"),
         (run("git log -- :(icase)x"), "exec.ambiguous"),
         (run("cat docs/a/../b"), "path.invalid"),
+        (run("env A=b cat docs/a.md"), "exec.variable-denied"),
+        (run("rm -rf ."), "path.whole-workspace"),
+        (("shell.run", json!({ "command": "cat docs/a.md" })), "exec.form-denied"),
+        (("shell.run", json!({ "command": "cat $x" })), "exec.not-in-language"),
         (run("cat forbidden"), "exec.token-denied"),
+        (("test.run", json!({ "filter": "x" })), "test.filter-denied"),
         (nul, "exec.argv-invalid"),
         (("shell.run", json!({ "argv": ["cat"], "cwd": "docs/a.md" })), "path.invalid"),
     ];

@@ -177,7 +177,7 @@ fn odd_files_are_bounded() {
         (&json!(true), &json!(10_000_000_000_u64))
     );
     let overwrite = json!({ "path": "sparse", "content": "x" });
-    assert_eq!(files.code("fs.write", overwrite), "fs.undo-too-large");
+    assert_eq!(files.code("fs.write", overwrite), "risk.blocked");
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
@@ -324,10 +324,13 @@ fn writing_keeps_what_was_there() {
     let undo: Vec<u8> = store
         .query_row("SELECT bytes FROM payloads WHERE class = 'undo'", [], |row| row.get(0))
         .unwrap();
-    let (head, old) = undo.split_at(undo.iter().position(|b| *b == b'\n').unwrap() + 1);
-    let head: Value = serde_json::from_slice(head).unwrap();
-    assert_eq!((&head["path"], &head["existed"]), (&json!("d/run.sh"), &json!(true)));
-    assert_eq!(old, b"old");
+    let record: Value = serde_json::from_slice(&undo).unwrap();
+    let change = &record["changes"][0];
+    assert_eq!((&record["v"], &change["path"]), (&json!(2), &json!("docs/run.sh")));
+    assert_eq!(change["before"]["mode"], 0o750);
+    let kept = files.capsule.kept(change["before"]["sha256"].as_str().unwrap());
+    assert_eq!(kept, Some(b"old".to_vec()));
+    assert_eq!(files.capsule.kept(change["after"]["sha256"].as_str().unwrap()), None);
 }
 
 /// NFR-6, G10: what looks like a credential is masked in what is delivered and in what is kept.

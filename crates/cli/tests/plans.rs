@@ -420,3 +420,54 @@ fn expressions_and_numbers_have_one_reading() {
         assert!(ran.stderr.contains("[plan."), "{text}{}", ran.stderr);
     }
 }
+
+/// APR-6: what a plan needs is told before it runs, and nothing of it runs for that.
+#[test]
+fn a_preflight_tells_what_a_plan_needs() {
+    let capsule = capsule();
+    let policy = capsule.policy(
+        "version: 1
+tools:
+  fs.read: allow
+  fs.write: ask
+  http.get: { decision: ask, urls: { allow: [\"https://api.example.org/**\"] } }
+  shell.run: { decision: allow, executables: { cat: allow, wc: ask } }
+",
+    );
+    let plan = capsule.plan(
+        "version: 1
+inputs: { name: { default: x } }
+steps:
+  - { id: read, tool: fs.read, args: { path: a.txt } }
+  - { id: write, tool: fs.write, args: { path: { $concat: [out/, { $ref: inputs.name }] }, content: abc } }
+  - { id: get, tool: http.get, args: { url: \"https://api.example.org/x\" } }
+  - { id: cat, tool: shell.run, args: { argv: [cat, a.txt] }, on_error: { retry: 2, backoff: 1ms } }
+  - { id: count, tool: shell.run, args: { argv: [wc, -c, a.txt] } }
+  - { id: no, tool: fs.delete, args: { path: a.txt } }
+  - { id: late, tool: fs.write, args: { path: b.txt, content: { $ref: steps.read.text } } }
+",
+    );
+    let line = ["plan", "preflight", &plan, "--policy", &policy, "--input", "name=y", "--json"];
+    let told = capsule.run(&line).exits(3).json();
+    let union = &told["union"];
+    assert_eq!(told["asks_once"], false);
+    assert_eq!(union["reads"], serde_json::json!(["a.txt"]));
+    assert_eq!(union["writes"], serde_json::json!(["out/y"]));
+    assert_eq!(union["deletes"], serde_json::json!([]));
+    assert_eq!(union["hosts"], serde_json::json!(["https://api.example.org:443"]));
+    let programs = union["programs"].as_array().unwrap();
+    let ends = |own: &serde_json::Value, name: &str| own.as_str().unwrap().ends_with(name);
+    assert!(programs.iter().any(|own| ends(own, "cat")), "{programs:?}");
+    assert_eq!(programs.len(), 2);
+    assert_eq!((&union["calls"], &union["written_bytes"]), (&7.into(), &3.into()));
+    assert_eq!(
+        (&union["asks"], &union["denied"], &union["open"]),
+        (&3.into(), &1.into(), &1.into())
+    );
+    let powers = ["fs.read", "fs.write", "net.egress", "proc.exec"];
+    assert_eq!(union["capabilities"], serde_json::json!(powers));
+    assert_eq!(told["steps"][6]["decision"], serde_json::Value::Null);
+    assert!(!capsule.workspace().join("out").exists() && !capsule.store().exists());
+    let text = capsule.run(&line[..7]).exits(3).stdout;
+    assert!(text.contains("not yet known 1") && text.contains("writes        out/y"), "{text}");
+}

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-use capsule_core::programs::{Command, Effect, Word, known};
+use capsule_core::programs::{Command, Effect, Effects, Word, known};
 use capsule_testkit::Capsule;
 
 fn run(folder: &Path, program: &str, words: &[&str]) -> String {
@@ -75,7 +75,9 @@ fn options_are_as_the_programs_have_them() {
     }
     let git = known("git").unwrap();
     for (name, command) in &git.subcommands {
-        if matches!(command.effect, Effect::Reads) || matches!(name.as_str(), "branch" | "tag") {
+        if command.nature.effects == Effects::of(Effect::Reads)
+            || matches!(name.as_str(), "branch" | "tag")
+        {
             check(&folder, &["git", name], command, &mut problems);
         }
     }

@@ -153,3 +153,53 @@ fn a_swapped_link_is_never_written_through() {
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     assert_eq!(left.len(), 4, "nothing is left beside the file: {left:?}");
 }
+
+/// C4, CAP-5: a file or folder that is swapped for a link while it is edited or deleted: what the link
+/// leads to is neither changed nor told.
+#[test]
+fn a_swapped_link_is_never_edited_or_deleted_through() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = capsule.policy(
+        "version: 1
+tools:
+  fs.edit: { decision: allow, paths: [\"docs/**\"] }
+  fs.delete: { decision: allow, paths: [\"docs/**\"] }
+  fs.write: { decision: allow, paths: [\"docs/**\"] }
+",
+    );
+    let root = capsule.workspace();
+    capsule.file("guard", "SECRET a");
+    capsule.file("closed/x", "SECRET a");
+    capsule.file("closed/in/x", "SECRET a");
+    capsule.file("docs/race/f", "fine a");
+    capsule.file("docs/race/d/x", "fine a");
+    symlink("../../guard", root.join("docs/race/link")).unwrap();
+    symlink("../../closed", root.join("docs/race/folder")).unwrap();
+    let pair = |one: &str, other: &str| {
+        (root.join("docs/race").join(one), root.join("docs/race").join(other))
+    };
+    let swapper = Swapper::start(vec![pair("f", "link"), pair("d", "folder")]);
+    let calls = race(&capsule, &policy, &|n| match n % 6 {
+        0 => step("fs.edit", "path: docs/race/f, search: fine, replace: fine b"),
+        1 => step("fs.edit", "path: docs/race/f, search: nothing like it, replace: x"),
+        2 => step("fs.edit", "path: docs/race/d/x, search: SECRET, replace: x"),
+        3 => step("fs.write", "path: docs/race/d/x, content: fine a"),
+        4 => step("fs.delete", "path: docs/race/d/x"),
+        _ => step("fs.delete", "path: docs/race/d/in, recursive: true"),
+    });
+    swapper.stop();
+    let done = |tool: &str| {
+        calls.iter().filter(|call| call["tool"] == tool && call["status"] == "ok").count()
+    };
+    let denied = calls.iter().filter(|call| call["status"] == "denied").count();
+    assert!(done("fs.edit") > 0 && done("fs.delete") > 0 && denied > 0, "of {}", calls.len());
+    for path in ["guard", "closed/x", "closed/in/x"] {
+        assert_eq!(fs::read_to_string(root.join(path)).unwrap(), "SECRET a", "{path}");
+    }
+    let results = calls.iter().map(|call| call["result"].to_string());
+    let leaked: Vec<String> = results.filter(|result| result.contains("SECRET")).collect();
+    assert!(leaked.is_empty(), "{leaked:?}");
+    let left = fs::read_dir(root.join("docs/race")).unwrap().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 4, "nothing is left beside: {left:?}");
+}

@@ -605,13 +605,16 @@ fn an_incomplete_recording_is_not_replayed() {
 fn a_call_that_never_began_replays() {
     let text = "version: 1
 inputs: { who: { default: world } }
-steps: [{ id: write, tool: fs.write, args: { path: out/large, content: x, mode: overwrite } }]
+steps: [{ id: write, tool: fs.write, args: { path: out/old, content: x, mode: overwrite } }]
 ";
     let before = capsule();
-    let large = fs::File::create(before.file("out/large", "")).unwrap();
-    large.set_len(64_000_001).unwrap();
+    before.file("out/old", "old");
+    // What is replaced has nowhere to be kept.
+    fs::create_dir_all(before.store().parent().unwrap()).unwrap();
+    fs::write(before.store().with_file_name("store.db.undo"), "").unwrap();
     let Recorded { capsule, exit, transcript, .. } = Recorded::of(before, text);
-    assert!(exit == 1 && transcript.contains("fs.undo-too-large"), "{transcript}");
+    assert!(exit == 1 && transcript.contains("undo.unkept"), "{transcript}");
+    assert_eq!(fs::read(capsule.workspace().join("out/old")).unwrap(), b"old");
     check(
         &capsule,
         text,

@@ -8,45 +8,38 @@ use capsule_core::escape;
 use capsule_core::journal::RunKind;
 use capsule_core::json;
 use capsule_core::policy::APPLY;
-use capsule_core::redact::Redactor;
 use capsule_report::{change_count, change_json, change_lines};
-use capsule_runtime::{Commands, Hush, Subject, Waiting};
+use capsule_runtime::{Commands, Hush, Subject, Variables, Waiting};
 use capsule_store::{RunState, Store};
 use serde_json::{Value, json};
 
-use crate::args::{Changes, OneRun};
+use crate::args::{Changes, LayerArg, OneRun};
 use crate::command::call::{One, one_run_json};
-use crate::command::open_store;
+use crate::command::{open_store, waiting};
 use crate::failure::Failure;
 use crate::screen::{CARE, GOOD, HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
 
-/// Shows what a run changed.
+/// Shows what a run changed; without a run, what waits in the workspace.
 pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let Some(run) = &args.run else { return waiting::show(around, screen) };
     let store = open_store(around)?;
-    let (subject, label) = subject(&store, around, &args.run)?;
+    let (subject, label) = subject(&store, around, run)?;
+    let made = waiting::Made::of(&store, around, &subject)?;
     let staging = args.diff.then(|| subject.staging()).flatten();
+    let variables: Variables = Box::new(Surroundings::variable);
+    let redactor = staging.as_ref().map(|_| subject.redactor(&variables));
     let diff = |change: &Change| {
         let diff = staging.as_ref()?.diff(change)?;
         let mut masked = 0;
-        let diff = Redactor::builtin().text(&diff, &mut masked).into_owned();
+        let diff = redactor.as_ref()?.text(&diff, &mut masked).into_owned();
         Some((diff, masked))
     };
     if screen.json {
-        let changes: Vec<Value> = subject
-            .changes
-            .0
-            .values()
-            .map(|own| change_json(own, diff(own).map(|own| own.0)))
-            .collect();
-        screen.say_json(&json!({
-            "schema": 1,
-            "run": subject.id,
-            "staged": subject.is_staged.then(|| staged_json(&subject)),
-            "direct": subject.is_direct(),
-            "changes": changes,
-        }))?;
+        let changes = subject.changes.0.values();
+        let changes = changes.map(|own| change_json(own, diff(own).map(|own| own.0)));
+        screen.say_json(&told_json(&subject, &made, changes.collect()))?;
         return Ok(0);
     }
     for change in subject.changes.0.values() {
@@ -67,12 +60,33 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
         (false, _) if subject.is_direct() => {
             screen.say("the run's commands changed the workspace itself; nothing was collected")?;
         }
-        (false, _) if subject.changes.0.is_empty() => {
+        (false, _) if !subject.changes.0.is_empty() => {
+            screen.complain("nothing of it is staged any more");
+        }
+        (false, _) if made.changes.is_empty() => {
             screen.say("the run changed nothing in a staged workspace")?;
         }
-        (false, _) => screen.complain("nothing of it is staged any more"),
+        (false, _) => {
+            screen.say_all(&change_lines(&made.changes).collect::<Vec<_>>())?;
+            let count = change_count(&made.changes);
+            screen.complain(&format!("{count} in the workspace itself · capsule undo {label}"));
+        }
     }
+    made.tell(screen)?;
     Ok(0)
+}
+
+fn told_json(subject: &Subject, made: &waiting::Made, changes: Vec<Value>) -> Value {
+    let in_workspace = made.changes.iter().map(|own| change_json(own, None));
+    json!({
+        "schema": 1,
+        "run": subject.id,
+        "staged": subject.is_staged.then(|| staged_json(subject)),
+        "direct": subject.is_direct(),
+        "changes": changes,
+        "in_workspace": in_workspace.collect::<Vec<_>>(),
+        "uncommitted": made.uncommitted(),
+    })
 }
 
 /// The lines in which a file differs. What is not shown is told: it is applied with the rest.
@@ -112,6 +126,7 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
         map.insert("again".into(), "yes".into());
     }
     let one = One {
+        name: APPLY.to_owned(),
         origin: RunKind::Apply,
         subject: Some(subject.id),
         tool: APPLY,
@@ -119,10 +134,13 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
         law: &law,
         commands: Commands::off(),
         sink: Rc::new(Hush),
+        prompt: Box::new(capsule_runtime::Empty),
         cancel: signal::cancel(),
         out: None,
+        with: None,
+        layer: LayerArg { accept_layer: false },
     };
-    let done = one.submit(around)?;
+    let done = one.submit(around, Some(screen))?;
     let problem = done.delivered.problem.clone();
     if problem.is_none() {
         subject.clear()?;
@@ -138,7 +156,7 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
     screen.say_all(&change_lines(subject.changes.0.values()).collect::<Vec<_>>())?;
     let changes = counted(subject.changes.0.len());
     screen.complain(&format!(
-        "{GOOD}✔{GOOD:#} {changes} of {label} applied · recorded as {}",
+        "{GOOD}✔{GOOD:#} {changes} of {label} applied · recorded as {} · capsule undo {label}",
         done.label
     ));
     Ok(done.exit.status())

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
+use capsule_core::capability::Capability;
 use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
+use capsule_core::decision::Verdict;
 use capsule_core::escape;
 use capsule_core::journal::STAGED;
+use capsule_core::policy::Profile;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_staging};
 use capsule_store::Store;
@@ -24,6 +27,7 @@ struct Check {
 pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let mut checks = Vec::new();
     let tier = sandbox(&mut checks);
+    checks.extend(Profile::BUILTIN.iter().filter_map(|own| starts(&Profile::builtin(own)?, tier)));
     if let Some(tier) = tier {
         for Finding { name, passed, detail } in self_test() {
             let hold = if passed { Hold::Held } else { Hold::Missing };
@@ -65,6 +69,7 @@ fn sandbox(checks: &mut Vec<Check>) -> Option<Tier> {
         .map_err(|error| error.to_string());
     match walls {
         Ok(walls) => {
+            let reached = walls.reach(walls.tier).then_some(walls.tier);
             checks.push(tier(&walls));
             for own in &walls.layers {
                 let name = own.layer.name().to_owned();
@@ -74,7 +79,7 @@ fn sandbox(checks: &mut Vec<Check>) -> Option<Tier> {
                 let name = format!("limit: {}", own.bound.name());
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
             }
-            Some(walls.tier)
+            reached
         }
         Err(why) => {
             let detail = format!("{why}; commands are refused with exit 8");
@@ -84,10 +89,38 @@ fn sandbox(checks: &mut Vec<Check>) -> Option<Tier> {
     }
 }
 
+/// Whether runs under a profile begin here, and what becomes of their commands. What else a profile
+/// wants, a staged workspace or a clean copy, is a matter of the policy and the folder.
+fn starts(profile: &Profile, tier: Option<Tier>) -> Option<Check> {
+    let name = format!("profile: {}", profile.name);
+    let runs = profile.of_one(Capability::ProcExec) != Verdict::Deny;
+    let bare = profile.of_one(Capability::ProcUnconfined) != Verdict::Deny;
+    let (hold, detail) = match (tier, profile.requires.sandbox) {
+        (Some(Tier::Namespaces), _) if runs => (Hold::Held, "starts; commands are confined"),
+        (_, false) if !runs => (Hold::Held, "starts; it runs no commands"),
+        (Some(_), true) => {
+            (Hold::Weaker, "starts only by policies with `sandbox.floor: landlock`: exit 8 else")
+        }
+        (Some(_), false) => {
+            (Hold::Weaker, "starts; commands only by policies with `sandbox.floor: landlock`")
+        }
+        (None, true) => (Hold::Missing, "does not start: no isolation is enforced here (exit 8)"),
+        (None, false) if bare => {
+            let detail = "starts; commands are refused, but for those whose rules name \
+                          `proc.unconfined` by policies with `sandbox.require: false`: each is asked, \
+                          and nothing confines it";
+            (Hold::Missing, detail)
+        }
+        (None, false) => (Hold::Missing, "starts; commands are refused"),
+    };
+    Some(Check { name, hold, detail: detail.into() })
+}
+
 /// The tier that the layers add up to, and how to get the higher one.
 fn tier(walls: &Walls) -> Check {
     let name = String::from("tier");
-    let gap = walls.lacks(Tier::Namespaces);
+    // Without Landlock neither tier can be had, whatever else is missing.
+    let gap = walls.lacks(Tier::Landlock).or(walls.lacks(Tier::Namespaces));
     let remedy = gap.map_or("", |gap| remedy(gap));
     let (hold, detail) = match walls.tier {
         Tier::Namespaces if gap.is_none() => (Hold::Held, "namespaces".to_owned()),

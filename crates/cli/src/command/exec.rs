@@ -9,8 +9,10 @@ use capsule_runtime::{Commands, Delivered, Hush, Sink};
 use serde_json::{Value, json};
 
 use crate::args::Exec;
-use crate::command::call::{One, one_run_json};
-use crate::command::changes::{tell_copied, tell_staged};
+use crate::card;
+use crate::command::call::{Ended, One, one_run_json};
+use crate::command::changes::tell_copied;
+use crate::command::rules::rules;
 use crate::failure::Failure;
 use crate::screen::{BAD, HINT, Screen};
 use crate::signal;
@@ -19,9 +21,9 @@ use crate::through::Through;
 
 pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     // The sandbox is made while the policy is read.
-    let commands = Commands::default();
+    let commands = Commands::of_one();
     commands.start();
-    let law = around.law(&args.policy.policy, None)?;
+    let law = around.law(&args.policy, None)?;
     let mut call = json!({ "argv": args.words });
     if let Value::Object(map) = &mut call {
         map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
@@ -31,6 +33,7 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
     let through = Through::new(cancel.clone());
     let sink: Rc<dyn Sink> = if screen.json { Rc::new(Hush) } else { Rc::clone(&through) as _ };
     let one = One {
+        name: "shell.run".to_owned(),
         origin: RunKind::Exec,
         subject: None,
         tool: "shell.run",
@@ -38,25 +41,33 @@ pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result
         law: &law,
         commands,
         sink,
+        prompt: card::prompt(args.ask.unattended, screen, &cancel, rules(&law, around)),
         cancel,
         out: None,
+        layer: args.layer,
+        with: None,
     };
-    let done = one.submit(around)?;
+    let done = one.submit(around, Some(screen))?;
+    told(&done, &through, screen)?;
+    Ok(done.delivered.command_status(done.exit))
+}
+
+/// Says what came of a command, of which the output passed through.
+pub(super) fn told(done: &Ended, through: &Through, screen: &Screen) -> Result<(), Failure> {
     let delivered = &done.delivered;
     let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_bool());
     through.finish(field("truncated").unwrap_or(false));
     tell_copied(done.copied.as_deref(), screen);
     if screen.json {
-        let mut answer = one_run_json(&done);
+        let mut answer = one_run_json(done);
         if let Value::Object(map) = &mut answer {
             map.insert("ran".into(), delivered.value.is_some().into());
         }
-        screen.say_json(&answer)?;
-    } else {
-        complain(delivered, &done.label, screen);
-        tell_staged(done.staged, &done.label, screen);
+        return screen.say_json(&answer);
     }
-    Ok(delivered.command_status(done.exit))
+    complain(delivered, &done.label, screen);
+    done.tell_next(screen);
+    Ok(())
 }
 
 /// Why the command did not run, or did not run to its end. What the command says for itself is on
@@ -67,6 +78,7 @@ fn complain(delivered: &Delivered, label: &str, screen: &Screen) {
         return;
     }
     let word = match delivered.was_denied() {
+        _ if problem.code == Code::ApprovalWaiting => "waits",
         true => "denied",
         false => "error",
     };

@@ -1,29 +1,44 @@
 //! The commands, one file each: raw arguments come in, checked ones go on.
 
+mod approvals;
 mod call;
 mod changes;
 mod code;
 mod doctor;
 mod exec;
+mod feedback;
+mod grants;
 mod init;
+pub(crate) mod layers;
 mod list_runs;
 mod manual;
 mod plan;
 mod policy;
+mod policy_test;
+mod preflight;
+mod redact;
 mod replay;
 mod report;
+mod resume;
+mod rules;
 mod run;
 mod show_run;
+mod stats;
+mod undo;
 mod verify;
+mod waiting;
 
+pub(crate) use call::{Ended, One};
 use std::io::Read as _;
+use std::time::SystemTime;
 
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::tool::{Kind, Shape};
+use capsule_core::units::parse_duration;
 use capsule_report::{Story, kept};
-use capsule_runtime::signature_of;
+use capsule_runtime::{edit, signature_of};
 use capsule_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
@@ -47,11 +62,25 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<u8, Failure>
         Command::Changes(args) => changes::show(args, &around()?, screen),
         Command::Apply(args) => changes::apply(args, &around()?, screen),
         Command::Discard(args) => changes::discard(args, &around()?, screen),
+        Command::Undo(args) => undo::run(args, &around()?, screen),
+        Command::Feedback(args) => feedback::run(args, &around()?, screen),
+        Command::Approvals(of) => approvals::run(of, &around()?, screen),
+        Command::Grants(of) => grants::run(of, &around()?, screen),
+        Command::Resume(args) => resume::run(args, &around()?, screen),
+        Command::Stats(of) => stats::run(of, &around()?, screen),
         Command::Verify(args) => verify::run(args, &around()?, screen),
         Command::Policy(Policy::Check(args)) => policy::check(args, &around()?, screen),
-        Command::Policy(Policy::Explain(args)) => policy::explain(args, &around()?, screen),
+        Command::Policy(Policy::Test(args)) => policy_test::run(args, &around()?, screen),
+        Command::Policy(Policy::Explain(args)) => policy::explain::run(args, &around()?, screen),
+        Command::Policy(Policy::Diff(args)) => policy::diff::run(args, &around()?, screen),
+        Command::Policy(Policy::Fmt(args)) => policy::fmt::run(args, &around()?, screen),
+        Command::Policy(Policy::Learn(args)) => policy::learn::run(args, &around()?, screen),
+        Command::Policy(Policy::Schema) => policy::schema(screen),
+        Command::Policy(Policy::Show(args)) => policy::show::run(args, &around()?, screen),
         Command::Plan(Plan::Check(args)) => plan::check(args, screen),
+        Command::Plan(Plan::Preflight(args)) => preflight::run(args, &around()?, screen),
         Command::Plan(Plan::Schema) => plan::schema(screen),
+        Command::Redact => redact::run(screen),
         Command::Doctor => doctor::run(&around()?, screen),
         Command::ExplainCode(args) => code::run(args, screen),
         Command::Completions(args) => manual::completions(args),
@@ -59,7 +88,12 @@ pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<u8, Failure>
     }
 }
 
-/// The arguments of a call: JSON, or words behind `--`.
+/// The id of a tool, by any of its names.
+fn tool_id(name: &str) -> Option<&'static str> {
+    signature_of(name).ok().map(|own| own.id)
+}
+
+/// The arguments of a call: JSON, for an edit also its block as models write it, or words behind `--`.
 fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, Failure> {
     if let Some(json) = json {
         let read;
@@ -70,6 +104,10 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
             }
             json => json,
         };
+        if tool_id(tool) == Some(edit::blocks::TOOL) && json.trim_start().starts_with('<') {
+            let asked = edit::blocks::only(json).map_err(Failure::from)?;
+            return Ok(asked.args);
+        }
         return capsule_core::json::parse(json.as_bytes()).map_err(|error| {
             let message = format!("`--args` cannot be read: {}", error.message);
             Failure::from(Problem::new(Code::Usage, message))
@@ -84,11 +122,13 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
     for word in words {
         let (name, value) =
             word.split_once('=').ok_or_else(|| usage(format!("`{word}` is not `name=value`")))?;
-        let number = signature
-            .argument(name)
-            .filter(|own| matches!(own.kind, Kind::Number | Kind::Size))
-            .and_then(|_| value.parse::<u64>().ok());
-        let value = number.map_or_else(|| Value::from(value), Value::from);
+        let read = match signature.argument(name).map(|own| own.kind) {
+            Some(Kind::Number | Kind::Size) => value.parse::<u64>().ok().map(Value::from),
+            Some(Kind::Flag) => value.parse::<bool>().ok().map(Value::from),
+            Some(Kind::Paths) => Some(value.split(',').map(Value::from).collect()),
+            _ => None,
+        };
+        let value = read.unwrap_or_else(|| Value::from(value));
         if args.insert(name.to_owned(), value).is_some() {
             return Err(usage(format!("`{name}` is given twice")));
         }
@@ -103,6 +143,15 @@ fn read_stdin() -> Result<String, Failure> {
     let read = std::io::stdin().take(most + 1).read_to_end(&mut text);
     read.map_err(|error| usage(format!("standard input cannot be read: {error}")))?;
     String::from_utf8(text).map_err(|_| usage("the arguments on standard input are not UTF-8"))
+}
+
+/// A time so long ago, in microseconds since 1970.
+fn since(ago: Option<&str>) -> Result<Option<u64>, Failure> {
+    let Some(text) = ago else { return Ok(None) };
+    let ago = parse_duration(text)
+        .ok_or_else(|| usage(format!("`{text}` is not a duration such as `1d`")))?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Ok(u64::try_from(now.saturating_sub(ago).as_micros()).ok())
 }
 
 /// Opens the store for reading. One that is not there yet holds no runs.

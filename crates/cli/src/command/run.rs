@@ -11,15 +11,19 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_runtime::plan::{Foreseen, Plan, Scope, execute, foresee};
+use capsule_runtime::plan::{Executed, Foreseen, Plan, Scope, execute, foresee};
 use capsule_runtime::{
-    CATALOGUE, Commands, Hush, Law, Session, Start, Text, explain, read_text, real,
+    CATALOGUE, Cancel, Commands, Finished, Hush, Law, Session, Start, Text, explain, read_text,
+    real,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::Run;
+use crate::card;
+use crate::command::rules::{rules, tell_rules};
 use crate::failure::{Failure, usage};
 use crate::live::Timeline;
+use crate::repository::is_clean_copy;
 use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
@@ -34,7 +38,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
         commands.start();
     }
     let out = around.out(args.out.as_deref())?;
-    let law = around.law(&args.policy.policy, out.as_deref())?;
+    let law = around.law(&args.policy, out.as_deref())?;
     if args.dry_run {
         return dry_run(&plan, inputs, &law, around, screen);
     }
@@ -51,30 +55,85 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
         plan: Some((&path, &text.text)),
         steps: u64::try_from(plan.steps.len()).unwrap_or(u64::MAX),
         inputs: Value::Object(inputs.clone()),
-        commands,
+        commands: commands.clone(),
         capabilities,
         cancel: cancel.clone(),
         sink: Rc::new(Hush),
+        disposable: Box::new(|| is_clean_copy(around, law.workspace.path())),
         variables: Box::new(Surroundings::variable),
+        prompt: card::prompt(args.ask.unattended, screen, &cancel, rules(&law, around)),
+        accepts_layer: args.layer.accept_layer,
         observer: &mut timeline,
     })?;
+    super::layers::tell_news(&session.news, screen);
     super::changes::tell_copied(session.copied.as_deref(), screen);
     let executed = execute(&mut session.run, &plan, inputs)?;
-    let exit = if cancel.is_set() { Exit::Interrupted } else { executed.exit };
-    let (id, label) = (session.id.to_string(), session.label.clone());
-    let finished = session.finish(exit, executed.outputs.as_ref(), out.as_deref())?;
-    if screen.json {
-        let store = super::open_store(around)?;
-        screen.say_json(&capsule_report::run_json(&store, &id)?)?;
-        return Ok(exit.status());
+    let ending = Ending::of(session, &executed, &cancel, out.as_deref())?;
+    commands.part();
+    ending.tell(&timeline, around, screen)
+}
+
+/// How a run of a plan ended.
+pub(super) struct Ending {
+    id: String,
+    label: String,
+    exit: Exit,
+    /// The call that waits for an answer.
+    waiting: Option<u64>,
+    finished: Finished,
+}
+
+impl Ending {
+    /// Ends a run.
+    pub(super) fn of(
+        session: Session<'_>,
+        executed: &Executed,
+        cancel: &Cancel,
+        out: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let exit = if cancel.is_set() { Exit::Interrupted } else { executed.exit };
+        let (id, label) = (session.id.to_string(), session.label.clone());
+        let waiting = session.run.waiting();
+        let finished = session.finish(exit, executed.outputs.as_ref(), out)?;
+        Ok(Self { id, label, exit, waiting, finished })
     }
-    screen.say(&timeline.console.seal(finished.size, &finished.root))?;
-    if let Some((path, digest)) = &finished.exported {
-        screen.complain(&format!("written {} · sha256 {digest}", path.display()));
+
+    /// Says how it ended, and what can be done next.
+    pub(super) fn tell(
+        self,
+        timeline: &Timeline,
+        around: &Surroundings,
+        screen: &Screen,
+    ) -> Result<u8, Failure> {
+        let Self { id, label, exit, waiting, finished } = self;
+        if screen.json {
+            let store = super::open_store(around)?;
+            screen.say_json(&capsule_report::run_json(&store, &id)?)?;
+            return Ok(exit.status());
+        }
+        screen.say(&timeline.console.seal(finished.size, &finished.root))?;
+        if let Some((path, digest)) = &finished.exported {
+            screen.complain(&format!("written {} · sha256 {digest}", path.display()));
+        }
+        if let Some(call) = waiting {
+            tell_waiting(&label, call, screen);
+            return Ok(exit.status());
+        }
+        super::changes::tell_staged(finished.staged, &label, screen);
+        tell_rules(&timeline.console.story, &label, screen);
+        let undo = timeline.console.story.undoable();
+        let undo = undo.map_or_else(String::new, |named| format!(" · capsule undo {named}"));
+        screen.complain(&format!("next: capsule report {label}{undo} · capsule replay {label}"));
+        Ok(exit.status())
     }
-    super::changes::tell_staged(finished.staged, &label, screen);
-    screen.complain(&format!("next: capsule report {label} · capsule replay {label}"));
-    Ok(exit.status())
+}
+
+/// Says how a question that waits is answered.
+pub(super) fn tell_waiting(label: &str, call: u64, screen: &Screen) {
+    screen.complain(&format!(
+        "next: capsule approvals show {label}:{call} · capsule approvals answer {label}:{call} · \
+         capsule resume {label}"
+    ));
 }
 
 /// Reads and checks a plan.
@@ -90,7 +149,7 @@ pub(super) fn read_plan(path: &Path) -> Result<(Text, Plan), Failure> {
 }
 
 /// The inputs of a plan: given ones, and defaults for the others.
-fn inputs(plan: &Plan, given: &[String]) -> Result<Map<String, Value>, Failure> {
+pub(super) fn inputs(plan: &Plan, given: &[String]) -> Result<Map<String, Value>, Failure> {
     let wrong = |message: String| Failure::from(Problem::new(Code::PlanInput, message));
     let mut inputs = Map::new();
     for pair in given {
@@ -124,7 +183,7 @@ fn dry_run(
     around: &Surroundings,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    let mut hands = super::policy::judging_hands(law, around);
+    let mut hands = super::policy::asking_hands(law, around);
     let scope = Scope { inputs, ..Scope::default() };
     let mut decisions = Vec::new();
     let mut exit = Exit::Ok;

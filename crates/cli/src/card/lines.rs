@@ -1,0 +1,459 @@
+//! A card as lines of a width. Everything that comes from elsewhere is escaped here, wrapped and
+//! never cut; what is left out says so, and how much it is.
+
+use anstyle::{AnsiColor, Style};
+use capsule_core::approval::{Card, Exact, Offer, Scope, Undoing};
+use capsule_core::journal::Unpulled;
+use capsule_core::{escape, limits, units};
+use capsule_report::{width, wrap};
+
+use crate::card::choices::{Choice, choices};
+
+/// How a line is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// As ever.
+    Plain,
+    /// What it is about.
+    Strong,
+    /// Said beside it.
+    Dim,
+    /// To be looked at.
+    Care,
+    /// A line that is added.
+    Good,
+    /// A line that goes.
+    Bad,
+}
+
+impl Tone {
+    /// Its colour.
+    pub(crate) const fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Strong => Style::new().bold(),
+            Self::Dim => Style::new().dimmed(),
+            Self::Care => AnsiColor::Yellow.on_default().bold(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Bad => AnsiColor::Red.on_default(),
+        }
+    }
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// How it is meant.
+    pub(crate) tone: Tone,
+    /// It, no wider than asked for.
+    pub(crate) text: String,
+}
+
+/// Lines, and whether some of them are left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows {
+    /// The lines.
+    pub(crate) rows: Vec<Row>,
+    /// Whether something has to be opened before all is seen.
+    pub(crate) hides: bool,
+    pub(super) columns: usize,
+}
+
+/// Where the text behind a label begins.
+const LABEL: usize = 11;
+/// How much more than two blanks in a row are shown as: room is used to push things out of sight.
+const BLANKS: usize = 3;
+/// How many marks above one letter are shown; more of them cover other lines.
+const MARKS: usize = 2;
+
+impl Rows {
+    pub(super) fn new(columns: usize) -> Self {
+        Self { rows: Vec::new(), hides: false, columns: columns.max(24) }
+    }
+
+    pub(super) fn push(&mut self, tone: Tone, text: impl Into<String>) {
+        self.rows.push(Row { tone, text: text.into() });
+    }
+
+    /// A text behind a label, in as many lines as it needs.
+    pub(super) fn say(&mut self, tone: Tone, label: &str, text: &str) {
+        self.under(tone, &format!("{label:<LABEL$}"), text);
+    }
+
+    /// A text behind a head, its further lines below its beginning.
+    fn under(&mut self, tone: Tone, head: &str, text: &str) {
+        let room = self.columns.saturating_sub(width(head)).max(12);
+        let pieces = wrap(text, room);
+        let folded: Vec<String> = pieces.iter().flat_map(|piece| fold(piece, room)).collect();
+        for (at, piece) in folded.into_iter().enumerate() {
+            let blank = " ".repeat(width(head));
+            let head = if at == 0 { head } else { blank.as_str() };
+            self.push(tone, format!("{head}{piece}"));
+        }
+    }
+}
+
+/// A text in pieces of so many columns.
+pub(crate) fn fold(text: &str, columns: usize) -> Vec<String> {
+    let mut pieces = Vec::new();
+    let (mut piece, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        let needs = width(c.encode_utf8(&mut [0; 4]));
+        if used + needs > columns && !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+            used = 0;
+        }
+        used += needs;
+        piece.push(c);
+    }
+    pieces.push(piece);
+    pieces
+}
+
+/// A line of which every character is seen: room and stacked marks become what they are.
+fn seen(line: &str) -> String {
+    let mut shown = String::new();
+    let (mut blanks, mut marks) = (0, 0);
+    let flush = |shown: &mut String, blanks: &mut usize, at_end: bool| {
+        match *blanks {
+            0 => {}
+            few if few < BLANKS && !at_end => shown.extend(std::iter::repeat_n(' ', few)),
+            many => shown.push_str(&format!("⟨{many} blank{}⟩", if many == 1 { "" } else { "s" })),
+        }
+        *blanks = 0;
+    };
+    for c in line.chars() {
+        if c == ' ' {
+            blanks += 1;
+            continue;
+        }
+        let at_start = shown.is_empty();
+        flush(&mut shown, &mut blanks, at_start);
+        marks = if width(c.encode_utf8(&mut [0; 4])) == 0 { marks + 1 } else { 0 };
+        if marks > MARKS {
+            shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    flush(&mut shown, &mut blanks, true);
+    shown
+}
+
+/// A word, name or path as it is.
+pub(super) fn exact(text: &str) -> String {
+    match text {
+        "" => "⟨empty⟩".into(),
+        text => seen(&escape::exact(text)),
+    }
+}
+
+/// What is asked about, in short.
+pub(crate) fn subject(card: &Card) -> String {
+    match card.steps {
+        0 => format!("call {}", card.call),
+        _ => "plan".into(),
+    }
+}
+
+/// The card's own lines.
+pub(crate) fn body(card: &Card, columns: usize, opened: bool) -> Rows {
+    let mut all = Rows::new(columns);
+    for piece in fold(&exact(&card.says), all.columns) {
+        all.push(Tone::Strong, piece);
+    }
+    let mut number = 0;
+    for own in &card.exact {
+        part(&mut all, own, &mut number, opened);
+    }
+    if let Some(place) = &card.place {
+        all.say(Tone::Dim, "  where", &exact(place));
+    }
+    if card.is_hostile() {
+        let what = "some of its characters are not what they seem, and are shown as ⟨U+…⟩; \
+                    only this one call can be allowed";
+        all.say(Tone::Care, "beware", what);
+    }
+    if let Some(what) = card.masked() {
+        let what = format!("a mask covers {what}: it can be changed or denied, and not allowed");
+        all.say(Tone::Care, "beware", &what);
+    }
+    if let Some(what) = capsule_report::unconfined(card) {
+        all.say(Tone::Care, "beware", what);
+    }
+    facts(&mut all, card);
+    all
+}
+
+fn facts(all: &mut Rows, card: &Card) {
+    if !card.new_here.is_empty() {
+        all.say(Tone::Plain, "new here", &escape::line(&card.new_here.join(" · ")));
+    }
+    if let Some(before) = &card.before {
+        let what = format!("allowed as {before}; `{}` makes it a rule (p shows it)", learn(before));
+        all.say(Tone::Plain, "before", &escape::line(&what));
+    }
+    if let Some(diff) = &card.diff {
+        let (added, removed) = counted(diff);
+        let what = match diff.is_empty() {
+            true => "none: this is what is there already".into(),
+            false => format!("+{added} −{removed}   (d shows it)"),
+        };
+        all.say(Tone::Plain, "diff", &what);
+    }
+    all.say(Tone::Plain, "why asked", &escape::line(&card.why));
+    let undo = match card.undo {
+        Undoing::Nothing => "nothing is changed",
+        Undoing::Staged => "a staged copy is changed; you apply or discard it later",
+        Undoing::Recorded => "yes: `capsule undo` brings back what is there now",
+        Undoing::Not => "no: it cannot be taken back",
+    };
+    all.say(if card.undo == Undoing::Not { Tone::Care } else { Tone::Plain }, "undo", undo);
+    if let Some(Unpulled { runs, paths }) = card.unpulled {
+        let run = if runs == 1 { "run" } else { "runs" };
+        let what = format!("{paths} staged by {runs} {run} before, and not applied");
+        all.say(Tone::Plain, "waiting", &what);
+    }
+    if !card.cannot.is_empty() {
+        all.say(Tone::Plain, "cannot", &card.cannot.join(" · "));
+    }
+    if !card.tainted.is_empty() {
+        let what = format!("{}: from content that nobody vouches for", card.tainted.join(", "));
+        all.say(Tone::Care, "tainted", &escape::line(&what));
+    }
+    if let Some(step) = &card.step {
+        all.say(Tone::Dim, "because", &format!("step `{}` of the plan", escape::line(step)));
+    }
+}
+
+/// The command that makes a rule of a call.
+pub(super) fn learn(call: &str) -> String {
+    format!("capsule policy learn {call}")
+}
+
+/// One part of the exact call.
+fn part(all: &mut Rows, own: &Exact, number: &mut usize, opened: bool) {
+    let mut lines: Vec<String> = Vec::new();
+    let gutter = match &own.name {
+        Some(name) => {
+            *number = 0;
+            format!("  {} ", exact(name))
+        }
+        None => {
+            // Each program of a list counts its own words.
+            *number = if own.note.is_some() { 1 } else { *number + 1 };
+            format!("{number:>3} ")
+        }
+    };
+    let indent = width(&gutter).min(LABEL);
+    let room = all.columns.saturating_sub(width(&gutter).max(indent)).max(12);
+    if own.is_text() {
+        let text = escape::text(&own.text).into_owned();
+        let count = text.lines().count();
+        lines.push(format!("{count} line{}", if count == 1 { "" } else { "s" }));
+        let room = all.columns - 6;
+        let each = text.lines().flat_map(|line| fold(&seen_text(line), room));
+        lines.extend(each);
+    } else {
+        lines = fold(&exact(&own.text), room);
+    }
+    if let (Some(note), [only]) = (&own.note, lines.as_mut_slice()) {
+        let note = format!("   {}", exact(note));
+        if width(only) + width(&note) <= room {
+            only.push_str(&note);
+        } else {
+            lines.push(note);
+        }
+    } else if let Some(note) = &own.note {
+        lines.extend(fold(&format!("   {}", exact(note)), room));
+    }
+    let heads = own.note.is_some() || own.name.as_deref() == Some("step");
+    let tone = if heads { Tone::Strong } else { Tone::Plain };
+    let most = limits::CARD_LINES;
+    let left_out = if opened || lines.len() <= most { 0 } else { lines.len() - most };
+    for (at, line) in lines.iter().enumerate() {
+        // The end is shown as well as the beginning.
+        let (head, tail) = (most * 3 / 4, most / 4);
+        if left_out > 0 && at >= head && at < lines.len() - tail {
+            if at == head {
+                all.hides = true;
+                let what = format!("⋯ {left_out} more lines: v shows everything");
+                all.under(Tone::Care, "      ", &what);
+            }
+            continue;
+        }
+        match (at, own.is_text()) {
+            (0, _) => all.push(tone, format!("{gutter}{line}")),
+            (_, true) => all.push(Tone::Plain, format!("    │ {line}")),
+            (_, false) => all.push(tone, format!("{:>indent$}{line}", "┆")),
+        }
+    }
+}
+
+/// A line of a text: its indentation is a part of it.
+pub(super) fn seen_text(line: &str) -> String {
+    let rest = line.trim_start_matches([' ', '\t']);
+    let head = line.get(..line.len() - rest.len()).unwrap_or_default();
+    let wide = limits::CARD_LINES * 4;
+    match head.len() {
+        0 => seen(rest),
+        few if few <= wide => format!("{}{}", head.replace('\t', "⇥   "), seen(rest)),
+        many => format!("⟨{many} blanks⟩{}", seen(rest)),
+    }
+}
+
+fn counted(diff: &str) -> (usize, usize) {
+    let count = |sign: char| diff.lines().filter(|line| line.starts_with(sign)).count();
+    (count('+'), count('-'))
+}
+
+/// What can be answered.
+pub(crate) fn answers(card: &Card, columns: usize) -> Rows {
+    let mut all = Rows::new(columns);
+    let (mut fixed, mut further) = (Vec::new(), Rows::new(columns));
+    let mut reach = None;
+    for (digit, choice) in choices(card) {
+        match choice {
+            Choice::Once => all.push(Tone::Strong, format!("{digit}  Allow once")),
+            Choice::Offer(_) if card.steps > 0 => {
+                let what = format!("{digit}  Allow these {} steps, as they are shown", card.steps);
+                all.push(Tone::Strong, what);
+            }
+            Choice::Each => fixed.push(format!("{digit}  Ask me at each step")),
+            Choice::Offer(at) => {
+                let Some(offer) = card.offers.get(at) else { continue };
+                let to = if digit == '2' { &mut all } else { &mut further };
+                offered(to, digit, offer, reach == Some(&offer.reach));
+                reach = reach.or(Some(&offer.reach));
+            }
+            Choice::Change => fixed.push(format!("{digit}  Change the arguments…")),
+            Choice::Deny => fixed.push(format!("{digit}  Deny, and say why…")),
+            Choice::Stop => fixed.push(format!("{digit}  Deny and stop the run")),
+        }
+    }
+    let beside = fixed.join("   ");
+    if width(&beside) <= all.columns {
+        all.push(Tone::Plain, beside);
+    } else {
+        fixed.into_iter().for_each(|line| all.push(Tone::Plain, line));
+    }
+    all.rows.append(&mut further.rows);
+    all
+}
+
+fn offered(all: &mut Rows, digit: char, offer: &Offer, again: bool) {
+    let time = match offer.scope {
+        Scope::Once => "once",
+        Scope::Task => "until this run ends",
+        Scope::Session => "this session",
+    };
+    let head = format!("{digit}  ");
+    if again {
+        return all.under(Tone::Plain, &head, &format!("The same, {time}"));
+    }
+    let reach = escape::exact(&offer.reach.to_string()).into_owned();
+    let (uses, after) = (offer.uses, lasting(offer.after_ms));
+    all.under(
+        Tone::Plain,
+        &head,
+        &format!("Allow {reach} {time} · ends after {uses} uses or {after}"),
+    );
+    let list = if offer.covered.is_empty() { "" } else { " (g lists them)" };
+    let (calls, denied) = (offer.would_have_covered, offer.of_them_denied);
+    let what = match calls {
+        0 => "no earlier call here was like it".into(),
+        1 => format!("would have covered 1 earlier call here, {denied} denied{list}"),
+        _ => format!("would have covered {calls} earlier calls here, {denied} denied{list}"),
+    };
+    all.under(if denied > 0 { Tone::Care } else { Tone::Dim }, "   ", &what);
+}
+
+/// How long a grant lives, as a policy says it.
+fn lasting(ms: u64) -> String {
+    const HOUR: u64 = 3_600_000;
+    const MINUTE: u64 = 60_000;
+    match ms {
+        ms if ms % HOUR == 0 => format!("{} h", ms / HOUR),
+        ms if ms % MINUTE == 0 => format!("{} min", ms / MINUTE),
+        ms => units::show_duration(ms.saturating_mul(1_000)),
+    }
+}
+
+/// What the answers do, and what a yes is bound to.
+pub(crate) fn explained(card: &Card, columns: usize) -> Rows {
+    let mut all = Rows::new(columns);
+    let needs: Vec<&str> = card.capabilities.iter().map(|own| own.name()).collect();
+    all.say(Tone::Plain, "needs", &needs.join(", "));
+    all.say(Tone::Plain, "risk", card.risk.name());
+    all.say(Tone::Plain, "tool", card.tool.as_str());
+    all.say(Tone::Plain, "why asked", &escape::line(&card.why));
+    all.push(Tone::Plain, "");
+    let (first, rest) = EXPLAINED.split_at(if card.steps > 0 { 3 } else { 0 });
+    let own = if card.steps > 0 { &EXPLAINED_PLAN[..] } else { first };
+    for (label, text) in own.iter().chain(rest) {
+        all.say(Tone::Plain, label, text);
+    }
+    all.say(Tone::Plain, "Esc", later(card).1);
+    all
+}
+
+/// What becomes of a question that nobody answers now: in few words, and in more.
+pub(crate) const fn later(card: &Card) -> (&'static str, &'static str) {
+    match (card.steps, card.waits) {
+        (0, true) => (
+            "decide later",
+            "the question is laid down and the run is suspended: `capsule approvals` answers it, `capsule \
+             resume` goes on",
+        ),
+        (0, false) => ("not now", "the call does not run; no question waits here"),
+        _ => ("step by step", "nothing is said of the plan; each step is asked about by itself"),
+    }
+}
+
+const EXPLAINED: [(&str, &str); 6] = [
+    (
+        "once",
+        "the call runs as it is shown. Before it does, tool, arguments, paths, programs and policy are \
+         looked at again; if one of them is another by then, it does not run",
+    ),
+    (
+        "session",
+        "calls like it run without a question until this process ends, the uses are used up or the time \
+         is over. What the policy denies, or asks each time, it still does",
+    ),
+    ("change", "the call is made again with your arguments, and decided anew"),
+    ("deny", "the call does not run; your words go to whoever asked, as they are"),
+    ("stop", "the call does not run, nor does anything after it"),
+    ("keys", "only digits answer; none does while other keys are pressed, or when pasted"),
+];
+
+/// The same of a plan's card.
+const EXPLAINED_PLAN: [(&str, &str); 2] = [
+    (
+        "all",
+        "these steps run as they are shown. Each is judged again when it is reached; if it is another call \
+         by then, it is asked about by itself",
+    ),
+    ("each", "a card comes at each step that the policy asks about"),
+];
+
+/// What the offers would have covered.
+pub(crate) fn covered(card: &Card, columns: usize) -> Rows {
+    let mut all = Rows::new(columns);
+    let mut told = Vec::new();
+    for offer in card.offers.iter().filter(|own| !own.covered.is_empty()) {
+        // The same calls for another time are the same calls.
+        if told.contains(&&offer.reach) {
+            continue;
+        }
+        told.push(&offer.reach);
+        all.say(Tone::Strong, "covered", &escape::exact(&offer.reach.to_string()));
+        for line in &offer.covered {
+            for piece in fold(&exact(line), all.columns - 2) {
+                all.push(Tone::Plain, format!("  {piece}"));
+            }
+        }
+        all.push(Tone::Plain, "");
+    }
+    all
+}

@@ -1,0 +1,90 @@
+//! The card: what a person is asked in a terminal, and what their keys say.
+
+mod bytes;
+mod choices;
+mod diff;
+mod keys;
+mod line;
+mod lines;
+mod paint;
+mod plain;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IsTerminal as _};
+use std::time::Instant;
+
+use capsule_core::approval::{Card, Surface};
+use capsule_core::units;
+use capsule_runtime::{Cancel, Empty, Prompt, Reply, Said};
+use rustix::fs::{FileType, fstat, stat};
+
+use crate::card::terminal::Terminal;
+use crate::screen::Screen;
+
+/// Cards in the terminal that the process belongs to.
+struct Cards {
+    color: bool,
+    plain: bool,
+    cancel: Cancel,
+    rules: Box<Rules>,
+}
+
+/// Says which rule an earlier call would make: the patch of the policy, or why there is none.
+pub(crate) type Rules = dyn Fn(&str) -> String;
+
+/// Who is asked: the person at the terminal, or nobody. Nobody is there where it was said so, where
+/// errors go to no terminal, where there is no standard input, and where programs talk to each other:
+/// `--json` without a terminal to type in, or an environment that says that it is a build.
+pub(crate) fn prompt(
+    unattended: bool,
+    screen: &Screen,
+    cancel: &Cancel,
+    rules: Box<Rules>,
+) -> Box<dyn Prompt> {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let talks = !screen.json || io::stdin().is_terminal();
+    let sits = io::stderr().is_terminal() && has_input() && talks;
+    if unattended || is_set("CAPSULE_UNATTENDED") || is_set("CI") || !sits {
+        return Box::new(Empty);
+    }
+    let dumb = std::env::var("TERM").map_or(true, |term| term.is_empty() || term == "dumb");
+    Box::new(Cards {
+        color: screen.has_color(),
+        plain: screen.layout().plain || dumb,
+        cancel: cancel.clone(),
+        rules,
+    })
+}
+
+/// Whether there is any standard input. One that was closed is `/dev/null` by now.
+fn has_input() -> bool {
+    let (Ok(own), Ok(null)) = (fstat(io::stdin()), stat("/dev/null")) else { return false };
+    let is_device = FileType::from_raw_mode(own.st_mode) == FileType::CharacterDevice;
+    !(is_device && own.st_rdev == null.st_rdev)
+}
+
+impl Prompt for Cards {
+    fn is_attended(&mut self) -> bool {
+        !self.cancel.is_set() && Terminal::open().is_some()
+    }
+
+    fn show(&mut self, card: &Card) -> Reply {
+        let began = Instant::now();
+        let (said, surface) = match Terminal::open() {
+            None => (Said::Withdrawn, Surface::Terminal),
+            Some(own) => {
+                let (columns, lines) = own.size();
+                let small = columns < paint::LEAST.0 || lines < paint::LEAST.1;
+                if self.plain || small {
+                    (plain::show(&own, card, &self.rules, &self.cancel), Surface::Plain)
+                } else {
+                    let how = (self.color, &self.cancel);
+                    (terminal::show(&own, card, &self.rules, how), Surface::Terminal)
+                }
+            }
+        };
+        Reply { said, latency_ms: units::millis(began.elapsed()), surface }
+    }
+}

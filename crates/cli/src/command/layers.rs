@@ -1,0 +1,51 @@
+//! What is new about the layers over a policy, told before anything runs.
+
+use capsule_core::escape;
+use capsule_runtime::News;
+use similar::{ChangeTag, TextDiff};
+
+use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
+
+/// How many lines of a change are shown; how many there are is told.
+const LINES: usize = 200;
+
+/// Says which layers were met for the first time, which have changed, and which are gone.
+pub(crate) fn tell_news(news: &[News], screen: &Screen) {
+    for own in news {
+        let name = escape::line(&own.name);
+        match &own.run {
+            None => screen.complain(&format!(
+                "{HINT}layer{HINT:#}: `{name}` tightens the policy; no run met it before"
+            )),
+            Some(_) => show_change(own, screen),
+        }
+    }
+}
+
+/// How a layer has changed since a run met it.
+pub(crate) fn show_change(news: &News, screen: &Screen) {
+    let (name, run) = (escape::line(&news.name), news.run.as_deref().unwrap_or("before"));
+    let what = match (&news.now, &news.before) {
+        (None, _) => "is gone",
+        (Some(_), Some(_)) => "has changed",
+        (Some(_), None) => "has changed; what it said was not kept",
+    };
+    screen.complain(&format!("{CARE}layer{CARE:#}: `{name}` {what} since {run}"));
+    let Some(before) = &news.before else { return };
+    let now = news.now.as_deref().unwrap_or("");
+    let diff = TextDiff::from_lines(before.as_str(), now);
+    let changed: Vec<_> =
+        diff.iter_all_changes().filter(|own| own.tag() != ChangeTag::Equal).collect();
+    for line in changed.iter().take(LINES) {
+        let (style, sign) = match line.tag() {
+            ChangeTag::Delete => (BAD, "-"),
+            _ => (GOOD, "+"),
+        };
+        let text = escape::line(line.value().trim_end_matches(['\n', '\r'])).into_owned();
+        screen.complain(&format!("  {style}{sign}{style:#} {text}"));
+    }
+    if changed.len() > LINES {
+        let more = changed.len() - LINES;
+        screen.complain(&format!("  {CARE}{more} more lines{CARE:#} differ"));
+    }
+}

@@ -1,0 +1,75 @@
+//! `policy fmt`: one layout for policies. Nothing but white space changes.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use capsule_core::code::Code;
+use capsule_core::escape;
+use capsule_core::exit::Exit;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::policy::Draft;
+use capsule_runtime::{CATALOGUE, LayoutError, Text, lay_out, read_text, shown_name};
+use serde_json::json;
+
+use crate::args::PolicyFmt;
+use crate::command::policy::replace::replace;
+use crate::failure::{Failure, usage};
+use crate::screen::{CARE, GOOD, Screen};
+use crate::surroundings::Surroundings;
+
+pub(crate) fn run(args: &PolicyFmt, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let is_stdin = args.file == Path::new("-");
+    let text = match is_stdin {
+        true => Text { name: "-".into(), text: read_stdin()? },
+        false => {
+            let text = read_text(&args.file, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
+            Text { name: shown_name(&args.file.to_string_lossy()), text }
+        }
+    };
+    let laid = laid_out(&text, around)?;
+    let is_same = laid == text.text;
+    if is_stdin && !args.check {
+        // What is piped through comes out, changed or not.
+        screen.print(&laid)?;
+        return Ok(0);
+    }
+    if !is_same && !args.check {
+        replace(&args.file, &text.text, &laid)?;
+    }
+    let name = escape::line(&text.name);
+    if screen.json {
+        screen.say_json(&json!({ "schema": 1, "file": text.name, "laid_out": is_same }))?;
+    } else if is_same {
+        screen.say(&format!("{GOOD}✔ laid out{GOOD:#} {name}"))?;
+    } else if args.check {
+        screen.say(&format!("{CARE}not laid out{CARE:#} {name}"))?;
+    } else {
+        screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {name}"))?;
+    }
+    Ok(if args.check && !is_same { Exit::ToolFailed.status() } else { 0 })
+}
+
+/// The text in its layout; only what is a policy is laid out.
+fn laid_out(text: &Text, around: &Surroundings) -> Result<String, Failure> {
+    let home = around.home.to_string_lossy();
+    Draft::parse(&text.text, &text.name, &home, CATALOGUE)
+        .map_err(|problems| Failure::Texts(text.clone(), problems))?;
+    lay_out(&text.text).map_err(|error| match error {
+        LayoutError::Unreadable(problem) => Failure::Texts(text.clone(), vec![*problem]),
+        LayoutError::Ambiguous => {
+            let message = format!("`{}` would say something else in another layout", text.name);
+            Problem::new(Code::PolicySyntax, message)
+                .suggest("lay it out by hand; it stays as it is")
+                .into()
+        }
+    })
+}
+
+fn read_stdin() -> Result<String, Failure> {
+    let most = u64::try_from(limits::POLICY_BYTES).unwrap_or(u64::MAX);
+    let mut text = Vec::new();
+    let read = std::io::stdin().take(most.saturating_add(1)).read_to_end(&mut text);
+    read.map_err(|error| usage(format!("standard input cannot be read: {error}")))?;
+    String::from_utf8(text).map_err(|_| usage("the policy on standard input is not UTF-8"))
+}

@@ -1,0 +1,61 @@
+//! `capsule redact`: masks what looks like a secret, from standard input to standard output.
+
+use std::io::{self, Read as _, Write as _};
+
+use capsule_core::code::Code;
+use capsule_core::outcome::Problem;
+use capsule_redact::{Finding, Redactor, Stream};
+use serde_json::json;
+
+use crate::failure::{Failure, unprinted};
+use crate::screen::Screen;
+
+/// How much is read at once.
+const PIECE: usize = 256 << 10;
+
+pub(crate) fn run(screen: &Screen) -> Result<u8, Failure> {
+    let redactor = Redactor::builtin();
+    let mut stream = match screen.json {
+        true => Stream::telling(redactor),
+        false => Stream::new(redactor),
+    };
+    let mut input = io::stdin().lock();
+    let mut piece = vec![0; PIECE];
+    let mut clean = Vec::new();
+    loop {
+        let read = match input.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other.map_err(unread)?,
+        };
+        clean.clear();
+        match piece.get(..read) {
+            Some(bytes) if !bytes.is_empty() => stream.push(bytes, &mut clean),
+            _ => stream.finish(false, &mut clean),
+        }
+        if screen.json {
+            stream.take_findings().iter().try_for_each(|own| screen.say_json_line(&told(own)))?;
+        } else {
+            let mut out = io::stdout().lock();
+            out.write_all(&clean).and_then(|()| out.flush()).map_err(unprinted)?;
+        }
+        if read == 0 {
+            return Ok(0);
+        }
+    }
+}
+
+/// What is told of a secret: everything but the secret.
+fn told(finding: &Finding) -> serde_json::Value {
+    json!({
+        "kind": finding.kind,
+        "rule": finding.rule,
+        "offset": finding.offset,
+        "line": finding.line,
+        "column": finding.column,
+        "length": finding.length,
+    })
+}
+
+fn unread(error: io::Error) -> Failure {
+    Problem::new(Code::Usage, format!("standard input cannot be read: {error}")).into()
+}

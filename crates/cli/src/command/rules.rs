@@ -1,0 +1,60 @@
+//! Rules of what people allowed: which command makes them. They are kept nowhere but in the policy file.
+
+use std::path::Path;
+
+use capsule_core::approval::Outcome;
+use capsule_core::decision::Verdict;
+use capsule_report::{AnsweredBy, CallStory, Story};
+use capsule_runtime::Law;
+
+use crate::card::Rules;
+use crate::command::policy::learn;
+use crate::screen::{HINT, Screen};
+use crate::surroundings::Surroundings;
+
+/// The most calls that are named in one line.
+const NAMED: usize = 4;
+
+/// What a card shows of the rule that an earlier yes would make.
+pub(super) fn rules(law: &Law, around: &Surroundings) -> Box<Rules> {
+    learn::rules(law, around)
+}
+
+/// Says which command makes rules of what a person allowed in a run, where its policy is a file.
+pub(super) fn tell_rules(story: &Story, label: &str, screen: &Screen) {
+    let policy = story.header.as_ref().map(|header| header.opened.policy.path.as_str());
+    if !policy.is_some_and(|path| Path::new(path).is_absolute()) {
+        return;
+    }
+    let allowed: Vec<u64> =
+        story.calls.iter().filter(|call| was_allowed(call)).map(|call| call.call).collect();
+    tell(label, &allowed, screen);
+}
+
+/// The same for calls of a run by their numbers.
+pub(super) fn tell(label: &str, calls: &[u64], screen: &Screen) {
+    let named = match calls {
+        [] => return,
+        few if few.len() <= NAMED => {
+            few.iter().map(|call| format!("{label}:{call}")).collect::<Vec<_>>().join(" ")
+        }
+        _ => label.to_owned(),
+    };
+    screen.complain(&format!(
+        "{HINT}always{HINT:#}: capsule policy learn {named} · a patch of the policy for what was allowed"
+    ));
+}
+
+/// Whether a person said yes to it, or to calls like it. What is asked each time becomes no rule.
+fn was_allowed(call: &CallStory) -> bool {
+    let is_asked = call.decision.as_ref().is_some_and(|own| own.verdict == Verdict::Ask);
+    let by = call.approval.as_ref().map(|own| &own.by);
+    let is_yes = match by {
+        Some(AnsweredBy::Person { outcome, .. }) => *outcome == Outcome::Approved,
+        Some(AnsweredBy::Grant { .. }) => true,
+        None | Some(AnsweredBy::Card | AnsweredBy::Waiting { .. } | AnsweredBy::List { .. }) => {
+            false
+        }
+    };
+    is_asked && is_yes
+}

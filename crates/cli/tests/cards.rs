@@ -1,0 +1,555 @@
+//! Cards in a real pseudo-terminal: what a person sees and types, and what comes of it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests fail by panics"
+)]
+
+use std::fs::{self};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use capsule_testkit::Capsule;
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+
+mod terminal;
+
+use terminal::{Terminal, size};
+
+const POLICY: &str = "version: 1
+name: asks
+sandbox: { workspace: direct }
+tools:
+  fs.read: allow
+  fs.write:
+    decision: ask
+    rules: [{ id: free, paths: [\"free/**\"], decision: allow }]
+  shell.run:
+    decision: ask
+    form: command
+    executables: [printf, ls]
+";
+
+fn capsule() -> Capsule {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    fs::create_dir_all(capsule.workspace().join("docs")).unwrap();
+    capsule
+}
+
+const WRITE: &str = r#"{"path": "docs/a.md", "content": "new\n"}"#;
+
+/// What the record says of the last run's first call.
+fn approval(capsule: &Capsule) -> Value {
+    let report = capsule.run(&["report", "latest", "--format", "json"]).json();
+    report["calls"][0]["approval"].clone()
+}
+
+fn written(capsule: &Capsule, name: &str) -> bool {
+    capsule.workspace().join(name).exists()
+}
+
+/// A call that is asked about, with the card on the screen.
+fn asked(capsule: &Capsule) -> Terminal {
+    let policy = capsule.policy(POLICY);
+    let mut own =
+        Terminal::start(capsule, &["call", "fs.write", "--policy", &policy, "--args", WRITE]);
+    own.card();
+    own
+}
+
+/// EI-2: what is proposed is shown, and runs once a person says so.
+#[test]
+fn allowed_once() {
+    let capsule = capsule();
+    let mut own = asked(&capsule);
+    own.press("1");
+    own.until("\x1b[?1049l");
+    own.until("recorded as");
+    assert!(own.is_given_back());
+    assert_eq!(own.end().0, 0);
+    assert!(written(&capsule, "docs/a.md"));
+    let said = approval(&capsule);
+    assert_eq!((&said["outcome"], &said["surface"]), (&json!("approved"), &json!("terminal")));
+}
+
+/// APR-7: one answer holds for calls like the one, for as long as the process lives.
+#[test]
+fn allowed_for_the_session() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(
+        "version: 1\nname: two\nsteps:\n  \
+         - { id: a, tool: fs.write, args: { path: docs/a.md, content: one } }\n  \
+         - { id: b, tool: fs.write, args: { path: docs/b.md, content: two } }\n",
+    );
+    let mut own =
+        Terminal::start(&capsule, &["run", &plan, "--policy", &policy, "--color", "never"]);
+    own.card();
+    own.press("2");
+    own.until("\x1b[?1049l");
+    let (status, shown) = own.end();
+    assert_eq!(status, 0, "{shown}");
+    assert!(!shown.contains("Approve?"), "{shown}");
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("approved by a person after 1 s · grant"), "{shown}");
+    assert!(shown.contains("allowed by grant") && shown.contains("prompts 1"), "{shown}");
+    assert!(written(&capsule, "docs/a.md") && written(&capsule, "docs/b.md"));
+}
+
+#[test]
+fn denied_in_the_persons_words() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--json"];
+    let out = capsule.around().join("out.json");
+    let by = format!("exec \"$@\" >{}", out.display());
+    let mut own = Terminal::start_by(&capsule, &by, &args, &[]);
+    own.card();
+    own.press("4");
+    own.until("Why not?");
+    own.type_slowly("use docs/b.md");
+    own.until("use docs/b.md▏");
+    own.press("\r");
+    assert_eq!(own.end().0, 3);
+    let answer: Value = serde_json::from_str(&fs::read_to_string(&out).unwrap()).unwrap();
+    assert!(answer.to_string().contains("use docs/b.md"), "{answer}");
+    assert!(answer.to_string().contains("approval.denied"), "{answer}");
+    assert!(!written(&capsule, "docs/a.md"));
+}
+
+#[test]
+fn stopped() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan(
+        "version: 1\nname: two\nsteps:\n  \
+         - { id: a, tool: fs.write, args: { path: docs/a.md, content: one }, on_error: continue }\n  \
+         - { id: b, tool: fs.write, args: { path: free/b.md, content: two } }\n",
+    );
+    let mut own = Terminal::start(&capsule, &["run", &plan, "--policy", &policy]);
+    own.card();
+    own.press("5");
+    let (status, shown) = own.end();
+    assert_eq!(status, 3, "{shown}");
+    assert!(!written(&capsule, "docs/a.md") && !written(&capsule, "free/b.md"));
+    assert_eq!(approval(&capsule)["stops"], json!(true));
+}
+
+#[test]
+fn changed_arguments_are_decided_anew() {
+    let capsule = capsule();
+    let mut own = asked(&capsule);
+    own.press("3");
+    own.until("Other arguments");
+    own.press("\x1b[H");
+    thread::sleep(Duration::from_millis(30));
+    // Everything goes, and something else comes.
+    for _ in 0..60 {
+        own.press("\x1b[3~");
+        while own.read(Duration::from_millis(5)) {}
+    }
+    own.press(r#"{"path":"free/c.md","content":"x"}"#);
+    own.until(r#"free/c.md","content":"x"}▏"#);
+    own.press("\r");
+    let (status, shown) = own.end();
+    assert_eq!(status, 0, "{shown}");
+    assert!(written(&capsule, "free/c.md") && !written(&capsule, "docs/a.md"));
+    assert_eq!(approval(&capsule)["changed"], json!(true));
+}
+
+/// F14: whatever takes the terminal away, or the person from it, the call does not run.
+#[test]
+fn every_way_out_denies() {
+    type Leave = fn(&mut Terminal);
+    let rows: [(&str, i32, Leave); 6] = [
+        ("escape", 4, |own| own.press("\x1b")),
+        ("end of file", 4, |own| own.press("\x04")),
+        ("ctrl+c", 130, |own| own.press("\x03")),
+        ("interrupted", 130, |own| kill_process(own.pid(), Signal::INT).unwrap()),
+        ("ended", 130, |own| kill_process(own.pid(), Signal::TERM).unwrap()),
+        ("hung up", 130, |own| drop(own.master.take())),
+    ];
+    for (name, wanted, leave) in rows {
+        let capsule = capsule();
+        let mut own = asked(&capsule);
+        leave(&mut own);
+        let hung = own.master.is_none();
+        if !hung {
+            own.until("\x1b[?1049l");
+            assert!(own.is_given_back(), "{name}");
+        }
+        let (status, shown) = own.end();
+        // The signal or the terminal may tell it first, and then nothing can be printed.
+        assert!(
+            status == wanted || (hung && [4, 10].contains(&status)),
+            "{name}: {status} {shown}"
+        );
+        assert!(!written(&capsule, "docs/a.md"), "{name}");
+        assert_eq!(approval(&capsule)["outcome"], json!("withdrawn"), "{name}");
+    }
+}
+
+#[test]
+fn the_window_changes() {
+    let capsule = capsule();
+    let mut own = asked(&capsule);
+    for wide in [200, 80, 120] {
+        size(&own.slave, (wide, 40));
+        own.until("Approve?");
+        // The head ends where the card does.
+        own.until("MEDIUM ━┓");
+        own.until("digits answer");
+    }
+    // Too small, nothing can be answered.
+    size(&own.slave, (30, 6));
+    own.until("too small");
+    thread::sleep(Duration::from_millis(600));
+    own.press("1");
+    thread::sleep(Duration::from_millis(600));
+    assert!(!written(&capsule, "docs/a.md"));
+    size(&own.slave, (80, 24));
+    own.card();
+    thread::sleep(Duration::from_millis(600));
+    own.press("1");
+    assert_eq!(own.end().0, 0);
+    assert!(written(&capsule, "docs/a.md"));
+}
+
+/// APR-6: a list is approved as a whole; its parts ask nobody again, and their output is not mixed with the
+/// card.
+#[test]
+fn a_list_is_asked_about_once() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let command = r#"{"command": "printf one; printf two && printf three"}"#;
+    let args = ["call", "shell.run", "--policy", &policy, "--args", command];
+    let mut own = Terminal::start(&capsule, &args);
+    own.card();
+    own.press("1");
+    own.until("\x1b[?1049l");
+    let (status, shown) = own.end();
+    assert_eq!(status, 0, "{shown}");
+    assert!(shown.contains("onetwothree") && !shown.contains("Approve?"), "{shown}");
+}
+
+/// UC-3: a command is approved, its output seen, and both are in the log.
+#[test]
+fn output_does_not_meet_the_card() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let args = ["exec", "--policy", &policy, "--", "printf", "before\\nafter\\n"];
+    let mut own = Terminal::start(&capsule, &args);
+    own.card();
+    own.press("1");
+    own.until("\x1b[?1049l");
+    let (status, shown) = own.end();
+    assert_eq!(status, 0, "{shown}");
+    assert!(shown.contains("before\r\nafter\r\n"), "{shown}");
+    assert_eq!(approval(&capsule)["outcome"], json!("approved"));
+}
+
+#[test]
+fn plain_lines_are_answered_by_their_word() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--plain"];
+    let mut own = Terminal::start(&capsule, &args);
+    own.until("Answer with a number and the word `");
+    while !own.seen.contains('`') {
+        own.read(Duration::from_millis(50));
+    }
+    let word = own.seen.split('`').next().unwrap().to_owned();
+    own.type_slowly("1\n");
+    own.until("nothing was answered");
+    own.type_slowly("1 amberx\n");
+    own.until("nothing was answered");
+    own.type_slowly(&format!("1 {word}\n"));
+    assert_eq!(own.end().0, 0);
+    assert!(written(&capsule, "docs/a.md"));
+    assert_eq!(approval(&capsule)["surface"], json!("plain"));
+    // The end of input is no answer.
+    fs::remove_file(capsule.workspace().join("docs/a.md")).unwrap();
+    let mut own = Terminal::start(&capsule, &args);
+    own.until("Answer with a number");
+    thread::sleep(Duration::from_millis(200));
+    own.press("\x04");
+    assert_eq!(own.end().0, 4);
+    assert!(!written(&capsule, "docs/a.md"));
+}
+
+/// APR-3, F14: where nobody was asked for, or nobody can be there, nobody is asked.
+#[test]
+fn nobody_is_asked() {
+    const PLAIN: &str = "exec \"$@\"";
+    type Row<'r> = (&'r str, &'r [&'r str], &'r [(&'r str, &'r str)]);
+    let rows: [Row<'_>; 8] = [
+        (PLAIN, &["--unattended"], &[]),
+        (PLAIN, &[], &[("CAPSULE_UNATTENDED", "1")]),
+        (PLAIN, &[], &[("CI", "true")]),
+        ("exec \"$@\" </dev/null", &[], &[]),
+        ("exec \"$@\" <&-", &[], &[]),
+        ("exec \"$@\" 2>/dev/null", &[], &[]),
+        ("exec \"$@\" 2>&-", &[], &[]),
+        ("cat /dev/null | \"$@\"", &["--json"], &[]),
+    ];
+    for (by, flags, more) in rows {
+        let capsule = capsule();
+        let policy = capsule.policy(POLICY);
+        let mut args = vec!["call", "fs.write", "--policy", &policy, "--args", WRITE];
+        args.extend(flags);
+        let (status, shown) = Terminal::start_by(&capsule, by, &args, more).end();
+        assert_eq!(status, 4, "{by} {flags:?} {more:?}: {shown}");
+        assert!(!shown.contains("Approve?") && !written(&capsule, "docs/a.md"), "{by}");
+    }
+}
+
+/// A command in the background cannot ask, and must not be stopped by trying to.
+#[test]
+fn nobody_is_asked_in_the_background() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
+    let by = "set -m; \"$@\" <&1 & wait $!";
+    let (status, shown) = Terminal::start_by(&capsule, by, &args, &[]).end();
+    assert_eq!(status, 4, "{shown}");
+    assert!(!shown.contains("Approve?"), "{shown}");
+}
+
+/// Data on standard input is no answer, and no reason not to ask.
+#[test]
+fn piped_data_is_not_the_person() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let data = capsule.around().join("args.json");
+    fs::write(&data, WRITE).unwrap();
+    let by = format!("cat {} | \"$@\"", data.display());
+    let args = ["call", "fs.write", "--policy", &policy, "--args", "-"];
+    let mut own = Terminal::start_by(&capsule, &by, &args, &[]);
+    own.card();
+    own.press("1");
+    assert_eq!(own.end().0, 0);
+    assert!(written(&capsule, "docs/a.md"));
+}
+
+/// 50 cards in a storm of keys at 30 a second, begun before they appear: no approval, no stop.
+#[test]
+fn a_storm_in_a_terminal_answers_nothing() {
+    fn storm(seed: u64) {
+        let capsule = capsule();
+        let policy = capsule.policy(POLICY);
+        let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
+        let mut own = Terminal::start(&capsule, &args);
+        let mut number = seed;
+        let begin = Instant::now();
+        let mut cards = None;
+        while cards.is_none_or(|at: Instant| at.elapsed() < Duration::from_millis(2_500)) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "no card: {}", own.seen);
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let keys = ["1", "2", "3", "4", "5", "6", "7", "1", "5", "\r", "x", "v", " ", "\x7f"];
+            let key = keys[usize::try_from(number >> 33).unwrap() % keys.len()];
+            own.press(key);
+            if cards.is_none() && own.seen.contains("Approve?") {
+                cards = Some(Instant::now());
+            }
+            let until = Instant::now() + Duration::from_millis(33);
+            while let Some(left) = until.checked_duration_since(Instant::now()) {
+                own.read(left);
+            }
+            if own.child.try_wait().unwrap().is_some() {
+                break;
+            }
+        }
+        drop(own.master.take());
+        let (status, shown) = own.end();
+        assert_ne!(status, 0, "{shown}");
+        assert!(!written(&capsule, "docs/a.md"), "seed {seed}");
+        let said = approval(&capsule);
+        let outcome = said["outcome"].as_str().unwrap_or("none");
+        assert!(["denied", "withdrawn"].contains(&outcome), "seed {seed}: {said}");
+        assert_ne!(said["stops"], json!(true), "seed {seed}");
+    }
+    let all: Vec<_> = (0..5_u64)
+        .map(|lane| thread::spawn(move || (0..10).for_each(|card| storm(lane * 100 + card + 1))))
+        .collect();
+    for lane in all {
+        lane.join().unwrap();
+    }
+}
+
+/// Everything that lies around a workspace, but for the store.
+fn around(capsule: &Capsule) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut folders = vec![capsule.around().to_owned()];
+    let store = capsule.store().to_string_lossy().into_owned();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !name.starts_with(&store) {
+                all.push((name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// The second time, the card names the call that was allowed and the command that makes a rule of it,
+/// and shows the patch. Nothing is written but the journal, until somebody says so; then nobody is
+/// asked any more.
+#[test]
+fn always_is_a_patch_of_the_policy() {
+    let capsule = capsule();
+    let before = around(&capsule);
+    let mut own = asked(&capsule);
+    own.press("1");
+    own.until("\x1b[?1049l");
+    let (status, shown) = own.end();
+    assert_eq!(status, 0, "{shown}");
+    let runs = capsule.run(&["list-runs", "--json"]).exits(0).json();
+    let label = runs[0]["label"].as_str().unwrap().to_owned();
+    let learn = format!("capsule policy learn {label}:1");
+    assert!(shown.contains(&learn), "{shown}");
+    fs::remove_file(capsule.workspace().join("docs/a.md")).unwrap();
+    let policy = capsule.policy(POLICY);
+    let mut now = around(&capsule);
+    now.retain(|(name, _)| *name != policy);
+    assert_eq!(now, before, "a yes is in the journal and nowhere else");
+
+    let mut own = asked(&capsule);
+    own.press("p");
+    own.until("docs/a.md");
+    own.until("Esc goes back");
+    own.press("\x1b");
+    own.until("digits answer");
+    own.press("4");
+    own.until("Why not?");
+    own.press("\r");
+    let (status, shown) = own.end();
+    assert_eq!(status, 3, "{shown}");
+    assert_eq!(fs::read_to_string(&policy).unwrap(), POLICY);
+    // What was denied last is denied still, and its run teaches nothing.
+    let refused = capsule.run(&["policy", "learn", "latest:1"]).exits(0);
+    assert!(refused.stderr.contains("a person said no"), "{}", refused.stderr);
+    let _ = capsule.run(&["policy", "learn", &format!("{label}:1"), "--write"]).exits(0);
+    let call = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--unattended"];
+    let _ = capsule.run(&call).exits(0);
+    assert!(written(&capsule, "docs/a.md"));
+    let _ = capsule.run(&["verify"]).exits(0);
+}
+
+/// Before the first yes there is no rule to show; the second card says which call it was.
+#[test]
+fn the_second_card_offers_the_rule() {
+    let capsule = capsule();
+    let mut own = asked(&capsule);
+    own.press("1");
+    own.until("\x1b[?1049l");
+    assert_eq!(own.end().0, 0);
+    let policy = capsule.policy(POLICY);
+    let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE, "--plain"];
+    let mut own = Terminal::start(&capsule, &args);
+    own.until("before     allowed as r-");
+    own.until("`capsule policy learn r-");
+    own.until("`p` a rule for it");
+    own.until("the word `");
+    thread::sleep(Duration::from_millis(300));
+    own.type_slowly("p\n");
+    own.until("+++ b/");
+    own.until("learned-docs");
+    own.press("\x03");
+    let _ = own.end();
+    assert_eq!(fs::read_to_string(&policy).unwrap(), POLICY);
+}
+
+const WAITS: &str = "version: 1
+name: waits
+profile: later
+profiles: { later: { decide: { fs.write: ask, \"*\": deny }, unattended: wait } }
+sandbox: { workspace: direct }
+tools: { fs.write: ask }
+";
+
+/// Where the profile lets questions wait, Esc lays this one down, and the run is suspended as if nobody
+/// had been there; elsewhere it denies. The card says which.
+#[test]
+fn deciding_later() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let call = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
+    let mut own = Terminal::start(&capsule, &call);
+    own.until("Approve?");
+    own.until("Esc not now");
+    own.press("\x1b");
+    assert_eq!(own.end().0, 4);
+    assert_eq!(approval(&capsule)["outcome"], json!("withdrawn"));
+
+    let plan = capsule.plan(
+        "version: 1\nname: two\nsteps:\n  \
+         - { id: a, tool: fs.write, args: { path: docs/a.md, content: one } }\n  \
+         - { id: b, tool: fs.write, args: { path: docs/b.md, content: two } }\n",
+    );
+    let policy = capsule.policy(WAITS);
+    for (line, status) in [
+        (vec!["call", "fs.write", "--policy", &policy, "--args", WRITE], 0),
+        (vec!["run", &plan, "--policy", &policy], 4),
+    ] {
+        let mut own = Terminal::start(&capsule, &line);
+        own.until("Approve?");
+        own.until("Esc decide later");
+        own.press("\x1b");
+        own.until("\x1b[?1049l");
+        let (ended, shown) = own.end();
+        assert_eq!(ended, 4, "{shown}");
+        assert!(shown.contains("capsule approvals show r-"), "{shown}");
+        assert!(!written(&capsule, "docs/a.md"));
+        let _ = capsule.run(&["replay", "latest"]).exits(4);
+        let list = capsule.run(&["approvals", "list", "--json"]).exits(0).json();
+        let id = list["approvals"][0]["id"].as_str().unwrap().to_owned();
+        let _ = capsule.run(&["approvals", "answer", &id, "--allow", "once"]).exits(0);
+        let run = id.split(':').next().unwrap();
+        let _ = capsule.run(&["resume", run, "--unattended"]).exits(status);
+        assert!(written(&capsule, "docs/a.md"));
+        fs::remove_file(capsule.workspace().join("docs/a.md")).unwrap();
+    }
+    let _ = capsule.run(&["verify"]).exits(0);
+}
+
+/// G10: a card is recorded and shown as a whole, and no place of it shows a secret: neither what the
+/// policy sets, nor what a reason quotes.
+#[test]
+fn no_place_of_a_card_shows_a_secret() {
+    let capsule = capsule();
+    let body = "q7Zr2LxP9bVn4KtW8sDy3MfH6cJa1GvE5uRi";
+    let secret = ["ghp", "_", body].concat();
+    let policy = capsule.policy(&format!(
+        "version: 1
+sandbox: {{ workspace: direct }}
+tools:
+  shell.run:
+    effects: {{ reads: ask, code: ask, runs: ask, writes: ask, unknown: ask }}
+    env: {{ set: {{ DEPLOY: {secret} }} }}
+"
+    ));
+    let code = format!("k = '{secret}'");
+    let line = ["exec", "--policy", &policy, "--", "python3", "-c", &code];
+    let mut own = Terminal::start(&capsule, &line);
+    own.until("Approve?");
+    own.until("DEPLOY=");
+    own.until("digits answer");
+    own.press("5");
+    own.until("\x1b[?1049l");
+    let all = String::from_utf8_lossy(&own.shown).into_owned();
+    assert!(!all.contains(body), "{all}");
+    let (_, rest) = own.end();
+    assert!(!rest.contains(body), "{rest}");
+    for args in [&["show-run", "latest:1"][..], &["report", "latest", "--format", "json"]] {
+        let told = capsule.run(args).stdout;
+        assert!(!told.contains(body), "{told}");
+    }
+}
