@@ -48,15 +48,20 @@ static WRITE: Signature = tool(
 );
 const CATALOGUE: Catalogue = Catalogue(&[&RUN, &READ, &WRITE]);
 
-/// Reads a policy and binds it.
+/// Reads a policy over these tools and binds it.
 pub(crate) fn policy(text: &str) -> Answer<Policy> {
+    bind(text, "bench.yaml", CATALOGUE)
+}
+
+/// Reads a policy and binds it.
+pub(crate) fn bind(text: &str, name: &str, tools: Catalogue) -> Answer<Policy> {
     let broken = |problems: Vec<capsule_core::diagnostic::Diagnostic>| {
         let first = problems.first().map(|problem| problem.message.clone());
         format!("the policy of the measure is broken: {}", first.unwrap_or_default())
     };
-    let (draft, _) = Draft::parse(text, "bench.yaml", HOME, CATALOGUE).map_err(broken)?;
-    let roots = Roots { workspace: WORKSPACE.to_owned(), own: Vec::new() };
-    draft.bind(&roots, HOME, CATALOGUE).map_err(broken)
+    let (draft, _) = Draft::parse(text, name, HOME, tools).map_err(broken)?;
+    let roots = Roots { workspace: WORKSPACE.to_owned(), own: Vec::new(), lifts: true };
+    draft.bind(&roots, HOME, tools).map_err(broken)
 }
 
 /// What would be found at a path: a plain file of nobody in particular, with one name.

@@ -6,6 +6,7 @@
 
 mod binary;
 mod law;
+mod line;
 mod options;
 mod p1;
 mod p10;
@@ -13,6 +14,7 @@ mod p2;
 mod p3;
 mod p4;
 mod p5;
+mod p9;
 mod pairs;
 mod peer;
 mod row;
@@ -36,6 +38,7 @@ const MEASURES: &[Measure] = &[
     ("P3", p3::measure),
     ("P4", p4::measure),
     ("P5", p5::measure),
+    ("P9", p9::measure),
     ("P10", p10::measure),
 ];
 

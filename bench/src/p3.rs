@@ -18,6 +18,7 @@ use cedar_policy::{
 
 use crate::Answer;
 use crate::law;
+use crate::line;
 use crate::options::Options;
 use crate::pairs::{Pairs, seconds_each};
 use crate::row::{Row, Target};
@@ -58,6 +59,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
         }
         rows.push(row);
     }
+    rows.push(line::measure(options)?);
     Ok(rows)
 }
 
@@ -126,7 +128,9 @@ impl Ours {
 
     fn verdict(&self) -> Verdict {
         let Self { policy, tool, action, facts, usage } = self;
-        decide(policy, &Case { tool, action, facts, usage }).decision.verdict
+        decide(policy, &Case { tool, action, facts, usage, tainted: &[], call: None })
+            .decision
+            .verdict
     }
 
     fn decide(&self) {
@@ -163,7 +167,13 @@ fn text(subject: Subject, rules: usize) -> String {
 }
 
 fn run(rules: usize) -> Action {
-    Action::Run { argv: argv(rules), cwd: PathTarget::parse("."), stdin: None, timeout_ms: None }
+    Action::Run {
+        argv: argv(rules),
+        cwd: PathTarget::parse("."),
+        stdin: None,
+        timeout_ms: None,
+        unconfined: false,
+    }
 }
 
 fn read(rules: usize) -> Answer<(Action, Facts)> {

@@ -14,7 +14,7 @@ use capsule_core::digest::Digest;
 use capsule_core::evidence::{self, Judged, Permit, Prepared, Understanding};
 use capsule_core::outcome::{Outcome, Output};
 use capsule_core::policy::{Payloads, Policy, Usage};
-use capsule_core::redact::Redactor;
+use capsule_redact::Redactor;
 use capsule_store::{RunWriter, Store};
 use rusqlite::Connection;
 use serde_json::{Value, json};

@@ -30,6 +30,8 @@ pub(crate) const SANDLOCK: Peer =
     Peer { names: &["sandlock"], package: "sandlock-cli (the Rust registry)" };
 /// A search in many threads.
 pub(crate) const FD: Peer = Peer { names: &["fdfind", "fd"], package: "fd-find (Debian)" };
+/// A search in what files hold.
+pub(crate) const RIPGREP: Peer = Peer { names: &["rg"], package: "ripgrep (Debian)" };
 /// The search that is always there.
 pub(crate) const FIND: Peer = Peer { names: &["find"], package: "findutils (Debian)" };
 

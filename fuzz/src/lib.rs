@@ -22,6 +22,7 @@ pub fn roots() -> Roots {
     Roots {
         workspace: "/home/ada/project".into(),
         own: vec!["/home/ada/.capsule/store.db".into(), "/home/ada/project/policy.yaml".into()],
+        lifts: true,
     }
 }
 
@@ -63,8 +64,14 @@ impl Call {
     #[must_use]
     pub fn judge(&self, policy: &Arc<Policy>) -> Judgement {
         let usage = Usage::default();
-        let case =
-            Case { tool: &self.tool, action: &self.action, facts: &self.facts, usage: &usage };
+        let case = Case {
+            tool: &self.tool,
+            action: &self.action,
+            facts: &self.facts,
+            usage: &usage,
+            tainted: &[],
+            call: None,
+        };
         let judgement = decide(policy, &case);
         let Decision { verdict, code, liftable, .. } = judgement.decision;
         match code.slug() {
@@ -163,6 +170,26 @@ pub fn calls() -> Vec<Call> {
     ];
     let maybe = maybe.into_iter().map(|call| (call, false));
     let hopeless = hopeless.into_iter().map(|call| (call, true));
-    let calls = maybe.chain(hopeless);
+    let calls = maybe.chain(hopeless).chain(changes());
     calls.map(|((tool, args, facts), hopeless)| Call::new(tool, &args, facts, hopeless)).collect()
+}
+
+/// Edits and deletions: each with what was found, and whether no policy can allow it.
+fn changes() -> Vec<((&'static str, Value, Value), bool)> {
+    let fact = |path: &str| {
+        let real = json!({ "inside": path });
+        json!({ "paths": [{ "path": path, "real": real, "kind": "file" }] })
+    };
+    let edit = |path: &str| json!({ "path": path, "search": "x", "replace": "y" });
+    let delete = |path: &str| json!({ "path": path, "recursive": true });
+    let none = || json!({});
+    vec![
+        (("fs.edit", edit("docs/a.md"), none()), false),
+        (("fs.delete", delete("docs/a.md"), none()), false),
+        (("fs.delete", delete("docs"), fact("docs/a.md")), false),
+        (("fs.edit", edit("docs/.env"), none()), true),
+        (("fs.edit", edit("../x"), none()), true),
+        (("fs.delete", delete("."), none()), true),
+        (("fs.delete", delete("docs"), fact("docs/.env")), true),
+    ]
 }

@@ -85,7 +85,7 @@ fn denied(glob: &Glob, written: &str, folder: &str, path: &WorkspacePath, whole:
 
 fn out_of_reach(folder: &str, path: &WorkspacePath) {
     let own = vec![format!("{folder}/{path}")];
-    let roots = Roots { workspace: folder.into(), own };
+    let roots = Roots { workspace: folder.into(), own, lifts: true };
     let policy = DRAFT.clone().bind(&roots, "", CATALOGUE).expect("it names no pattern");
     assert!(policy.forbids(path, Capabilities::of(Capability::FsRead)).is_some());
 }

@@ -1,6 +1,7 @@
 //! Any text is a policy or is not: reading one never panics, and what is wrong is named within the
 //! text. A policy that was read decides every call: an error is a denial, what is against an
-//! invariant is denied, and one more denial never loosens a decision.
+//! invariant is denied, and one more denial never loosens a decision. The same text as a layer over
+//! another policy never loosens that one.
 
 #![no_main]
 
@@ -9,10 +10,11 @@ use std::sync::{Arc, LazyLock};
 use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
-    CommandRule, Constraint, Draft, Never, Policy, Source, Token, TokenPattern,
+    CommandRule, Constraint, Draft, LayerKind, Never, Policy, Source, Token, TokenPattern,
 };
+use capsule_core::programs::Effects;
 use capsule_core::tool::ToolName;
-use capsule_runtime::{CATALOGUE, check_examples, lint};
+use capsule_runtime::{CATALOGUE, check_claims, lint};
 use fuzz::{Call, HOME, assert_named, assert_refused, calls, roots};
 use libfuzzer_sys::fuzz_target;
 
@@ -20,6 +22,7 @@ static CALLS: LazyLock<Vec<Call>> = LazyLock::new(calls);
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
+    as_layer(text);
     let draft = match Draft::parse(text, "policy.yaml", HOME, CATALOGUE) {
         Ok((draft, warnings)) => {
             assert_named(text, &warnings);
@@ -33,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let policy = Arc::new(policy);
     assert_named(text, &lint(&policy));
-    assert_named(text, &check_examples(&policy));
+    assert_named(text, &check_claims(&policy));
     let words = judge(&policy);
     for (what, deny) in DENIALS {
         let mut stricter = Policy::clone(&policy);
@@ -43,6 +46,45 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 });
+
+/// What a layer is laid over: some of everything.
+const BELOW: &str = r#"version: 1
+tools:
+  fs.read: { decision: allow, paths: { allow: ["**"], deny: ["docs/private/**"] } }
+  fs.list: allow
+  fs.write: { rules: [{ id: docs, paths: ["docs/**"], decision: allow }] }
+  http.get: { domains: [example.org], urls: { allow: ["https://a.example.org/**"] } }
+  shell.run:
+    form: command
+    effects: { reads: allow, writes: ask }
+    executables: { git: { subcommands: { log: allow, commit: ask } }, cat: allow, touch: { writes: ["**"] } }
+    limits: { timeout: 5s }
+"#;
+
+static BELOW_DRAFT: LazyLock<Draft> =
+    LazyLock::new(|| Draft::parse(BELOW, "policy.yaml", HOME, CATALOGUE).unwrap().0);
+static BELOW_WORDS: LazyLock<Vec<Verdict>> = LazyLock::new(|| judge(&fuzz::policy(BELOW)));
+
+fn as_layer(text: &str) {
+    let text = format!("layer: workspace\n{text}");
+    let place = (text.as_str(), "layer.yaml");
+    let layer = match BELOW_DRAFT.layer(place, LayerKind::Workspace, HOME, CATALOGUE) {
+        Ok((layer, warnings)) => {
+            assert_named(&text, &warnings);
+            layer
+        }
+        Err(problems) => return assert_refused(&text, &problems),
+    };
+    let layer = match layer.bind(&roots()) {
+        Ok(layer) => layer,
+        Err(problems) => return assert_refused(&text, &problems),
+    };
+    let below = Policy::clone(&fuzz::policy(BELOW));
+    let words = judge(&Arc::new(below.tightened(vec![layer])));
+    for ((before, after), call) in BELOW_WORDS.iter().zip(words).zip(&*CALLS) {
+        assert!(after >= *before, "the layer loosened {before} to {after}: {call:?}");
+    }
+}
 
 fn judge(policy: &Arc<Policy>) -> Vec<Verdict> {
     CALLS.iter().map(|call| call.judge(policy).decision.verdict).collect()
@@ -126,6 +168,8 @@ fn never(tool: &str) -> Never {
         except: Vec::new(),
         tool: Some(ToolName::asked(tool)),
         argv: Vec::new(),
+        effects: Effects::NONE,
+        into: Effects::NONE,
         because: None,
         suggest: None,
     }

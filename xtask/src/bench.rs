@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::{Answer, cargo};
 
 /// The measures that start the binary.
-const OF_THE_BINARY: &[&str] = &["P1", "P2", "P4"];
+const OF_THE_BINARY: &[&str] = &["P1", "P2", "P4", "P9", "P10"];
 
 /// Builds the binary where a measure needs it, and measures.
 ///

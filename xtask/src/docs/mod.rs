@@ -1,6 +1,7 @@
 //! Pages of the reference that are made from the code, so that they cannot say anything else.
 
 mod codes;
+mod language;
 mod markdown;
 mod requirements;
 mod tools;
@@ -26,6 +27,7 @@ pub(crate) struct Page {
 pub(crate) fn pages(house: &House) -> Answer<Vec<Page>> {
     let folder = [
         ("docs/book/reference/codes.md", codes::page()),
+        ("docs/book/reference/language.md", language::page()),
         ("docs/book/reference/requirements.md", requirements::page(house)?),
         ("docs/book/reference/tools.md", tools::page(house)?),
     ];

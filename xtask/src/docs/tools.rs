@@ -180,10 +180,12 @@ fn kind(data: &Data) -> Option<String> {
     let kinds = [
         Kind::Path,
         Kind::Url,
+        Kind::Paths,
         Kind::Argv,
         Kind::Text,
         Kind::Name,
         Kind::Number,
+        Kind::Flag,
         Kind::Size,
         Kind::Duration,
         Kind::Time,

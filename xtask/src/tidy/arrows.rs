@@ -7,15 +7,16 @@ use crate::tidy::Finding;
 
 /// What each room may depend on. What is not drawn is forbidden.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("cli", &["serve", "agent", "report", "runtime", "store", "core", "sandbox"]),
+    ("cli", &["serve", "agent", "report", "runtime", "store", "core", "redact", "sandbox"]),
     ("serve", &["agent", "report", "runtime", "core"]),
     ("agent", &["runtime", "core"]),
-    ("report", &["store", "core"]),
-    ("runtime", &["tools", "store", "core"]),
-    ("tools", &["sandbox", "core"]),
+    ("report", &["store", "core", "redact"]),
+    ("runtime", &["tools", "store", "core", "redact"]),
+    ("tools", &["sandbox", "core", "redact"]),
     ("store", &["core"]),
     ("sandbox", &["core"]),
-    ("core", &[]),
+    ("core", &["redact"]),
+    ("redact", &[]),
 ];
 
 /// Rooms for development: they may depend on everything, and nothing but tests depends on them.

@@ -9,7 +9,7 @@ const FILE: usize = 500;
 /// Lines of a function, from its signature to its brace.
 const FUNCTION: usize = 60;
 /// Lines of code of `core`, without tests, blank lines, comments and tables.
-const CORE: usize = 8_000;
+const CORE: usize = 17_000;
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
 const LONGER: &[(&str, &str)] =
@@ -19,6 +19,9 @@ const LONGER: &[(&str, &str)] =
 const TABLES: &[(&str, &str)] = &[
     ("crates/core/src/code.rs", "the table of every code"),
     ("crates/core/src/limits.rs", "the table of every bound, each a number and its reason"),
+    ("crates/core/src/language/construct.rs", "the table of what commands may not hold"),
+    ("crates/core/src/language/grammar.rs", "the table of what commands may hold"),
+    ("crates/core/src/language/shell_words.rs", "the table of words that shells keep"),
 ];
 
 pub(super) fn check(house: &House) -> Vec<Finding> {
@@ -135,7 +138,8 @@ mod tests {
     #[test]
     fn a_core_that_grew_too_large_is_found() {
         let code = "/// Doc.\nconst X: u8 = 1;\n\n".repeat(166);
-        let paths: Vec<String> = (0..49).map(|n| format!("crates/core/src/f{n}.rs")).collect();
+        let paths: Vec<String> =
+            (0..=CORE / 166).map(|n| format!("crates/core/src/f{n}.rs")).collect();
         let files: Vec<(&str, &str)> =
             paths.iter().map(|path| (path.as_str(), code.as_str())).collect();
         assert_eq!(check(&House::with(&files)).len(), 1);

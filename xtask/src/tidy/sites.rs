@@ -14,14 +14,48 @@ const JOURNALS: &[&str] = &[
     "crates/runtime/src/replay/recording.rs",
 ];
 
-/// The only places that may answer for a person. No screen of this build does.
-const APPROVERS: &[&str] = &[];
+/// The only places that may answer for a person: nobody, the desk that a person's word passes, and
+/// the record of what was said.
+const APPROVERS: &[&str] = &[
+    "crates/core/src/approval/mod.rs",
+    "crates/runtime/src/approval/desk.rs",
+    "crates/runtime/src/hands/answers.rs",
+];
 
-/// The only places that may make the token that says that a person answered.
-const PERSONS: &[&str] = &[];
+/// The only places that may make the token that says that a person answered: cards in a terminal, and
+/// the record of what was said.
+const PERSONS: &[&str] = &[
+    "crates/cli/src/card/keys.rs",
+    "crates/runtime/src/hands/answers.rs",
+    "crates/runtime/src/resume.rs",
+];
 
 /// Where permits come from.
 const EVIDENCE: &str = "crates/core/src/evidence/";
+
+/// The only variant of those types that means that nothing holds: the bounds of the action that has the
+/// power to run unconfined. Each is made, narrowed and spent in one place.
+const BARE: (&str, &str, &[&str]) = (
+    "Bounds",
+    "Unconfined",
+    &[
+        "crates/core/src/policy/decide/mod.rs",
+        "crates/core/src/policy/bounds/within.rs",
+        "crates/core/src/evidence/run.rs",
+    ],
+);
+/// The only places that name the function that confines nothing: where it stands, and the one tool that
+/// spends a leave on it.
+const RUNS_BARE: (&str, &[&str]) = (
+    "run_unconfined",
+    &[
+        "crates/sandbox/src/lib.rs",
+        "crates/sandbox/src/elsewhere.rs",
+        "crates/sandbox/src/supervise/mod.rs",
+        "crates/sandbox/src/supervise/unconfined.rs",
+        "crates/tools/src/builtin/shell_run/unconfined.rs",
+    ],
+);
 
 /// Types that say how a command is held, and words that would say that it is not.
 const HOLDS: &[&str] = &["Confinement", "Tier", "Walls", "Bounds"];
@@ -41,6 +75,7 @@ fn source(source: &Source) -> Vec<Finding> {
     found.extend(runs(source));
     found.extend(loose_variants(source));
     found.extend(optional_holds(source));
+    found.extend(bare(source));
     found
 }
 
@@ -88,7 +123,9 @@ fn runs(source: &Source) -> Vec<Finding> {
 fn loose_variants(source: &Source) -> Vec<Finding> {
     let own = source.items.enumerations.iter().filter(|own| HOLDS.contains(&own.name.as_str()));
     let variants = own.flat_map(|own| own.variants.iter().map(|variant| (&own.name, variant)));
-    let loose = variants.filter(|(_, (variant, _))| LOOSE.contains(&variant.as_str()));
+    let known = |name: &str, variant: &str| (name, variant) == (BARE.0, BARE.1);
+    let loose = variants
+        .filter(|(name, (variant, _))| LOOSE.contains(&variant.as_str()) && !known(name, variant));
     loose
         .map(|(name, (variant, line))| {
             let what = format!(
@@ -98,6 +135,19 @@ fn loose_variants(source: &Source) -> Vec<Finding> {
             Finding::on(&source.path, *line, what)
         })
         .collect()
+}
+
+/// Whoever could run a command unconfined by another way than the one.
+fn bare(source: &Source) -> Vec<Finding> {
+    let shipped = |line: &usize| !source.is_test(*line);
+    let (owner, variant, sites) = BARE;
+    let bounds = source.words.after(owner).filter(|(name, line)| *name == variant && shipped(line));
+    let bounds = bounds.filter(|_| !sites.contains(&source.path.as_str()));
+    let (function, callers) = RUNS_BARE;
+    let runs = source.words.names().filter(|(name, line)| *name == function && shipped(line));
+    let runs = runs.filter(|_| !callers.contains(&source.path.as_str()));
+    let what = "lets a command run unconfined; its sites are listed in xtask/src/tidy/sites.rs";
+    bounds.chain(runs).map(|(_, line)| Finding::on(&source.path, line, what)).collect()
 }
 
 fn optional_holds(source: &Source) -> Vec<Finding> {
@@ -151,8 +201,19 @@ mod tests {
     }
 
     #[test]
+    fn a_second_way_to_run_unconfined_is_found() {
+        let text = "fn f(leave: &Unconfined<'_>) { capsule_sandbox::run_unconfined(leave) }";
+        assert_eq!(found("crates/tools/src/builtin/test_run.rs", text), 1);
+        assert_eq!(found("crates/tools/src/builtin/shell_run/unconfined.rs", text), 0);
+        let text = "fn f() -> Bounds { Bounds::Unconfined { clamped: false } }";
+        assert_eq!(found("crates/core/src/policy/decide/script.rs", text), 1);
+        assert_eq!(found("crates/core/src/policy/decide/mod.rs", text), 0);
+    }
+
+    #[test]
     fn a_confinement_that_means_nothing_is_found() {
         assert_eq!(found("crates/core/src/x.rs", "enum Tier { Landlock, None }"), 1);
+        assert_eq!(found("crates/core/src/x.rs", "enum Bounds { Nothing, Unconfined, Open }"), 1);
         assert_eq!(found("crates/core/src/x.rs", "struct Confinement { floor: Option<Tier> }"), 1);
         assert_eq!(found("crates/core/src/x.rs", "struct Confinement { floor: Tier }"), 0);
     }

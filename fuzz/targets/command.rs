@@ -1,0 +1,73 @@
+//! The text of a command. Reading it never panics; what is refused is underlined within the text,
+//! and so is every word that was read. What was read is written and read back as the same, is kept
+//! as the same bytes, and holds nothing that a shell would replace or that nobody can see. The words
+//! of any text are a command line, which is written and read back too.
+
+#![no_main]
+
+use capsule_core::escape::is_hostile;
+use capsule_core::language::{Redirect, Refusal, Script, Stage, Word, parse, write};
+use capsule_core::limits;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match parse(text) {
+        Ok(script) => accepted(text, script),
+        Err(refusal) => refused(text, &refusal),
+    }
+    command_line(text);
+});
+
+fn refused(text: &str, refusal: &Refusal) {
+    fuzz::assert_named(text, &vec![refusal.diagnostic()]);
+    let shown = refusal.underlined(text);
+    assert_eq!(shown.lines().count(), 2, "{shown:?}");
+    assert!(!shown.chars().any(|c| c != '\n' && is_hostile(c)), "{shown:?}");
+    assert!(!refusal.message.is_empty() && !refusal.suggestion.is_empty());
+}
+
+fn accepted(text: &str, script: Script) {
+    assert!((1..=limits::COMMAND_ELEMENTS).contains(&script.elements.len()));
+    for element in &script.elements {
+        assert!((1..=limits::PIPELINE_STAGES).contains(&element.pipeline.stages.len()));
+        assert!(text.get(element.span.clone()).is_some());
+    }
+    script.stages().for_each(|own| stage(text, own));
+    let script = script.meaning();
+    let written = script.to_string();
+    assert_eq!(parse(&written).map(Script::meaning).as_ref(), Ok(&script), "{written:?}");
+    fuzz::assert_kept(&script);
+}
+
+fn stage(text: &str, stage: &Stage) {
+    assert!(text.get(stage.span.clone()).is_some());
+    assert!(stage.words.first().is_some_and(|first| first.plain().is_some()));
+    assert!(stage.words.len() <= limits::ARGV_WORDS);
+    for word in &stage.words {
+        assert!(text.get(word.span.clone()).is_some());
+        assert_eq!(word.plain().is_none(), word.as_glob().is_some());
+        assert!(word.plain().is_none_or(|own| own == word.typed()));
+        assert!(word.quoted || !word.typed().starts_with('~'));
+        assert!(!word.typed().contains(['\0', '\r']));
+    }
+    for redirect in &stage.redirects {
+        match redirect {
+            Redirect::File { path, .. } | Redirect::Input { path } => assert!(!path.is_empty()),
+            Redirect::Here { text } => assert!(text.is_empty() || text.ends_with('\n')),
+            Redirect::Same { .. } => {}
+        }
+    }
+}
+
+/// One word a line, as text of the language.
+fn command_line(text: &str) {
+    let argv: Vec<String> = text.split('\n').map(Into::into).collect();
+    let Ok(written) = write(&argv) else { return };
+    let script = parse(&written).expect("what was written is read");
+    let [element] = script.elements.as_slice() else { panic!("{written:?}") };
+    let [stage] = element.pipeline.stages.as_slice() else { panic!("{written:?}") };
+    assert!(stage.variables.is_empty() && stage.redirects.is_empty());
+    let read = stage.words.iter().map(Word::plain);
+    assert!(read.eq(argv.iter().map(|word| Some(word.as_str()))), "{written:?}");
+}
