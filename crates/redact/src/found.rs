@@ -7,6 +7,9 @@ use core::ops::Range;
 
 use sha2::{Digest, Sha256};
 
+use crate::rules;
+use crate::value::{Look, look};
+
 /// What a secret is called in its mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Label {
@@ -14,9 +17,42 @@ pub(super) struct Label {
     pub(super) rule: Cow<'static, str>,
 }
 
+/// What is told by its place.
+const PLACED: [(&str, &str); 14] = [
+    (PASSWORD, "call"),
+    (PASSWORD, "command"),
+    (PASSWORD, "setting"),
+    (PASSWORD, "url"),
+    (KEY, "jwk"),
+    (KEY, "pem"),
+    (KEY, "putty"),
+    (TOKEN, "bearer"),
+    (SECRET, "auth"),
+    (SECRET, "authorization"),
+    (SECRET, "basic"),
+    (SECRET, "cookie"),
+    (SECRET, "setting"),
+    (SECRET, "url"),
+];
+
 impl Label {
     pub(super) const fn new(kind: &'static str, rule: &'static str) -> Self {
         Self { kind, rule: Cow::Borrowed(rule) }
+    }
+
+    /// Whether it is one that this build gives.
+    pub(super) fn is_built_in(&self) -> bool {
+        let Self { kind, rule } = self;
+        PLACED.contains(&(*kind, rule.as_ref()))
+            || rules::all().any(|own| (own.kind, own.name) == (*kind, rule.as_ref()))
+    }
+
+    /// Whether somebody calls a secret so: this build, another one in words, or a policy in what is
+    /// no secret itself. Who can write a mask may not hide something in it.
+    pub(super) fn is_name(&self) -> bool {
+        let by_policy = matches!(self.kind, SECRET | PATTERN);
+        let strange = if by_policy { Look::Random } else { Look::Chosen };
+        self.is_built_in() || look(self.rule.as_bytes()) < strange
     }
 
     /// The mask of a secret. Two places with one secret can be told to be the same by a digest; what
@@ -73,38 +109,45 @@ pub(super) const MASK: usize = 120;
 
 /// The masks of a text: where each stands.
 pub(super) fn masks(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    labelled(text).map(|(range, _)| range)
+}
+
+/// The masks of a text, with what each calls its secret.
+pub(super) fn labelled(text: &[u8]) -> impl Iterator<Item = (Range<usize>, Label)> {
     let mut from = 0;
     core::iter::from_fn(move || {
         loop {
             let rest = text.get(from..)?;
             let start = from + find(rest, OPENS.as_bytes())?;
             from = start + OPENS.len();
-            if let Some(length) = mask_at(text.get(start..)?) {
+            if let Some((length, label)) = mask_at(text.get(start..)?) {
                 from = start + length;
-                return Some(start..from);
+                return Some((start..from, label));
             }
         }
     })
 }
 
-/// The length of the mask that begins here: `«kind:rule:length»` or `«kind:rule:length:digest»`.
-fn mask_at(text: &[u8]) -> Option<usize> {
+/// The mask that begins here, and its length: `«kind:rule:length»` or `«kind:rule:length:digest»`.
+fn mask_at(text: &[u8]) -> Option<(usize, Label)> {
     let rest = text.strip_prefix(OPENS.as_bytes())?;
     let inner = rest.get(..find(rest.get(..rest.len().min(MASK))?, CLOSES.as_bytes())?)?;
     let mut parts = inner.split(|byte| *byte == b':');
     let kind = parts.next()?;
+    let kind = KINDS.into_iter().find(|own| own.as_bytes() == kind)?;
     let rule = parts.next()?;
     let length = parts.next()?;
     let digest = parts.next();
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    let known = KINDS.iter().any(|own| own.as_bytes() == kind)
-        && !rule.is_empty()
+    let fits = !rule.is_empty()
         && rule.iter().all(plain)
         && !length.is_empty()
         && length.iter().all(u8::is_ascii_digit)
         && digest.is_none_or(|own| own.len() == 4 && own.iter().all(u8::is_ascii_hexdigit))
         && parts.next().is_none();
-    known.then_some(OPENS.len() + inner.len() + CLOSES.len())
+    let rule = String::from_utf8_lossy(rule).into_owned();
+    let length = OPENS.len() + inner.len() + CLOSES.len();
+    fits.then_some((length, Label { kind, rule: Cow::Owned(rule) }))
 }
 
 pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {

@@ -23,6 +23,7 @@ mod command;
 mod custom;
 mod expression;
 mod form;
+mod forms;
 mod found;
 mod header;
 mod judge;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::found::{CLOSE_LAST, MASK, OPEN_LAST, masks};
+use crate::found::{CLOSE_LAST, Label, MASK, OPEN_LAST, labelled};
 use crate::view::{More, Read, View};
 
 /// A mask's signs as URLs write them.
@@ -10,49 +10,53 @@ const OPEN: &[u8] = b"%C2%AB";
 const CLOSE: &[u8] = b"%C2%BB";
 const COLON: &[u8] = b"%3A";
 
-/// Whether a place lies in a mask.
-pub(super) fn holds(view: &View<'_>, place: usize) -> Read<bool> {
-    Ok(in_plain(view, place)? || in_encoded(view, place)?)
+/// What the mask says in which a place lies, if it is one that somebody would give.
+pub(super) fn around(view: &View<'_>, place: usize) -> Read<Option<Label>> {
+    let label = match in_plain(view, place)? {
+        Some(label) => Some(label),
+        None => in_encoded(view, place)?,
+    };
+    Ok(label.filter(Label::is_name))
 }
 
-/// Whether a place lies in a mask as we write it.
-fn in_plain(view: &View<'_>, place: usize) -> Read<bool> {
+/// A mask as we write it.
+fn in_plain(view: &View<'_>, place: usize) -> Read<Option<Label>> {
     let start = view.run_back(place, MASK, |byte| byte != OPEN_LAST);
     if start == 0 || view.before(start) != Some(OPEN_LAST) {
-        return Ok(false);
+        return Ok(None);
     }
     let open = start.saturating_sub(2);
-    let found = masks(view.bytes(open..open + 2 * MASK)).next();
+    let found = labelled(view.bytes(open..open + 2 * MASK)).next();
     match found {
-        Some(mask) => Ok(mask.start == 0 && open + mask.end > place),
+        Some((mask, label)) => Ok((mask.start == 0 && open + mask.end > place).then_some(label)),
         None if view.is_open() && view.len() < open + 2 * MASK => {
             let closed = view.bytes(open..view.len()).contains(&CLOSE_LAST);
-            if closed { Ok(false) } else { Err(More) }
+            if closed { Ok(None) } else { Err(More) }
         }
-        None => Ok(false),
+        None => Ok(None),
     }
 }
 
-/// Whether a place lies in a mask that is encoded.
-fn in_encoded(view: &View<'_>, place: usize) -> Read<bool> {
+/// A mask that is encoded.
+fn in_encoded(view: &View<'_>, place: usize) -> Read<Option<Label>> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.%".contains(&byte);
     let start = view.run_back(place, MASK, part);
     let before = view.bytes(start..place);
     let says = |own: &[u8], sign: &[u8]| own.eq_ignore_ascii_case(sign);
     let Some(open) = before.windows(OPEN.len()).rposition(|own| says(own, OPEN)) else {
-        return Ok(false);
+        return Ok(None);
     };
     let inner = start + open + OPEN.len();
     let text = view.bytes(inner..view.run(inner, 2 * MASK, part)?);
     let Some(close) = text.windows(CLOSE.len()).position(|own| says(own, CLOSE)) else {
-        return Ok(false);
+        return Ok(None);
     };
     let end = inner + close + CLOSE.len();
-    Ok(end > place && is_mask(text.get(..close).unwrap_or_default()))
+    Ok(decoded(text.get(..close).unwrap_or_default()).filter(|_| end > place))
 }
 
-/// Whether what stands between the signs is a mask's.
-fn is_mask(mut inner: &[u8]) -> bool {
+/// What stands between the signs, if it is a mask's.
+fn decoded(mut inner: &[u8]) -> Option<Label> {
     let mut made: Vec<u8> = "«".into();
     while let Some((first, rest)) = inner.split_first() {
         let is_colon = inner.get(..COLON.len()).is_some_and(|own| own.eq_ignore_ascii_case(COLON));
@@ -60,5 +64,6 @@ fn is_mask(mut inner: &[u8]) -> bool {
         inner = if is_colon { inner.get(COLON.len()..).unwrap_or_default() } else { rest };
     }
     made.extend("»".bytes());
-    masks(&made).next() == Some(0..made.len())
+    let (range, label) = labelled(&made).next()?;
+    (range == (0..made.len())).then_some(label)
 }

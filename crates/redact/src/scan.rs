@@ -8,7 +8,7 @@ use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::anchors::{Anchors, Try};
+use crate::anchors::{Anchors, Try, WIDTH};
 use crate::calls::{self, CALLS};
 use crate::command;
 use crate::custom::Custom;
@@ -157,9 +157,85 @@ impl Rules {
         let mut first = self.next_built_in(view, state);
         state.ahead.resize_with(self.custom.len(), || None);
         for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
-            first = earliest(first, custom_next(custom, view, state.floor, ahead));
+            first = earliest(first, self.custom_next(custom, view, state.floor, ahead));
         }
-        first
+        match first {
+            Step::Found(found) => self.to_the_end(view, found),
+            other => other,
+        }
+    }
+
+    /// What was found, as far as a value goes that is known and begins in it: no rest of one stays
+    /// behind a mask.
+    fn to_the_end(&self, view: &View<'_>, mut found: Found) -> Step {
+        if self.known.is_empty() {
+            return Step::Found(found);
+        }
+        let floor = found.range.start;
+        view.hold(floor);
+        let mut from = floor;
+        while let Some((at, tries)) = self.anchors.next(view.text(), from)
+            && at < found.range.end.saturating_add(WIDTH)
+        {
+            for own in tries {
+                let Some(Trial::Known(index)) = self.trials.get(usize::from(own.rule)) else {
+                    continue;
+                };
+                let known = self.known.get(*index).map(|known| known.find(view, at, own, floor));
+                match known.transpose() {
+                    Err(_) => return Step::Wait(floor),
+                    Ok(other) => {
+                        let other = other.flatten().filter(|own| own.range.start < found.range.end);
+                        let end = other.map_or(0, |own| own.range.end);
+                        found.range.end = found.range.end.max(end);
+                    }
+                }
+            }
+            from = at + 1;
+        }
+        // A value that is known may begin in it and not have come yet.
+        match view.is_open() && found.range.end + WIDTH > view.len() {
+            true => Step::Wait(floor),
+            false => Step::Found(found),
+        }
+    }
+
+    /// What a pattern finds from a place on, looked for once.
+    fn custom_next(
+        &self,
+        custom: &Custom,
+        view: &View<'_>,
+        from: usize,
+        ahead: &mut Option<Ahead>,
+    ) -> Step {
+        match ahead {
+            Some(Ahead::Nothing) => return Step::Clear,
+            Some(Ahead::Found(found)) if found.range.start >= from => {
+                return Step::Found(found.clone());
+            }
+            _ => {}
+        }
+        let mut step = custom.next(view, from);
+        while let Step::Found(found) = &step {
+            match masked::around(view, found.range.start) {
+                Ok(Some(label)) if self.names(&label) => step = custom.next(view, found.range.end),
+                Ok(_) => break,
+                Err(_) => return Step::Wait(found.range.start),
+            }
+        }
+        *ahead = match &step {
+            Step::Found(found) => Some(Ahead::Found(found.clone())),
+            Step::Clear => Some(Ahead::Nothing),
+            Step::Wait(_) => None,
+        };
+        step
+    }
+
+    /// Whether masks with such a label are given here.
+    fn names(&self, label: &Label) -> bool {
+        label.is_built_in()
+            || self.known.iter().any(|own| own.name() == label.rule)
+            || self.custom.iter().any(|own| own.id() == label.rule)
     }
 
     fn next_built_in(&self, view: &View<'_>, state: &mut State) -> Step {
@@ -246,10 +322,16 @@ impl Rules {
             return Ok(None);
         };
         view.hold(found.range.start);
-        if masked::holds(view, at)? || masked::holds(view, found.range.start)? {
-            return Ok(None);
+        let trial = self.trials.get(usize::from(own.rule));
+        // No mask's words have the form or the value of a secret; where they do, it is none of ours.
+        let told_by_itself = matches!(trial, Some(Trial::Known(_) | Trial::Format(_)));
+        if !told_by_itself {
+            let inside = masked::around(view, at)?.is_some();
+            if inside || masked::around(view, found.range.start)?.is_some() {
+                return Ok(None);
+            }
         }
-        if let Some(Trial::Command(index)) = self.trials.get(usize::from(own.rule)) {
+        if let Some(Trial::Command(index)) = trial {
             state.command = Some((at, *index));
         }
         found.range.start = found.range.start.max(state.floor);
@@ -362,31 +444,6 @@ impl Rules {
 /// Where the first of some secrets begins.
 fn earliest_of(found: &[Found]) -> usize {
     found.iter().map(|own| own.range.start).min().unwrap_or(usize::MAX)
-}
-
-/// What a pattern finds from a place on, looked for once.
-fn custom_next(custom: &Custom, view: &View<'_>, from: usize, ahead: &mut Option<Ahead>) -> Step {
-    match ahead {
-        Some(Ahead::Nothing) => return Step::Clear,
-        Some(Ahead::Found(found)) if found.range.start >= from => {
-            return Step::Found(found.clone());
-        }
-        _ => {}
-    }
-    let mut step = custom.next(view, from);
-    while let Step::Found(found) = &step {
-        match masked::holds(view, found.range.start) {
-            Ok(true) => step = custom.next(view, found.range.end),
-            Ok(false) => break,
-            Err(_) => return Step::Wait(found.range.start),
-        }
-    }
-    *ahead = match &step {
-        Step::Found(found) => Some(Ahead::Found(found.clone())),
-        Step::Clear => Some(Ahead::Nothing),
-        Step::Wait(_) => None,
-    };
-    step
 }
 
 /// The one that begins first; where they begin at one place, the longer one.

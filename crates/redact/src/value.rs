@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use crate::found::masks;
+use crate::found::labelled;
 use crate::words::{PAIRS, SENTENCE, STAND_INS, TELLING};
 
 /// How a value looks.
@@ -174,7 +174,7 @@ pub(super) fn is_masked(value: &[u8]) -> bool {
     filled
         || all_filler
         || bullet
-        || masks(value).next().is_some()
+        || labelled(value).any(|(_, label)| label.is_name())
         || value.starts_with("«".as_bytes())
 }
 

@@ -158,6 +158,38 @@ fn what_a_policy_knows_is_masked() {
     }
 }
 
+/// G10: where a rule's mask ends inside of a value that the policy knows, its rest is masked as well,
+/// and neither a value nor what a pattern finds hides in a mask that somebody wrote.
+#[test]
+fn no_rest_of_a_known_value_stays() {
+    let value = "ghp_16C7e42F292c6912E7710c838347Ae178B4a/and-its-rest";
+    let secret = Secret::new("VAULT", Zeroizing::new(value.into())).unwrap();
+    let custom = Custom::parse("acme", "acme_[a-z]{8}").unwrap();
+    let redactor = Redactor::with(&[secret], &[custom]);
+    for text in [
+        format!("x {value} y"),
+        format!("x_{value} y"),
+        format!("password=abc1ghi,{value}"),
+        format!("https://user:pw1{value}@example.org/{value}"),
+        format!("acme_abcdefgh{value}"),
+        "acme_abcdeghp_16C7e42F292c6912E7710c838347Ae178B4a/and-its-rest".into(),
+        format!("«secret:{value}:1»"),
+        "«secret:acme_abcdefgh:1»".into(),
+    ] {
+        let whole = redactor.text(&text, &mut 0).into_owned();
+        let shows = ["and-its-rest", "16C7e42F", "acme_abc"].iter().any(|own| whole.contains(own));
+        assert!(!shows, "{text} -> {whole}");
+        assert_eq!(redactor.text(&whole, &mut 0), whole);
+        for size in 1..text.len() {
+            let mut stream = Stream::new(redactor.clone());
+            let mut out = Vec::new();
+            text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
+            stream.finish(false, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), whole, "pieces of {size}");
+        }
+    }
+}
+
 /// A pattern whose one end can be told only later holds back what it needs, and no more.
 #[test]
 fn patterns_see_across_pieces() {

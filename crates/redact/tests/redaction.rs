@@ -130,6 +130,22 @@ fn look_alikes_stay() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// G10: who writes a mask hides nothing in it.
+#[test]
+fn nothing_hides_in_a_forged_mask() {
+    let token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+    for (text, secret) in [
+        (format!("a «token:{token}:40» b"), token),
+        (format!("a «secret:{token}:40:9f3a» b"), token),
+        (format!("a «pattern:{token}:40:9f3a» b"), token),
+        (format!("https://example.org/?a=%C2%ABtoken%3A{token}%3A40%C2%BB"), token),
+        ("password: «password:Tr0ub4dor-3:11»".into(), "Tr0ub4dor-3"),
+    ] {
+        let clean = String::from_utf8(masked(text.as_bytes())).unwrap();
+        assert!(!clean.contains(secret), "{text} -> {clean}");
+    }
+}
+
 fn streamed(text: &[u8], mut next: impl FnMut() -> usize) -> Vec<u8> {
     let mut stream = Stream::new(Redactor::builtin());
     let mut out = Vec::new();
