@@ -1,5 +1,6 @@
 //! Masks that come back in what somebody wants a file to hold, put back into what they stand for.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -19,6 +20,21 @@ struct Line<'f> {
     own: &'f [u8],
 }
 
+/// Lines of a file that are shown alike.
+struct Alike<'f> {
+    own: &'f [u8],
+    /// Whether they are, too.
+    are_one: bool,
+    /// Where they stand among those with masks.
+    places: Vec<usize>,
+}
+
+impl<'f> Alike<'f> {
+    const fn of(own: &'f [u8]) -> Self {
+        Self { own, are_one: true, places: Vec::new() }
+    }
+}
+
 impl Redactor {
     /// What a content with masks means to whoever has seen the file only masked. A line with a mask is
     /// taken for the line of the file that is shown like it, if there is one and no other that is
@@ -30,7 +46,13 @@ impl Redactor {
     /// When that cannot be said of every mask.
     pub fn resolved(&self, content: &[u8], file: &[u8]) -> Result<Vec<u8>, Unresolved> {
         let lines = self.masked_lines(file);
-        let mut rest = lines.as_slice();
+        let mut like: BTreeMap<&[u8], Alike<'_>> = BTreeMap::new();
+        for (place, line) in lines.iter().enumerate() {
+            let alike = like.entry(&line.shown).or_insert_with(|| Alike::of(line.own));
+            alike.are_one &= alike.own == line.own;
+            alike.places.push(place);
+        }
+        let mut next = 0;
         let mut made = Vec::with_capacity(content.len());
         for (number, line) in content.split_inclusive(|byte| *byte == b'\n').enumerate() {
             if !holds_mask(line) {
@@ -42,14 +64,10 @@ impl Redactor {
                 [text @ .., b'\n'] => (text, b"\n".as_slice()),
                 text => (text, b"".as_slice()),
             };
-            let mut like = lines.iter().filter(|own| own.shown == text);
-            let own = like.next().ok_or(wrong)?.own;
-            if like.any(|other| other.own != own) {
-                return Err(wrong);
-            }
-            let at = rest.iter().position(|own| own.shown == text).ok_or(wrong)?;
-            rest = rest.get(at + 1..).unwrap_or_default();
-            made.extend_from_slice(own);
+            let alike = like.get(text).filter(|own| own.are_one).ok_or(wrong)?;
+            let at = alike.places.partition_point(|place| *place < next);
+            next = alike.places.get(at).ok_or(wrong)? + 1;
+            made.extend_from_slice(alike.own);
             made.extend_from_slice(end);
         }
         match *self.bytes(&made, &mut 0) == *content {
