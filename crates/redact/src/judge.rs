@@ -42,8 +42,13 @@ pub(super) struct Wording {
     pub(super) line: bool,
 }
 
+/// How much of a value is looked at: what is longer is judged by how it begins, so that many names in
+/// one long value do not each cost all of it.
+const HEAD: usize = 256;
+
 /// Whether a value is to be masked.
 pub(super) fn is_secret(holds: Holds, value: &[u8], wording: &Wording) -> bool {
+    let value = value.get(..HEAD).unwrap_or(value);
     let count = Count::of(value);
     if !could_be(holds, &count, wording) {
         return false;
