@@ -9,6 +9,7 @@ mod commands;
 mod deleting;
 mod direct;
 pub mod edit;
+mod encoding;
 mod making;
 mod node;
 mod returned;

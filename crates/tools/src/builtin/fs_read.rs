@@ -20,6 +20,7 @@ use rustix::io::{Errno, pread};
 use serde_json::{Map, Value};
 
 use crate::builtin::{again, another_action, file, not_there, number, system, text, wrong_permit};
+use crate::encoding::Encoding;
 use crate::tool::{Context, Prepared, Tool, prepare_path};
 use crate::workspace::{Found, Workspace};
 
@@ -56,6 +57,7 @@ pub static SIGNATURE: Signature = Signature {
         Field { name: "text", about: "the bytes, where they are text" },
         Field { name: "base64", about: "a preview, where they are not" },
         Field { name: "binary", about: "whether they are not text" },
+        Field { name: "encoding", about: "how the file says its text, where that is not UTF-8" },
         Field { name: "offset", about: "the first byte that was read" },
         Field { name: "bytes_total", about: "the size of the file" },
         Field { name: "truncated", about: "whether there is more" },
@@ -121,6 +123,35 @@ struct Content {
     window: Range<usize>,
     /// The size of the file.
     total: u64,
+    /// What wide characters it is in.
+    wide: Option<Encoding>,
+}
+
+impl Content {
+    /// The same in UTF-8, for a file in wide characters: a credential in them is one like in any
+    /// other text. None where what was asked for is no text.
+    fn in_utf8(&self, from: u64) -> Option<(Vec<u8>, Range<usize>, Encoding)> {
+        let encoding = self.wide.filter(|_| self.total.is_multiple_of(2))?;
+        // Units stand at even places of the file.
+        let odd = usize::from(!from.is_multiple_of(2));
+        let border = |at: usize| (at + (at + odd) % 2).min(self.bytes.len());
+        let (start, end) = (border(self.window.start), self.window.end);
+        let end = if (end + odd).is_multiple_of(2) { end } else { end.saturating_sub(1) };
+        let part = |range: Range<usize>| encoding.part(self.bytes.get(range).unwrap_or_default());
+        let end = end.max(start);
+        // A character of two units may be cut at either end: it belongs to the next part.
+        let (asked, broken) = part(start..end);
+        let inner = asked.trim_matches(char::REPLACEMENT_CHARACTER);
+        if inner.contains('\0') || broken && inner.contains(char::REPLACEMENT_CHARACTER) {
+            return None;
+        }
+        let (mut text, _) = part(border(0)..start);
+        let begin = text.len();
+        text.push_str(if broken { inner } else { &asked });
+        let window = begin..text.len();
+        text.push_str(&part(end..self.bytes.len()).0);
+        Some((text.into_bytes(), window, encoding))
+    }
 }
 
 impl Reader {
@@ -136,7 +167,8 @@ impl Reader {
         let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
         let window = place(before)..place(wanted);
         let total = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-        Ok(Content { bytes, window, total })
+        let mark = self.bytes(&file, 0, 2, deadline)?;
+        Ok(Content { bytes, window, total, wide: Encoding::wide(&mark) })
     }
 
     fn bytes(
@@ -170,9 +202,15 @@ impl Reader {
     }
 
     fn output(&self, content: Content, clamped: bool) -> Output {
-        let Content { bytes, mut window, total } = content;
-        let read = u64::try_from(window.len()).unwrap_or(u64::MAX);
-        let truncated = self.offset.saturating_add(read) < total;
+        let read = u64::try_from(content.window.len()).unwrap_or(u64::MAX);
+        let truncated = self.offset.saturating_add(read) < content.total;
+        let from = self.offset.saturating_sub(limits::REDACTION_MARGIN);
+        let wide = content.in_utf8(from);
+        let Content { bytes, window, total, .. } = content;
+        let (bytes, mut window, encoding) = match wide {
+            Some((bytes, window, encoding)) => (bytes, window, Some(encoding)),
+            None => (bytes, window, None),
+        };
         let asked = bytes.get(window.clone()).unwrap_or_default();
         let output = Output::default().with("path", self.path.to_string());
         let text = text_part(asked, self.offset > 0, truncated);
@@ -188,6 +226,10 @@ impl Reader {
         let output = match binary {
             true => output.with_binary("base64", piece),
             false => output.with_bytes("text", "base64", piece),
+        };
+        let output = match encoding {
+            Some(encoding) => output.with("encoding", encoding.word()),
+            None => output,
         };
         let cut_preview = binary && read > limits::BINARY_PREVIEW_BYTES;
         output
@@ -220,6 +262,39 @@ fn text_part(bytes: &[u8], cut_before: bool, cut_after: bool) -> Option<Range<us
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wide_characters_are_text() {
+        let text = "a😀b=é\n".repeat(3);
+        let file: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+            .collect();
+        for from in 0..4_u64 {
+            let bytes = file[usize::try_from(from).unwrap()..].to_vec();
+            for start in 0..bytes.len() {
+                for end in start..=bytes.len() {
+                    let content = Content {
+                        bytes: bytes.clone(),
+                        window: start..end,
+                        total: u64::try_from(file.len()).unwrap(),
+                        wide: Some(Encoding::Utf16Le),
+                    };
+                    let (made, window, _) = content.in_utf8(from).unwrap();
+                    let made = String::from_utf8(made).unwrap();
+                    assert!(text.contains(&made[window.clone()]), "{from} {start}..{end}");
+                    assert!(window.len() + 8 >= (end - start) / 2, "{from} {start}..{end}");
+                }
+            }
+        }
+        let binary = Content {
+            bytes: vec![0xff, 0xfe, 0, 0, 1, 0],
+            window: 0..6,
+            total: 6,
+            wide: Some(Encoding::Utf16Le),
+        };
+        assert!(binary.in_utf8(0).is_none());
+    }
 
     #[test]
     fn a_cut_character_is_still_text() {

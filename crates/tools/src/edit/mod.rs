@@ -6,7 +6,6 @@
 //! much the smaller one.
 
 pub mod blocks;
-mod encoding;
 mod exact;
 mod indent;
 mod lines;
@@ -17,10 +16,10 @@ use std::ops::Range;
 
 use capsule_core::limits;
 
-pub use encoding::Encoding;
+pub use crate::encoding::Encoding;
 pub use nearest::Nearest;
 
-use encoding::Decoded;
+use crate::encoding::Decoded;
 use exact::Places;
 use lines::{Lines, ended_alike};
 use tolerant::{Match, Seeker};

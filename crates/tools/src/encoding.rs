@@ -32,6 +32,36 @@ impl Encoding {
         }
     }
 
+    /// What wide characters a file is in whose first bytes these are.
+    pub(crate) fn wide(mark: &[u8]) -> Option<Self> {
+        match mark {
+            [0xff, 0xfe, ..] => Some(Self::Utf16Le),
+            [0xfe, 0xff, ..] => Some(Self::Utf16Be),
+            _ => None,
+        }
+    }
+
+    /// The text of a part of such a file that begins and ends between two units, without the byte
+    /// order mark, and with a sign in place of every unit that is no character; and whether there was
+    /// one of these. Not of single bytes.
+    pub(crate) fn part(self, bytes: &[u8]) -> (String, bool) {
+        let unit = match self {
+            Self::Utf16Be => u16::from_be_bytes,
+            _ => u16::from_le_bytes,
+        };
+        let (pairs, _) = bytes.as_chunks::<2>();
+        let mut broken = false;
+        let text = char::decode_utf16(pairs.iter().copied().map(unit)).filter_map(|own| {
+            let own = own.unwrap_or_else(|_| {
+                broken = true;
+                char::REPLACEMENT_CHARACTER
+            });
+            (own != '\u{feff}').then_some(own)
+        });
+        let text = text.collect();
+        (text, broken)
+    }
+
     /// The bytes of a text; none where one of its characters cannot be said.
     fn encode(self, text: &str) -> Option<Vec<u8>> {
         let units = |mark: &[u8], bytes: fn(u16) -> [u8; 2]| {
@@ -49,9 +79,9 @@ impl Encoding {
 
 /// The text of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decoded {
-    pub(super) text: String,
-    pub(super) encoding: Encoding,
+pub(crate) struct Decoded {
+    pub(crate) text: String,
+    pub(crate) encoding: Encoding,
     /// Whether only ASCII may be added: some of the bytes are UTF-8 and some are not, so nobody
     /// knows how another character would be said.
     ascii_only: bool,
@@ -59,7 +89,7 @@ pub(super) struct Decoded {
 
 impl Decoded {
     /// The text of these bytes; none if they are no text.
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         let known = |text: String, encoding| Self { text, encoding, ascii_only: false };
         let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
             let (pairs, rest) = bytes.as_chunks::<2>();
@@ -88,7 +118,7 @@ impl Decoded {
 
     /// The bytes of another text instead of this one, into which `added` was put; none where they
     /// would not be read as that text again.
-    pub(super) fn encode(&self, text: &str, added: &str) -> Option<Vec<u8>> {
+    pub(crate) fn encode(&self, text: &str, added: &str) -> Option<Vec<u8>> {
         if self.ascii_only && !added.is_ascii() {
             return None;
         }
