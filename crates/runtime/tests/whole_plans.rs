@@ -160,6 +160,25 @@ fn what_changed_behind_the_plans_card_is_asked_again() {
     done.replays();
 }
 
+/// F1, F2: leave for a step that changes a file is for the lines that were shown.
+#[test]
+fn other_lines_than_those_shown_are_asked_again() {
+    let place = Place::with(POLICY);
+    fs::create_dir_all(place.file("docs")).unwrap();
+    fs::write(place.file("docs/a.md"), "first\n").unwrap();
+    let file = place.file("docs/a.md");
+    let act: Act = Box::new(move |card| {
+        assert!(card.diff.as_ref().is_some_and(|own| own.contains("-first")), "{:?}", card.diff);
+        fs::write(&file, "other\n").unwrap();
+        Said::Allow(Person::present(), Some(0))
+    });
+    let done = place.plan(vec![act, yes(), yes()], PLAN);
+    assert_eq!((done.exit, used(&done)), (Exit::Ok, vec![2]));
+    assert_eq!(done.cards[1].step.as_deref(), Some("one"));
+    assert!(done.cards[1].diff.as_ref().is_some_and(|own| own.contains("-other")));
+    done.replays();
+}
+
 /// A step that is tried again has as many uses as tries; another plan run has none of them.
 #[test]
 fn leave_ends_with_the_plan() {

@@ -155,29 +155,49 @@ impl Card {
         })
     }
 
-    /// What a mask hides that a person has to see: a program, an option, a path, a host. Such a call
-    /// cannot be allowed.
+    /// What a mask hides that a person has to see: a program, an option, a path, a host, a word of
+    /// which nothing says that it is no such thing. Such a call cannot be allowed.
     #[must_use]
     pub fn masked(&self) -> Option<&'static str> {
-        let masked = |own: &&Exact| holds_mask(own.text.as_bytes());
-        self.exact.iter().filter(masked).find_map(|own| match own.name.as_deref() {
-            Some("path" | "paths" | "cwd" | "<" | ">" | ">>") => Some("a path"),
-            Some("url") => Some("an address"),
-            Some(_) => None,
-            // A program is noted with the place where it lies.
-            None if own.note.is_some() => Some("a program"),
-            None => {
-                let before = own.text.split('«').next().unwrap_or_default();
-                if own.text.starts_with('-') && !before.contains(['=', ':', ' ']) {
-                    Some("an option")
-                } else if before.ends_with('/') || own.text.contains("»/") {
-                    Some("a path")
-                } else {
-                    None
-                }
+        let mut before: Option<&Exact> = None;
+        self.exact.iter().find_map(|own| {
+            let last = before.replace(own);
+            if !holds_mask(own.text.as_bytes()) {
+                return None;
+            }
+            match own.name.as_deref() {
+                Some("path" | "paths" | "cwd" | "<" | ">" | ">>") => Some("a path"),
+                Some("url") => Some("an address"),
+                Some(_) => None,
+                // A program is noted with the place where it lies.
+                None if own.note.is_some() => Some("a program"),
+                None => masked_word(&own.text, last),
             }
         })
     }
+}
+
+/// What a mask hides in a word of a command line, as far as a person has to see it.
+fn masked_word(word: &str, last: Option<&Exact>) -> Option<&'static str> {
+    let lead = word.split('«').next().unwrap_or_default();
+    if word.starts_with('-') && !lead.contains(['=', ':', ' ']) && !of_command(word) {
+        return Some("an option");
+    }
+    if lead.ends_with('/') || word.contains("»/") {
+        return Some("a path");
+    }
+    // What a policy finds by a pattern may be anything.
+    let by_pattern = word.contains("«pattern:");
+    let behind_option = last.is_some_and(|own| own.name.is_none() && own.text.starts_with('-'));
+    let told = lead.contains(['=', ':', ' '])
+        || of_command(word)
+        || behind_option && word.contains(":setting:");
+    (by_pattern || !told).then_some("a word")
+}
+
+/// Whether what is masked is what a program takes for a password.
+fn of_command(word: &str) -> bool {
+    word.contains("«password:command:")
 }
 
 impl Exact {

@@ -50,6 +50,8 @@ pub struct Question<'q> {
     pub args: &'q Value,
     /// The arguments that derive from content that nobody vouches for.
     pub tainted: &'q [String],
+    /// The lines that will differ, for what writes or edits a file that is there to be compared with.
+    pub diff: Option<&'q str>,
     /// What the call means.
     pub action: &'q Action,
     /// What was found out about it.
@@ -72,8 +74,6 @@ pub struct Question<'q> {
 pub struct Ahead<'q> {
     /// The question.
     pub question: Question<'q>,
-    /// The lines that will differ.
-    pub diff: Option<&'q str>,
     /// How often the call is tried at most.
     pub tries: u64,
 }

@@ -69,6 +69,21 @@ pub struct StepCall {
     pub step: String,
     /// HMAC under the run's key of tool, action, facts and policy, with nothing masked.
     pub bound: Digest,
+    /// Digest of the lines that were shown to differ, masked, if any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Digest>,
+}
+
+impl StepCall {
+    /// The call that a question is about.
+    #[must_use]
+    pub fn of(question: &Question<'_>) -> Self {
+        Self {
+            step: question.step.unwrap_or_default().into(),
+            bound: question.bound,
+            diff: question.diff.map(|diff| Digest::of(diff.as_bytes())),
+        }
+    }
 }
 
 /// What no grant is about but that for the very same call: what such a line does next time, its
@@ -135,9 +150,9 @@ impl Reach {
                 },
                 _ => false,
             },
-            Self::Steps { steps } => steps
-                .iter()
-                .any(|own| question.step == Some(own.step.as_str()) && question.bound == own.bound),
+            Self::Steps { steps } => {
+                question.step.is_some() && steps.contains(&StepCall::of(question))
+            }
             Self::Whole { capability } => {
                 let mut needed = question.decision.capabilities.iter();
                 needed.next() == Some(*capability) && needed.next().is_none()

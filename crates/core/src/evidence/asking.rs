@@ -112,37 +112,27 @@ impl Asking {
         let args = redactor.value(self.call.args.clone(), &mut 0);
         let bound = journal.seal_arguments(&json::canonical(&self.seen.bound))?;
         let said = (&self.cleared.decision, self.cleared.confinement);
-        let question = self.seen.question((call, &self.call), (&args, bound), said);
+        let diff = self.cleared.prepared.preview();
+        let diff = diff.map(|own| redactor.text(&own, &mut 0).into_owned());
+        let question = (&args, bound, diff.as_deref());
+        let question = self.seen.question((call, &self.call), question, said);
         match approver.lift(&question) {
             Lift::Nobody => {
                 Ok(Lifted::Denied(Denied { decision: self.cleared.decision.unattended() }))
             }
             Lift::Granted(used) => self.granted(&used, journal).map(Lifted::Cleared),
-            Lift::Show(card) => match self.previewed(card, redactor) {
+            Lift::Show(card) => match previewed(card, diff, redactor) {
                 Some(card) => self.shown(card, journal).map(Lifted::Shown),
                 None => self.refuse(changed_since(), redactor, journal).map(Lifted::Denied),
             },
             Lift::Wait(card, until) => {
-                let Some(card) = self.previewed(card, redactor) else {
+                let Some(card) = previewed(card, diff, redactor) else {
                     return self.refuse(changed_since(), redactor, journal).map(Lifted::Denied);
                 };
                 self.waits((&card, until), bound, journal).map(Lifted::Denied)
             }
             Lift::Changed => self.refuse(changed_since(), redactor, journal).map(Lifted::Denied),
         }
-    }
-
-    /// The card with the lines that will differ; none where others will than those that somebody saw
-    /// when they answered. A card from a record has its own, and nothing to compare it with.
-    fn previewed(&mut self, mut card: Box<Card>, redactor: &Redactor) -> Option<Box<Card>> {
-        if let Some(diff) = self.cleared.prepared.preview() {
-            let diff = redactor.text(&diff, &mut 0).into_owned();
-            if card.diff.as_ref().is_some_and(|seen| *seen != diff) {
-                return None;
-            }
-            card.diff = Some(diff);
-        }
-        card.clean(redactor).map(Box::new)
     }
 
     /// Lays the question down for later. It is written together with the end of the run: there is no
@@ -215,6 +205,18 @@ impl Asking {
     ) -> Result<Denied, J::Error> {
         refused(*self.cleared, problem, redactor, journal)
     }
+}
+
+/// The card with the lines that will differ; none where others will than those that somebody saw when
+/// they answered. A card from a record has its own, and nothing to compare it with.
+fn previewed(mut card: Box<Card>, diff: Option<String>, redactor: &Redactor) -> Option<Box<Card>> {
+    if let Some(diff) = diff {
+        if card.diff.as_ref().is_some_and(|seen| *seen != diff) {
+            return None;
+        }
+        card.diff = Some(diff);
+    }
+    card.clean(redactor).map(Box::new)
 }
 
 /// Writes that a call does not run which nothing else stands in the way of.

@@ -90,7 +90,7 @@ impl Seen {
     pub(super) fn question<'q>(
         &'q self,
         (number, call): (u64, &'q ToolCall),
-        (args, bound): (&'q Value, Digest),
+        (args, bound, diff): (&'q Value, Digest, Option<&'q str>),
         (decision, confinement): (&'q Decision, Option<Confinement>),
     ) -> Question<'q> {
         Question {
@@ -99,6 +99,7 @@ impl Seen {
             tool: &call.tool,
             args,
             tainted: &call.tainted,
+            diff,
             action: self.action(),
             facts: self.facts(),
             decision,

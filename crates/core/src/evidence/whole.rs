@@ -90,8 +90,8 @@ impl Upcoming {
 
     fn question<'q>(&'q self, args: &'q Value, bound: Digest) -> Ahead<'q> {
         let said = (&self.decision, self.confinement);
-        let question = self.seen.question((0, &self.call), (args, bound), said);
-        Ahead { question, diff: self.diff.as_deref(), tries: self.tries }
+        let shown = (args, bound, self.diff.as_deref());
+        Ahead { question: self.seen.question((0, &self.call), shown, said), tries: self.tries }
     }
 }
 

@@ -80,6 +80,7 @@ impl Past {
             tool: &self.tool,
             args: &Value::Null,
             tainted: &[],
+            diff: None,
             action: &self.action,
             facts: &self.facts,
             decision: &self.decision,

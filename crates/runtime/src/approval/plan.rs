@@ -98,13 +98,11 @@ fn shared(cards: &[Card]) -> Vec<String> {
 
 /// Leave for just these steps, as often as the plan tries them.
 fn offer(steps: &[Ahead<'_>], policy: &Policy) -> Offer {
-    let call = |own: &Ahead<'_>| StepCall {
-        step: own.question.step.unwrap_or_default().to_owned(),
-        bound: own.question.bound,
-    };
     Offer {
         scope: Scope::Task,
-        reach: Reach::Steps { steps: steps.iter().map(call).collect() },
+        reach: Reach::Steps {
+            steps: steps.iter().map(|own| StepCall::of(&own.question)).collect(),
+        },
         uses: steps.iter().fold(0, |sum, own| sum.saturating_add(own.tries)),
         after_ms: policy.grants.after_ms,
         would_have_covered: 0,
@@ -117,7 +115,7 @@ fn offer(steps: &[Ahead<'_>], policy: &Policy) -> Offer {
 fn diff(steps: &[Ahead<'_>]) -> Option<String> {
     let mut all = String::new();
     for own in steps {
-        let Some(diff) = own.diff else { continue };
+        let Some(diff) = own.question.diff else { continue };
         all.push_str(&format!("@ step {}\n", own.question.step.unwrap_or_default()));
         all.push_str(diff);
         if !diff.ends_with('\n') {

@@ -104,8 +104,11 @@ fn writing() -> Card {
 fn plan() -> Card {
     let named =
         |name: &str, text: &str| Exact { name: Some(name.into()), text: text.into(), note: None };
-    let calls =
-        ["notes", "commit"].map(|step| StepCall { step: step.into(), bound: Digest::of(b"") });
+    let calls = ["notes", "commit"].map(|step| StepCall {
+        step: step.into(),
+        bound: Digest::of(b""),
+        diff: None,
+    });
     let mut exact = vec![
         named("step", "notes: create or change files: docs/notes.md"),
         named("why", "`fs.write` is asked about: fs.write (policy.yaml:9:3)"),
@@ -293,8 +296,17 @@ fn masks_hide_nothing_that_runs() {
     const MASK: &str = "«token:github:40:9f3a»";
     let options = format!("--{MASK}");
     let path = format!("/srv/{MASK}");
-    for words in [[MASK, "x"], ["rm", options.as_str()], ["rm", path.as_str()]] {
-        let card = command(&words);
+    let (found, named) = ("of=«pattern:acme:9»", "«secret:setting:9»");
+    for words in [
+        &[MASK, "x"][..],
+        &["rm", &options],
+        &["rm", &path],
+        &["rm", MASK],
+        &["rm", "-r", MASK],
+        &["rm", named],
+        &["dd", found],
+    ] {
+        let card = command(words);
         let known: Vec<Choice> = choices(&card).iter().map(|(_, choice)| *choice).collect();
         assert_eq!(known, [Choice::Change, Choice::Deny, Choice::Stop], "{words:?}");
         let mut keys = Keys::new(&card, 0, false);
@@ -303,7 +315,14 @@ fn masks_hide_nothing_that_runs() {
         assert!(opened(&card).contains("a mask covers"), "{words:?}");
     }
     let value = format!("--header=Authorization: {MASK}");
-    assert_eq!(command(&["curl", &value]).masked(), None);
+    for words in [
+        &["curl", &value][..],
+        &["vault", "--token", named],
+        &["mysql", "-p«password:command:9»"],
+        &["sshpass", "-p", "«password:command:9»"],
+    ] {
+        assert_eq!(command(words).masked(), None, "{words:?}");
+    }
     let mut url = command(&["x"]);
     url.exact = vec![Exact { name: Some("url".into()), text: MASK.into(), note: None }];
     assert_eq!(url.masked(), Some("an address"));
