@@ -249,6 +249,40 @@ fn a_mask_that_comes_back_is_resolved_where_the_policy_says_so() {
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), now);
     assert!(!capsule.workspace().join("run.sh").exists());
+    // Whether a mask stands for something tells of the file, which has to be open to reading.
+    let text = POLICY.replacen("[\"**\"]", "[\"docs/**\"]", 1);
+    assert_ne!(text, POLICY);
+    let policy = capsule.policy(&format!("{text}  returned_masks: resolve\n"));
+    let args = json!({ "path": "app.env", "content": "DB_PASSWORD=«password:setting:11»\n" });
+    let (status, answer) = call(&capsule, &policy, "fs.write", &args);
+    assert_eq!((status, &answer["code"]), (3, &json!("path.not-allowed")), "{answer}");
+    let args = json!({ "path": "app.env", "content": "port=1\n" });
+    assert_eq!(call(&capsule, &policy, "fs.write", &args).0, 0);
+}
+
+/// G10: text in wide characters is text, and masked as such.
+#[test]
+fn wide_characters_are_masked() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let wide = |unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        format!("\u{feff}{SETTINGS}token {}\r\n", token()).encode_utf16().flat_map(unit).collect()
+    };
+    for (name, bytes, word) in [
+        ("le.txt", wide(u16::to_le_bytes), "utf-16le"),
+        ("be.txt", wide(u16::to_be_bytes), "utf-16be"),
+    ] {
+        std::fs::write(capsule.workspace().join(name), bytes).unwrap();
+        let (status, answer) = call(&capsule, &policy, "fs.read", &json!({ "path": name }));
+        assert_eq!((status, &answer["result"]["encoding"]), (0, &json!(word)), "{answer}");
+        let text = answer["result"]["text"].as_str().unwrap();
+        assert!(text.contains("DB_PASSWORD=«password:setting:11»"), "{text}");
+        assert!(text.contains("token «token:github:"), "{text}");
+        replays(&capsule, 0);
+        let (_, answer) =
+            call(&capsule, &policy, "fs.read", &json!({ "path": name, "offset": 7, "limit": 60 }));
+        assert_eq!(answer["result"]["binary"], false, "{answer}");
+    }
 }
 
 fn encode(text: &str) -> String {

@@ -99,7 +99,7 @@ pub(super) fn check_tree(
 }
 
 /// Checks that what is edited may be read, where the policy says what may be: the errors of an edit
-/// tell what is in a file.
+/// tell what is in a file, and so do those of putting masks back.
 pub(super) fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<Finding> {
     const READ: &str = "fs.read";
     let name = ToolName::asked(READ);
@@ -113,7 +113,7 @@ pub(super) fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarge
     }
     let mut findings: Vec<Finding> = nested_words(files, READ, seen(case, path)).collect();
     if let (true, Some(verdict)) = (findings.is_empty(), rule.decision) {
-        let reason = because(&rule.because, || words(verdict, "reading, which an edit needs,"));
+        let reason = because(&rule.because, || words(verdict, "reading, which this needs,"));
         findings.push(Finding::word(verdict, reason).by(READ, &rule.source));
     }
     findings

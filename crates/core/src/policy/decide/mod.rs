@@ -283,8 +283,12 @@ fn constraints(
         findings.push(own_word(policy, rule, case.tool, capabilities));
     }
     findings.extend(files::check_masks(policy, case));
-    if let Action::Edit { path, .. } = case.action {
-        findings.extend(files::check_reading(policy, case, path));
+    match case.action {
+        Action::Edit { path, .. } => findings.extend(files::check_reading(policy, case, path)),
+        Action::Write { path, .. } if case.facts.masks > 0 => {
+            findings.extend(files::check_reading(policy, case, path));
+        }
+        _ => {}
     }
     findings
 }
