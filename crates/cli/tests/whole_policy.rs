@@ -608,6 +608,31 @@ fn commands_run_in_named_folders() {
         &into,
     ];
     assert_eq!(capsule.run(&line).exits(0).json()["code"], "path.not-allowed");
+    // So does where an option leads.
+    let policy = capsule.policy(
+        "version: 1
+tools:
+  fs.read: allow
+  shell.run:
+    cwd: [\".\", \"src/**\"]
+    executables: { git: allow, env: allow, ls: allow }
+",
+    );
+    for (line, code) in [
+        ("git -C src/lib status", "policy.allowed"),
+        ("git -C src -C lib status", "policy.allowed"),
+        ("git -C docs status", "path.not-allowed"),
+        ("git -C src/link status", "path.not-allowed"),
+        ("git -C docs -C guide status", "path.not-allowed"),
+        ("env -C docs ls", "path.not-allowed"),
+        ("ls docs", "policy.allowed"),
+    ] {
+        let args = json!({ "argv": line.split(' ').collect::<Vec<_>>() }).to_string();
+        let line =
+            ["policy", "explain", "--policy", &policy, "--json", "--tool", "shell.run", "--args"];
+        let words: Vec<&str> = line.into_iter().chain([args.as_str()]).collect();
+        assert_eq!(capsule.run(&words).exits(0).json()["code"], code, "{args}");
+    }
     let policy = capsule.policy(&text("src"));
     assert_eq!(explain(&policy, None), "path.not-allowed");
     assert_eq!(explain(&policy, Some("src")), "policy.allowed");

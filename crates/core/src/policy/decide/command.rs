@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, PathFact};
 use crate::path::{PathProblem, WorkspacePath};
-use crate::policy::decide::Case;
+use crate::policy::decide::{Case, files};
 use crate::programs::{CommandLine, PathUse};
 
 /// A command line with the places that its words name.
@@ -63,6 +63,17 @@ impl<'c> Command<'c> {
     /// All words that name paths.
     pub(super) fn words(&self) -> impl Iterator<Item = &Word<'c>> {
         self.words.iter().flatten()
+    }
+
+    /// The folders that its options make it work in: the word, where it leads, and where that is.
+    pub(super) fn folders(&self) -> impl Iterator<Item = (&str, &WorkspacePath, &WorkspacePath)> {
+        let of_option = |word: &&Word<'c>| word.used.is_folder && word.used.of_option;
+        self.words().filter(of_option).flat_map(|word| {
+            word.places.iter().flatten().map(|(path, fact)| {
+                let real = fact.and_then(files::real).unwrap_or(path);
+                (word.used.path.as_str(), path, real)
+            })
+        })
     }
 
     /// Those of one reading of the line.

@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, Tier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::limits;
+use crate::path::WorkspacePath;
 use crate::policy::commands::{CommandRule, EffectRule, ExecRule, FlagRule, ProgramRule};
 use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::effects::by_effects;
@@ -36,7 +37,11 @@ pub(super) fn check(
         return alloc::vec![finding.by(tool, &rule.source)];
     }
     let mut found: Vec<Finding> = files::inside(cwd, case).err().into_iter().collect();
-    found.extend(elsewhere(exec, cwd, case).map(|finding| finding.by(tool, &rule.source)));
+    let all = own.all();
+    let works_in = all.iter().flat_map(|own| own.folders());
+    let here = cwd.inside().map(|path| (cwd.asked.as_str(), path, files::seen(case, path)));
+    let away = here.into_iter().chain(works_in).find_map(|folder| elsewhere(exec, folder));
+    found.extend(away.map(|finding| finding.by(tool, &rule.source)));
     found.extend(denied_token(exec, argv, tool));
     for own in own.all() {
         found.extend(one(policy, exec, rule, case, own));
@@ -45,16 +50,18 @@ pub(super) fn check(
     found
 }
 
-/// A folder that commands may not run in, by where it really is.
-fn elsewhere(exec: &ExecRule, cwd: &PathTarget, case: &Case<'_>) -> Option<Finding> {
-    let (folders, asked) = (exec.cwd.as_ref()?, cwd.inside()?);
-    let folder = files::seen(case, asked);
+/// A folder that commands may not run in, nor go to by an option of their own, by where it really is.
+fn elsewhere(
+    exec: &ExecRule,
+    (word, asked, folder): (&str, &WorkspacePath, &WorkspacePath),
+) -> Option<Finding> {
+    let folders = exec.cwd.as_ref()?;
     if folders.have(asked) && folders.have(folder) {
         return None;
     }
     let reason = match folder.is_root() {
         true => "commands do not run in the workspace itself".to_string(),
-        false => format!("commands do not run in `{}`", cwd.asked),
+        false => format!("commands do not run in `{word}`"),
     };
     let named = folders.texts();
     let hint = match named.as_slice() {
