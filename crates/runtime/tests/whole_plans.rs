@@ -75,6 +75,9 @@ fn a_plan_is_one_question_and_what_is_beyond_it_another() {
     }
     assert!(!texts.contains(&"docs/c.md"), "its content is not known yet: {texts:?}");
     assert!(card.says.contains("1 more cannot be shown"), "{}", card.says);
+    let news =
+        ["one: the first change beneath docs/ here", "two: the first change beneath docs/ here"];
+    assert_eq!(card.new_here, news);
     let offer = &card.offers[0];
     assert_eq!((offer.scope, offer.uses), (Scope::Task, 2));
     assert!(matches!(&offer.reach, Reach::Steps { steps } if steps.len() == 2), "{offer:?}");

@@ -156,16 +156,22 @@ impl Desk {
     /// The card of a question, with what only history tells.
     fn laid(&mut self, question: &Question<'_>) -> Card {
         let mut card = card(question, &self.policy);
+        let (store, place) = self.before();
+        history::fill(&mut card, question, store, &place);
+        card.unpulled = self.unpulled;
+        card.waits = self.can_wait(question);
+        card
+    }
+
+    /// What was done before, and where that is.
+    fn before(&mut self) -> (Option<&Store>, Place<'_>) {
         let place = Place {
             workspace: &self.workspace,
             policy: &self.policy.name,
             label: &self.label,
             is_file: self.is_file,
         };
-        history::fill(&mut card, question, self.revoked.store(), &place);
-        card.unpulled = self.unpulled;
-        card.waits = self.can_wait(question);
-        card
+        (self.revoked.store(), place)
     }
 
     /// Whether a question can wait. A part of a list cannot: those before it have run, and going on
@@ -238,6 +244,8 @@ impl Approver for Desk {
             return None;
         }
         let mut card = plan::card(steps, open, &self.policy)?;
+        let (store, place) = self.before();
+        history::fill_plan(&mut card, steps, store, &place);
         self.shown.push(now);
         self.asked_by = Some(first.question.policy);
         self.revoked.start();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use capsule_core::action::{Action, Facts};
-use capsule_core::approval::{Card, Outcome, Question, Reach};
+use capsule_core::approval::{Ahead, Card, Outcome, Question, Reach};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::journal::{CallDecided, Event};
@@ -100,16 +100,8 @@ pub(super) fn fill(
     store: Option<&Store>,
     place: &Place<'_>,
 ) {
-    let Some(past) = store.and_then(|store| earlier(store, place, asked.call).ok()) else {
-        card.new_here.push("what was done here before cannot be told".into());
-        return;
-    };
-    if let Some(subject) = subject(asked) {
-        let same = |own: &Past| own.with(asked, self::subject).flatten();
-        if !past.iter().any(|own| same(own).as_ref() == Some(&subject)) {
-            card.new_here.push(format!("the first {subject} here"));
-        }
-    }
+    let Some(past) = told(card, store, place, asked.call) else { return };
+    card.new_here.extend(first(&past, asked));
     if place.is_file && may_be_ruled(asked) {
         let same = past
             .iter()
@@ -128,6 +120,38 @@ pub(super) fn fill(
         };
         offer.covered = covered.iter().take(limits::CARD_COVERED).map(line).collect();
     }
+}
+
+/// Adds to the card of a plan what is new about its steps.
+pub(super) fn fill_plan(
+    card: &mut Card,
+    steps: &[Ahead<'_>],
+    store: Option<&Store>,
+    place: &Place<'_>,
+) {
+    let Some(past) = told(card, store, place, 0) else { return };
+    for Ahead { question, .. } in steps {
+        let news = first(&past, question);
+        let step = question.step.unwrap_or_default();
+        card.new_here.extend(news.map(|news| format!("{step}: {news}")));
+    }
+}
+
+/// What was decided here before, or on the card that nobody knows.
+fn told(card: &mut Card, store: Option<&Store>, place: &Place<'_>, call: u64) -> Option<Vec<Past>> {
+    let past = store.and_then(|store| earlier(store, place, call).ok());
+    if past.is_none() {
+        card.new_here.push("what was done here before cannot be told".into());
+    }
+    past
+}
+
+/// What is new about a call.
+fn first(past: &[Past], asked: &Question<'_>) -> Option<String> {
+    let subject = subject(asked)?;
+    let same = |own: &Past| own.with(asked, self::subject).flatten();
+    let known = past.iter().any(|own| same(own).as_ref() == Some(&subject));
+    (!known).then(|| format!("the first {subject} here"))
 }
 
 /// Whether a rule could answer it from now on: what is asked each time, or by a narrower rule's word, is

@@ -40,7 +40,7 @@ pub(super) fn card(steps: &[Ahead<'_>], open: u64, policy: &Policy) -> Option<Ca
         undo: undo(&cards),
         unpulled: None,
         cannot: shared(&cards),
-        tainted: cards.iter().flat_map(|own| own.tainted.iter().cloned()).collect(),
+        tainted: cards.iter().flat_map(tainted).collect(),
         offers: vec![offer],
         args: Value::Null,
         diff: diff(steps),
@@ -74,6 +74,12 @@ fn says(count: u64, open: u64) -> String {
         0 => first,
         some => format!("{first}, and {some} more cannot be shown yet"),
     }
+}
+
+/// What of a step derives from content that nobody vouches for.
+fn tainted(card: &Card) -> Vec<String> {
+    let step = card.step.as_deref().unwrap_or_default();
+    card.tainted.iter().map(|own| format!("{step}: {own}")).collect()
 }
 
 /// The hardest of all to bring back.
