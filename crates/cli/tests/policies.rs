@@ -395,8 +395,8 @@ fn without_a_policy_nothing_goes() {
         ),
         ("version: 1\nsandbox: { require: no }\n", "policy.unknown-value"),
         (
-            "version: 1\ntools: { shell.run: { executables: { ls: { capabilities: [net.egress] } } } }\n",
-            "policy.not-yet-supported",
+            "version: 1\ntools: { shell.run: { executables: { ls: { capabilities: [net.egres] } } } }\n",
+            "policy.unknown-value",
         ),
         (
             "version: 1\ntools: { shell.run: { executables: { ls: { capabilities: ['*'] } } } }\n",

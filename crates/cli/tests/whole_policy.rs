@@ -528,6 +528,53 @@ fn a_key_is_taken_where_it_says_what_is_done() {
     }
 }
 
+/// CAP-8: what a rule says that a command needs counts as what it needs, and gives it nothing.
+#[test]
+fn commands_need_what_their_rules_say() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = |decide: &str| {
+        capsule.policy(&format!(
+            "version: 1
+name: needs
+profile: own
+profiles: {{ own: {{ decide: {{ proc.exec: allow, {decide} }} }} }}
+tools:
+  shell.run:
+    executables:
+      ls: {{ capabilities: [data.user] }}
+      git:
+        subcommands:
+          status: {{ decision: allow }}
+          commit: {{ decision: ask, capabilities: [proc.exec, fs.write] }}
+tests:
+  - name: one commit asks, and says why
+    call: {{ tool: shell.run, args: {{ argv: [git, commit, -m, wip] }} }}
+    expect: {{ decision: ask, risk: medium, capabilities: [proc.exec, fs.write] }}
+  - name: looking needs nothing more
+    call: {{ tool: shell.run, args: {{ argv: [git, status] }} }}
+    expect: {{ decision: allow, capabilities: [proc.exec] }}
+"
+        ))
+    };
+    let open = policy("fs.write: allow, data.user: ask");
+    let tested = capsule.run(&["policy", "test", "--policy", &open]).exits(0);
+    assert!(tested.stdout.contains("2 passed"), "{}", tested.stdout);
+    let told = capsule.run(&["policy", "check", "--policy", &open]).exits(0);
+    let said = format!("{}{}", told.stdout, told.stderr);
+    assert!(said.contains("`writes` says what it may"), "{said}");
+    let explain = |policy: &str, argv: &[&str]| {
+        let line = ["policy", "explain", "--policy", policy, "--json", "--tool", "shell.run", "--"];
+        let line: Vec<&str> = line.into_iter().chain(argv.iter().copied()).collect();
+        let told = capsule.run(&line).exits(0).json();
+        (told["decision"].clone(), told["capabilities"].clone())
+    };
+    assert_eq!(explain(&open, &["ls"]), (json!("ask"), json!(["proc.exec", "data.user"])));
+    let closed = policy("fs.write: deny, data.user: deny");
+    assert_eq!(explain(&closed, &["ls"]).0, "deny");
+    assert_eq!(explain(&closed, &["git", "commit", "-m", "x"]).0, "deny");
+    assert_eq!(explain(&closed, &["git", "status"]).0, "allow");
+}
+
 /// FR-15: a word for each way of writing stands where no rule has one for the path.
 #[test]
 fn ways_of_writing_have_words() {

@@ -91,7 +91,7 @@ fn said(line: RuleLine, command: &CommandRule) -> RuleLine {
         subcommands: _,
         reads,
         writes,
-        unconfined,
+        needs,
         because,
         suggest,
     } = command;
@@ -100,6 +100,6 @@ fn said(line: RuleLine, command: &CommandRule) -> RuleLine {
         .says("not flags", deny.iter().map(|(flag, _)| flag))
         .says("reads", reads.iter().flat_map(|own| texts(own)))
         .says("writes", writes.iter().flat_map(|own| texts(own)))
-        .says("powers", unconfined.then(|| Capability::ProcUnconfined.name()))
+        .says("powers", needs.iter().flat_map(|own| own.iter()).map(Capability::name))
         .why(because, suggest)
 }

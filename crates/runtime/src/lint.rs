@@ -1,5 +1,6 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
 
+use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::decision::Verdict;
@@ -301,7 +302,23 @@ fn unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
     notes.push(note(&program.source, message));
 }
 
+/// What a rule names that its commands cannot have.
+fn cannot_have(policy: &Policy, name: &str, rule: &CommandRule, notes: &mut Diagnostics) {
+    let names = |capability| rule.needs.is_some_and(|own| own.contains(capability));
+    if names(Capability::NetEgress) {
+        let message = format!("`net.egress` gives `{name}` nothing: commands have no network");
+        notes.push(note(&rule.source, message));
+    }
+    let changes = [Capability::FsWrite, Capability::FsDelete].into_iter().any(names);
+    let may = rule.writes.as_ref().map_or(policy.sandbox.writes, |own| !own.is_empty());
+    if changes && !may {
+        let message = format!("`{name}` may change nothing: `writes` says what it may");
+        notes.push(note(&rule.source, message));
+    }
+}
+
 fn commands(policy: &Policy, name: &str, command: &CommandRule, notes: &mut Diagnostics) {
+    cannot_have(policy, name, command, notes);
     for (own, inner) in command.subcommands.iter().filter(|(own, _)| own != "*") {
         let id = format!("{name} {own}");
         say_why(&inner.source, &id, inner.decision, &inner.because, notes);

@@ -25,7 +25,7 @@ fn programs(policy: &Policy) -> impl Iterator<Item = &ProgramRule> {
 /// Whether the rule of a program, or that of a subcommand, names the power.
 pub(crate) fn names_unconfined(program: &ProgramRule) -> bool {
     fn named(rule: &CommandRule) -> bool {
-        rule.unconfined || rule.subcommands.iter().any(|(_, inner)| named(inner))
+        rule.is_unconfined() || rule.subcommands.iter().any(|(_, inner)| named(inner))
     }
     named(&program.command)
 }

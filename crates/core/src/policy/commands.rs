@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use regex::bytes::Regex;
 
+use crate::capability::{Capabilities, Capability};
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
 use crate::digest::Digest;
@@ -189,13 +190,22 @@ pub struct CommandRule {
     pub reads: Option<Vec<PathPattern>>,
     /// What it may change, where that differs from what stands above it.
     pub writes: Option<Vec<PathPattern>>,
-    /// Whether it names `proc.unconfined`: it may run where there is no sandbox. No rule above it and
-    /// none beside it says that for it.
-    pub unconfined: bool,
+    /// What it needs besides what its words show, where that is said: it counts for profiles, ceilings
+    /// and grants, and gives nothing, but for `proc.unconfined`, with which it may run where there is
+    /// no sandbox; no rule above it and none beside it says that for it.
+    pub needs: Option<Capabilities>,
     /// Why.
     pub because: Option<String>,
     /// What to do instead, where it denies.
     pub suggest: Option<String>,
+}
+
+impl CommandRule {
+    /// Whether it may run where there is no sandbox.
+    #[must_use]
+    pub fn is_unconfined(&self) -> bool {
+        self.needs.is_some_and(|own| own.contains(Capability::ProcUnconfined))
+    }
 }
 
 /// Which options may be used.

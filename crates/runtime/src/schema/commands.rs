@@ -199,8 +199,8 @@ pub(super) fn definitions() -> Map<String, Value> {
         (
             "powers",
             about(
-                "What the program may need: with `proc.unconfined`, it may run where there is no sandbox.",
-                list(words([Capability::ProcExec.name(), Capability::ProcUnconfined.name()])),
+                "What it needs besides what its words show; it gives nothing, but with `proc.unconfined` it may run where there is no sandbox.",
+                list(words(Capability::ALL.map(Capability::name))),
             ),
         ),
         ("reads", about("What the program sees of the workspace.", of("globs"))),

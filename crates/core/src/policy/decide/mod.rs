@@ -176,7 +176,9 @@ fn about(policy: &Arc<Policy>, case: &Case<'_>, line: Option<&CommandLine<'_>>) 
         (None, Action::Test { .. }) => (None, narrow::test_writes(policy)),
         (None, _) => (None, None),
     };
-    let own = needed(policy, case);
+    let named = rule.zip(command.as_ref()).map(|(rule, own)| reach::needs(rule, own));
+    let named = named.unwrap_or_default();
+    let own = named.iter().fold(needed(policy, case), Capabilities::with);
     // What may be written may be removed, too.
     let capabilities = match writes {
         Some(_) => own.with(Capability::FsWrite).with(Capability::FsDelete),

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::capability::{Capabilities, Capability};
 use crate::confinement::WorkspaceAccess;
 use crate::policy::bounds::Scope;
 use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
@@ -43,6 +44,23 @@ pub(super) fn reach(
     (reads, writes.map(|writes| Scope::new(Arc::clone(policy), writes)))
 }
 
+/// What a command needs besides what its words show: what the rules of its programs say, each of its
+/// innermost subcommand or of the nearest one above, in every way in which it can be read.
+pub(super) fn needs(rule: &ToolRule, own: &Command<'_>) -> Capabilities {
+    let Constraint::Exec(exec) = &rule.constraint else { return Capabilities::default() };
+    let mut all = Capabilities::default();
+    for own in own.all() {
+        let Some(program) = program_rule(exec, own.line.argv) else { continue };
+        let anew = anew(program, own.line);
+        for reading in anew.as_ref().unwrap_or(own.line).readings() {
+            let named = innermost(program, reading, |rule| rule.needs.as_ref());
+            all = named.into_iter().flat_map(|own| own.iter()).fold(all, Capabilities::with);
+        }
+    }
+    // Whether nothing confines it is the machine's word.
+    all.iter().filter(|own| *own != Capability::ProcUnconfined).collect()
+}
+
 /// What a program may change by its rule: for each reading of its line, what the rule of its innermost
 /// subcommand says, or the nearest one above; none if one of the readings may change nothing.
 fn changed_by_rule(
@@ -74,11 +92,11 @@ fn changed_by_effects(
     may.then(Vec::new)
 }
 
-fn innermost<'r>(
+fn innermost<'r, T>(
     program: &'r ProgramRule,
     reading: &Reading,
-    pick: impl Fn(&'r CommandRule) -> Option<&'r Vec<PathPattern>>,
-) -> Option<&'r Vec<PathPattern>> {
+    pick: impl Fn(&'r CommandRule) -> Option<&'r T>,
+) -> Option<&'r T> {
     let (mut rule, mut found) = (&program.command, pick(&program.command));
     for level in reading.levels.iter().skip(1) {
         let Some(inner) = subcommand(rule, &level.name) else { break };

@@ -80,7 +80,7 @@ fn is_named(exec: &ExecRule, own: &Command<'_>) -> bool {
             let Some(inner) = subcommand(rule, &level.name) else { break };
             rule = inner;
         }
-        rule.unconfined
+        rule.is_unconfined()
     };
     let mut readings = anew.as_ref().unwrap_or(own.line).readings().peekable();
     readings.peek().is_some() && readings.all(names)

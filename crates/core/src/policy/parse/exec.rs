@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::capability::Capability;
 use crate::code::Code;
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
@@ -252,33 +251,10 @@ fn command(context: &mut Context<'_>, at: &Node, section: &Section<'_>) -> Comma
         subcommands,
         reads: section.get("reads").map(|node| context.paths(node)),
         writes: section.get("writes").map(|node| context.paths(node)),
-        unconfined: section.get("capabilities").is_some_and(|node| unconfined(context, node)),
+        needs: section.get("capabilities").map(|node| context.capabilities(node)),
         because: text(context, section, "because"),
         suggest: text(context, section, "suggest"),
     }
-}
-
-/// Whether a rule names `proc.unconfined`. What a command may write, `writes` says; what it may reach,
-/// `sandbox.network`.
-fn unconfined(context: &mut Context<'_>, node: &Node) -> bool {
-    const NAMED: [&str; 2] = [Capability::ProcExec.name(), Capability::ProcUnconfined.name()];
-    let mut named = false;
-    for item in context.reader.list(node, "a list of capabilities").unwrap_or_default() {
-        let known = item.text().and_then(Capability::from_name).map(Capability::name);
-        match known.filter(|own| !NAMED.contains(own)) {
-            Some(other) => {
-                let at = item.span.clone();
-                let message = format!("`{other}` is not granted by the rule of a command yet");
-                let problem = Diagnostic::error(Code::PolicyNotYetSupported, at, message);
-                context.reader.problem(problem.hint("say what it may change by `writes`"));
-            }
-            None => {
-                let word = context.reader.word(item, &NAMED);
-                named |= word == Some(Capability::ProcUnconfined.name());
-            }
-        }
-    }
-    named
 }
 
 fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRule)> {
@@ -294,7 +270,7 @@ fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRu
         }
         let Some(section) = context.reader.section(body, "a subcommand", COMMAND) else { continue };
         let rule = command(context, at, &section);
-        if name == "*" && rule.unconfined {
+        if name == "*" && rule.is_unconfined() {
             let message = "`*` stands for what nobody named, which never runs unconfined";
             context.error(Code::PolicyValue, at, message);
         }

@@ -27,6 +27,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::confinement::WorkspaceAccess;
 use crate::diagnostic::{Diagnostic, Diagnostics, Lines, Position};
@@ -176,6 +177,14 @@ impl<'c> Context<'c> {
             }
         }
         patterns
+    }
+
+    /// A list of capabilities.
+    fn capabilities(&mut self, node: &Node) -> Capabilities {
+        let names = Capability::ALL.map(Capability::name);
+        let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
+        let words = items.iter().filter_map(|item| self.reader.word(item, &names));
+        words.filter_map(Capability::from_name).collect()
     }
 
     /// The name of a rule: letters, digits, dashes and dots.

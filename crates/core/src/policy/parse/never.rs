@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::capability::{Capabilities, Capability};
+use crate::capability::Capability;
 use crate::code::Code;
 use crate::policy::commands::Token;
 use crate::policy::model::{Lift, Never};
@@ -63,7 +63,7 @@ fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
     let source = context.source(id.unwrap_or(node));
     let id = id.and_then(|node| context.id(node));
     let capabilities = match section.get("capabilities") {
-        Some(node) => capabilities(context, node),
+        Some(node) => context.capabilities(node),
         None => Capability::ALL.into_iter().collect(),
     };
     let paths = section.get("paths").map(|node| context.paths(node)).unwrap_or_default();
@@ -102,16 +102,6 @@ fn effects_of(context: &mut Context<'_>, node: &Node) -> Effects {
     let items = context.reader.list(node, "a list of effects").unwrap_or_default();
     let words = items.iter().filter_map(|item| context.reader.word(item, &names));
     words.filter_map(Effect::named).collect()
-}
-
-fn capabilities(context: &mut Context<'_>, node: &Node) -> Capabilities {
-    let names = Capability::ALL.map(Capability::name);
-    let items = context.reader.list(node, "a list of capabilities").unwrap_or_default();
-    items
-        .iter()
-        .filter_map(|item| context.reader.word(item, &names))
-        .filter_map(Capability::from_name)
-        .collect()
 }
 
 fn tool(context: &mut Context<'_>, node: &Node) -> Option<ToolName> {

@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::policy::model::{Expectation, PolicyTest};
@@ -105,7 +104,7 @@ fn expectation(context: &mut Context<'_>, node: &Node) -> Option<Expectation> {
         let word = context.reader.word(node, &levels.map(Risk::name))?;
         levels.into_iter().find(|own| own.name() == word)
     });
-    let capabilities = section.get("capabilities").map(|node| capabilities(context, node));
+    let capabilities = section.get("capabilities").map(|node| context.capabilities(node));
     Some(Expectation { decision, rule, code, risk, capabilities })
 }
 
@@ -124,11 +123,4 @@ fn code(context: &mut Context<'_>, node: &Node) -> Option<Code> {
         context.reader.problem(problem.hint(hint));
     }
     code
-}
-
-fn capabilities(context: &mut Context<'_>, node: &Node) -> Capabilities {
-    let names = Capability::ALL.map(Capability::name);
-    let items = context.reader.list(node, "a list of capabilities").unwrap_or_default();
-    let words = items.iter().filter_map(|item| context.reader.word(item, &names));
-    words.filter_map(Capability::from_name).collect()
 }
