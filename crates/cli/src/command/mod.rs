@@ -1,5 +1,6 @@
 //! The commands, one file each: raw arguments come in, checked ones go on.
 
+mod ahead;
 mod approvals;
 mod call;
 mod changes;

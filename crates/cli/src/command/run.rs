@@ -3,28 +3,26 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use anstyle::Style;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
-use capsule_core::decision::Verdict;
 use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_runtime::plan::{Executed, Foreseen, Plan, Scope, execute, foresee};
+use capsule_runtime::plan::{Executed, Plan, execute};
 use capsule_runtime::{
-    CATALOGUE, Cancel, Commands, Finished, Hush, Law, Session, Start, Text, explain, read_text,
-    real,
+    CATALOGUE, Cancel, Commands, Finished, Hush, Session, Start, Text, read_text, real,
 };
 use serde_json::{Map, Value, json};
 
 use crate::args::Run;
 use crate::card;
+use crate::command::ahead::Ahead;
 use crate::command::rules::{rules, tell_rules};
 use crate::failure::{Failure, usage};
 use crate::live::Timeline;
 use crate::repository::is_clean_copy;
-use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
+use crate::screen::{HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
 
@@ -40,7 +38,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
     let out = around.out(args.out.as_deref())?;
     let law = around.law(&args.policy, out.as_deref())?;
     if args.dry_run {
-        return dry_run(&plan, inputs, &law, around, screen);
+        return dry_run(&Ahead::of(&plan, inputs, &law, around), screen);
     }
     let mut timeline = Timeline::new(*screen, screen.json);
     let path = real(&args.plan);
@@ -176,67 +174,12 @@ pub(super) fn inputs(plan: &Plan, given: &[String]) -> Result<Map<String, Value>
 
 /// Decides every step and runs none. Arguments that wait for results are decided when they are
 /// reached.
-fn dry_run(
-    plan: &Plan,
-    inputs: Map<String, Value>,
-    law: &Law,
-    around: &Surroundings,
-    screen: &Screen,
-) -> Result<u8, Failure> {
-    let mut hands = super::policy::asking_hands(law, around);
-    let scope = Scope { inputs, ..Scope::default() };
-    let mut decisions = Vec::new();
-    let mut exit = Exit::Ok;
-    for (index, step) in plan.steps.iter().enumerate() {
-        let made = step.args.iter().map(|(name, expression)| {
-            scope.make(expression).map(|(value, _)| (name.clone(), value))
-        });
-        let made: Result<Map<String, Value>, Problem> = made.collect();
-        let decision =
-            made.ok().map(|args| explain(&law.policy, &mut hands, step.tool.id, args.into()));
-        let foreseen = decision.as_ref().and_then(|own| foresee(step, own));
-        exit = foreseen.as_ref().map_or(exit, |own| exit.min(own.exit));
-        if screen.json {
-            decisions.push(json!({
-                "step": step.id,
-                "tool": step.tool.id,
-                "decision": decision,
-                "ending": foreseen.map(|own| own.ending),
-            }));
-            continue;
-        }
-        let about = format!("{} {}", step.id, step.tool.id);
-        let (style, word, says) = match &decision {
-            None => (CARE, "later", String::from("depends on earlier results")),
-            Some(own) => {
-                let (style, note) = told(own.verdict, foreseen.as_ref());
-                (style, own.verdict.word(), format!("{}{note}", own.reason))
-            }
-        };
-        let says = capsule_core::escape::line(&says);
-        screen.say(&format!("{:>2} {style}{word:<9}{style:#} {about}: {says}", index + 1))?;
-    }
+fn dry_run(ahead: &Ahead<'_>, screen: &Screen) -> Result<u8, Failure> {
     if screen.json {
-        screen.say_json(&json!({ "dry_run": true, "steps": decisions }))?;
+        screen.say_json(&json!({ "dry_run": true, "steps": ahead.as_json() }))?;
     } else {
+        ahead.say(screen)?;
         screen.complain(&format!("{HINT}dry run{HINT:#}: nothing ran and nothing was recorded"));
     }
-    Ok(exit.status())
-}
-
-/// How a decision is shown, and what the plan's expectations make of it.
-fn told(verdict: Verdict, foreseen: Option<&Foreseen>) -> (Style, String) {
-    let style = match verdict {
-        Verdict::Allow => GOOD,
-        Verdict::Ask | Verdict::AskEach => CARE,
-        Verdict::Deny => BAD,
-    };
-    match foreseen {
-        Some(own) if own.is_expected() => (GOOD, " (as expected)".into()),
-        // What the policy allows goes wrong only where something else is expected of the decision.
-        Some(Foreseen { problem: Some(problem), .. }) if verdict == Verdict::Allow => {
-            (BAD, format!(" ({})", problem.message))
-        }
-        _ => (style, String::new()),
-    }
+    Ok(ahead.exit().status())
 }
