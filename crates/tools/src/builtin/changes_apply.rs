@@ -2,22 +2,17 @@
 //! behind a person's own command and in no catalogue: no plan, no policy and no model can name it.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::capability::Capability;
-use capsule_core::change::Change;
 use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
-use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::{APPLY, Bounds};
+use capsule_core::policy::APPLY;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
-use capsule_core::undo::Unkept;
 use serde_json::{Map, Value};
 
-use crate::builtin::{Unable, another_action, invalid, text, wrong_permit};
-use crate::making::replaced;
+use crate::builtin::{Unable, another_action, changes, text};
 use crate::staging::Applying;
 use crate::tool::{Context, Prepared, Tool};
 
@@ -64,10 +59,7 @@ impl Tool for ChangesApply {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
-        let changes = text(args, "changes").unwrap_or_default();
-        let mut changes: Vec<Change> = serde_json::from_str(changes)
-            .map_err(|error| invalid(format!("`changes` cannot be read: {error}")))?;
-        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        let changes = changes::named(args)?;
         let again = text(args, "again") == Some(AGAIN);
         Ok(Action::Apply { run: text(args, "run").unwrap_or_default().to_owned(), changes, again })
     }
@@ -76,7 +68,7 @@ impl Tool for ChangesApply {
         let mut facts = Facts::default();
         let hands = match (action, context.staging) {
             (Action::Apply { run, changes, again }, Ok(Some(staging))) => {
-                facts.unkept = unkept(changes);
+                facts.unkept = changes::unkept(changes);
                 let what = (run.clone(), changes.clone());
                 let with = (Rc::clone(staging), Rc::clone(context.keeper));
                 Applying::new(with, what, *again, context.cancel.clone())
@@ -92,12 +84,6 @@ impl Tool for ChangesApply {
     }
 }
 
-/// Why what the changes replace cannot be kept for an undo, if it cannot.
-pub(super) fn unkept(changes: &[Change]) -> Option<Unkept> {
-    let bytes = changes.iter().filter_map(replaced).fold(0, u64::saturating_add);
-    (bytes > limits::UNDO_BYTES).then_some(Unkept::TooLarge { bytes })
-}
-
 struct Applier(Applying);
 
 impl Hands for Applier {
@@ -106,11 +92,6 @@ impl Hands for Applier {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
-        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        match self.0.apply(deadline) {
-            Ok(output) => Outcome::done(output),
-            Err(problem) => Outcome::failed(problem),
-        }
+        changes::write(&permit, |deadline| self.0.apply(deadline))
     }
 }

@@ -2,19 +2,16 @@
 //! person's own command and in no catalogue: no plan, no policy and no model can name it.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::capability::Capability;
-use capsule_core::change::Change;
 use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
 use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::{Bounds, UNDO};
+use capsule_core::policy::UNDO;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use serde_json::{Map, Value};
 
-use crate::builtin::changes_apply::unkept;
-use crate::builtin::{Unable, another_action, invalid, number, text, wrong_permit};
+use crate::builtin::{Unable, another_action, changes, number, text};
 use crate::tool::{Context, Prepared, Tool};
 use crate::undo::{Kept, Restoring, Undo};
 
@@ -65,10 +62,7 @@ impl Tool for ChangesUndo {
     }
 
     fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
-        let changes = text(args, "changes").unwrap_or_default();
-        let mut changes: Vec<Change> = serde_json::from_str(changes)
-            .map_err(|error| invalid(format!("`changes` cannot be read: {error}")))?;
-        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        let changes = changes::named(args)?;
         Ok(Action::Undo {
             run: text(args, "run").unwrap_or_default().to_owned(),
             call: number(args, "call"),
@@ -85,7 +79,7 @@ impl Tool for ChangesUndo {
         let mut facts = Facts::default();
         let hands = match action {
             Action::Undo { run, changes, again, .. } => {
-                facts.unkept = unkept(changes);
+                facts.unkept = changes::unkept(changes);
                 let kept = Kept::at(context.keeper.place().clone());
                 let what = (run.clone(), changes.clone());
                 let undo = Undo::new(context.workspace, kept, what, again);
@@ -107,11 +101,6 @@ impl Hands for Undoer {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
-        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        match self.0.restore(deadline) {
-            Ok(output) => Outcome::done(output),
-            Err(problem) => Outcome::failed(problem),
-        }
+        changes::write(&permit, |deadline| self.0.restore(deadline))
     }
 }

@@ -1,7 +1,7 @@
 //! `fs.write`: makes, replaces or extends a file, whole or not at all.
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,12 +12,11 @@ use capsule_core::digest::Digest;
 use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::Bounds;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_redact::Redactor;
 use serde_json::{Map, Value};
 
-use crate::builtin::{another_action, invalid, text, wrong_permit};
+use crate::builtin::{another_action, changes, invalid, text};
 use crate::returned;
 use crate::saving::{Saving, count_lines};
 use crate::tool::{Context, Prepared, Tool, prepare_change};
@@ -153,12 +152,7 @@ impl Hands for Writer {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
-        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
-        match self.write(deadline) {
-            Ok(output) => Outcome::done(output),
-            Err(problem) => Outcome::failed(problem),
-        }
+        changes::write(&permit, |deadline| self.write(deadline))
     }
 }
 
@@ -215,6 +209,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;
+    use std::time::Duration;
 
     use super::*;
     use crate::undo::bed::keeper;

@@ -1,5 +1,6 @@
 //! The built-in tools, one file each.
 
+mod changes;
 pub mod changes_apply;
 pub mod changes_undo;
 pub mod fs_delete;

@@ -49,9 +49,22 @@ pub(super) fn check(
     nested_words(files, tool, seen(case, path)).collect()
 }
 
+/// Checks what is to stand in a file, by what it is put in place of.
+pub(super) fn check_content(policy: &Policy, case: &Case<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = check_masks(policy, case).into_iter().collect();
+    match case.action {
+        Action::Edit { path, .. } => findings.extend(check_reading(policy, case, path)),
+        Action::Write { path, .. } if case.facts.masks > 0 => {
+            findings.extend(check_reading(policy, case, path));
+        }
+        _ => {}
+    }
+    findings
+}
+
 /// Refuses masks in what is to be written. Where the policy has them put back into what they stand for,
 /// there has to be a file that held it.
-pub(super) fn check_masks(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
+fn check_masks(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
     let replaces = match case.action {
         Action::Write { mode, .. } => *mode == WriteMode::Overwrite,
         Action::Edit { .. } => true,
@@ -100,7 +113,7 @@ pub(super) fn check_tree(
 
 /// Checks that what is edited may be read, where the policy says what may be: the errors of an edit
 /// tell what is in a file, and so do those of putting masks back.
-pub(super) fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<Finding> {
+fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<Finding> {
     const READ: &str = "fs.read";
     let name = ToolName::asked(READ);
     let (Some(rule), Some(files), Some(path)) =

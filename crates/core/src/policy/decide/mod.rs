@@ -284,14 +284,7 @@ fn constraints(
     if findings.is_empty() {
         findings.push(own_word(policy, rule, case.tool, capabilities));
     }
-    findings.extend(files::check_masks(policy, case));
-    match case.action {
-        Action::Edit { path, .. } => findings.extend(files::check_reading(policy, case, path)),
-        Action::Write { path, .. } if case.facts.masks > 0 => {
-            findings.extend(files::check_reading(policy, case, path));
-        }
-        _ => {}
-    }
+    findings.extend(files::check_content(policy, case));
     findings
 }
 

@@ -1,0 +1,41 @@
+//! What the tools share that write, above all those that apply changes and undo them.
+
+use std::time::{Duration, Instant};
+
+use capsule_core::change::Change;
+use capsule_core::evidence::Permit;
+use capsule_core::limits;
+use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::policy::Bounds;
+use capsule_core::undo::Unkept;
+use serde_json::{Map, Value};
+
+use crate::builtin::{invalid, text, wrong_permit};
+use crate::making::replaced;
+
+/// The changes that the argument `changes` holds as JSON, by their paths.
+pub(super) fn named(args: &Map<String, Value>) -> Result<Vec<Change>, Problem> {
+    let changes = text(args, "changes").unwrap_or_default();
+    let mut changes: Vec<Change> = serde_json::from_str(changes)
+        .map_err(|error| invalid(format!("`changes` cannot be read: {error}")))?;
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(changes)
+}
+
+/// Why what the changes replace cannot be kept for an undo, if it cannot.
+pub(super) fn unkept(changes: &[Change]) -> Option<Unkept> {
+    let bytes = changes.iter().filter_map(replaced).fold(0, u64::saturating_add);
+    (bytes > limits::UNDO_BYTES).then_some(Unkept::TooLarge { bytes })
+}
+
+/// Changes files by a permit, until its time is over.
+pub(super) fn write(
+    permit: &Permit<'_>,
+    work: impl FnOnce(Instant) -> Result<Output, Problem>,
+) -> Outcome {
+    let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
+    match work(Instant::now() + Duration::from_millis(timeout_ms)) {
+        Ok(output) => Outcome::done(output),
+        Err(problem) => Outcome::failed(problem),
+    }
+}
