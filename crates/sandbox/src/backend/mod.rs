@@ -4,7 +4,7 @@
 //! ([`probe()`]), is then shown the workspace ([`Ground::enter`]), and starts commands behind its walls
 //! ([`View::spawn`]). There are two, the stronger one first: [`namespaces`], and [`landlock`] where
 //! the machine allows no namespaces. Beside them stands [`bare`], which holds nothing and is reached by
-//! neither. What both share lies beside them: [`first`], the process that
+//! neither. The last two share [`plain`]. What all share lies beside them: [`first`], the process that
 //! stands at the head of each call; [`program`], from an order to a running program, [`pipeline`], from
 //! one program to several, and [`redirect`], where their streams lead instead; and what every command
 //! finds of the host ([`system`]).
@@ -18,6 +18,7 @@ pub(crate) mod mountinfo;
 pub(crate) mod namespaces;
 mod pipeline;
 mod place;
+mod plain;
 mod program;
 mod redirect;
 mod rlimits;
@@ -31,7 +32,7 @@ use capsule_core::confinement::{Hold, Walls};
 use crate::executor::cgroup::Cgroups;
 use crate::protocol::{Enter, Failed, Refusal, Run};
 pub(crate) use first::{Built, First, Paths, Streams};
-pub(crate) use landlock::Tmp;
+pub(crate) use plain::Tmp;
 
 /// What was found.
 pub(crate) struct Probe {
@@ -96,12 +97,12 @@ impl Ground {
             }
             Self::Landlock(ground) => {
                 let view = ground.enter(enter)?;
-                let tmp = view.tmp().path().as_os_str().as_bytes().to_vec();
+                let tmp = view.seat.tmp.path().as_os_str().as_bytes().to_vec();
                 Ok(Entered { view: View::Landlock(view), shared: None, tmp })
             }
             Self::Bare(ground) => {
                 let view = ground.enter(enter)?;
-                let tmp = view.tmp().path().as_os_str().as_bytes().to_vec();
+                let tmp = view.seat.tmp.path().as_os_str().as_bytes().to_vec();
                 Ok(Entered { view: View::Bare(view), shared: None, tmp })
             }
         }
@@ -147,8 +148,8 @@ impl View {
     pub(crate) fn clear(&mut self) -> Result<(), Failed> {
         match self {
             Self::Namespaces(_) => Ok(()),
-            Self::Landlock(view) => view.clear(),
-            Self::Bare(view) => view.clear(),
+            Self::Landlock(view) => view.seat.clear(),
+            Self::Bare(view) => view.seat.clear(),
         }
     }
 
@@ -156,8 +157,8 @@ impl View {
     fn groups(&self) -> &Cgroups {
         match self {
             Self::Namespaces(view) => &view.cgroups,
-            Self::Landlock(view) => &view.cgroups,
-            Self::Bare(view) => &view.cgroups,
+            Self::Landlock(view) => &view.seat.cgroups,
+            Self::Bare(view) => &view.seat.cgroups,
         }
     }
 
@@ -165,8 +166,8 @@ impl View {
     pub(crate) fn cgroups(&mut self) -> &mut Cgroups {
         match self {
             Self::Namespaces(view) => &mut view.cgroups,
-            Self::Landlock(view) => &mut view.cgroups,
-            Self::Bare(view) => &mut view.cgroups,
+            Self::Landlock(view) => &mut view.seat.cgroups,
+            Self::Bare(view) => &mut view.seat.cgroups,
         }
     }
 
@@ -174,8 +175,8 @@ impl View {
     pub(crate) fn unbounded_tmp(&self) -> Option<&Tmp> {
         match self {
             Self::Namespaces(_) => None,
-            Self::Landlock(view) => Some(view.tmp()),
-            Self::Bare(view) => Some(view.tmp()),
+            Self::Landlock(view) => Some(&view.seat.tmp),
+            Self::Bare(view) => Some(&view.seat.tmp),
         }
     }
 

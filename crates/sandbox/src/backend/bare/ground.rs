@@ -1,26 +1,17 @@
 //! What can be kept of a command where nothing holds it.
 
-use std::os::fd::OwnedFd;
-
 use capsule_core::confinement::{Bound, Hold, Layer, LayerHeld, Tier, Walls};
-use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::process::{geteuid, getpid, set_child_subreaper};
-use rustix::thread::{set_no_new_privs, set_thread_groups};
+use rustix::thread::set_no_new_privs;
 
-use super::first;
-use crate::backend::first::{Built, Ending, First, Paths, Streams, line};
-use crate::backend::landlock::Tmp;
-use crate::backend::landlock::processes;
+use crate::backend::first::{Built, First, Paths, Streams};
 use crate::backend::place::open_again;
-use crate::backend::{Probe, bounds, capabilities, mountinfo, rlimits};
+use crate::backend::plain::{self, Bound as Bind, Seat, processes};
+use crate::backend::{Probe, bounds, mountinfo, rlimits};
 use crate::executor::cgroup::Cgroups;
 use crate::executor::sample;
-use crate::kernel::{self, Birth};
-use crate::protocol::{At as _, Enter, Failed, Refusal, Run, Step};
-
-/// The first process of a call counts, too.
-const OWN_PROCESSES: u64 = 1;
+use crate::kernel;
+use crate::protocol::{Enter, Failed, Refusal, Run, Step};
 
 /// What belongs to the run of one program, before the workspace is known.
 pub(crate) struct Ground {
@@ -29,11 +20,7 @@ pub(crate) struct Ground {
 
 /// What the program is given.
 pub(crate) struct View {
-    pub(crate) cgroups: Cgroups,
-    pub(super) workspace: OwnedFd,
-    tmp: Tmp,
-    /// The standard input of a program that is given none.
-    pub(super) nothing: OwnedFd,
+    pub(in crate::backend) seat: Seat,
 }
 
 /// Prepares what can be kept, and says by what means. No layer is held.
@@ -66,18 +53,8 @@ fn shed() -> Result<(), Errno> {
         return Err(Errno::OPNOTSUPP);
     }
     set_no_new_privs(true)?;
-    // Whoever of a call is left without a parent comes to this process.
-    set_child_subreaper(Some(getpid()))?;
     rlimits::set_fixed()?;
-    match set_thread_groups(&[]) {
-        // An ordinary user keeps its groups.
-        Ok(()) | Err(Errno::PERM) => {}
-        Err(error) => return Err(error),
-    }
-    match capabilities::drop_all_but(&[]) {
-        Ok(()) | Err(Errno::PERM) => Ok(()),
-        Err(error) => Err(error),
-    }
+    plain::shed()
 }
 
 impl Ground {
@@ -90,19 +67,11 @@ impl Ground {
             return Err(Failed { step: Step::Staging, errno: Errno::OPNOTSUPP }.into());
         }
         let workspace = open_again(&enter.workspace, Step::WorkspaceMoved)?;
-        let tmp = Tmp::make().at(Step::Tmp)?;
-        let nothing =
-            open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
-        Ok(View { cgroups: self.cgroups, workspace, tmp, nothing })
+        Ok(View { seat: Seat::take(self.cgroups, workspace)? })
     }
 }
 
 impl View {
-    /// The folder that `TMPDIR` and `HOME` name.
-    pub(crate) fn tmp(&self) -> &Tmp {
-        &self.tmp
-    }
-
     /// Starts a program.
     ///
     /// # Errors
@@ -118,28 +87,10 @@ impl View {
             // What is asked for could not be held.
             return Err(Failed { step: Step::Direct, errno: Errno::OPNOTSUPP }.into());
         }
-        self.clear()?;
-        self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
-        let (line, other_end) = line()?;
-        // The kernel counts all processes of a user together, and none of root's.
-        let counted = !geteuid().is_root() && !self.cgroups.bounds_processes();
-        let others = counted.then(sample::tasks_of_user);
-        let born = kernel::give_plain_birth(self.cgroups.born_into());
-        let first = match born.at(Step::Birth)? {
-            Birth::Child => first::live(self, (&line, &other_end), others),
-            Birth::Parent(pid, handle) => First::new(pid, handle, line, Ending::HungUp),
-        };
-        drop(other_end);
-        first.order(run, streams, &self.nothing)?;
-        Ok(first)
-    }
-
-    /// Ends what a call may have left behind, and empties its folder.
-    ///
-    /// # Errors
-    /// The folder cannot be emptied.
-    pub(crate) fn clear(&mut self) -> Result<(), Failed> {
-        kernel::end_children();
-        self.tmp.empty().at(Step::Tmp)
+        self.seat.spawn(run, streams, |seat, ends| {
+            // Those that are left without a parent come to the first process, until there are none.
+            let end = |()| kernel::end_children();
+            plain::live(seat, &ends, Bind::Nowhere, || Ok(()), end)
+        })
     }
 }

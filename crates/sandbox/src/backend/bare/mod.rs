@@ -4,7 +4,6 @@
 //! executor that confines never comes here. What is left are courtesies and limits, none of which holds
 //! against a program that means harm: whatever this user may do, it may do.
 
-mod first;
 mod ground;
 
 pub(crate) use ground::{Ground, View, prepare};

@@ -1,14 +1,12 @@
 //! What can be held without namespaces.
 
-use capsule_core::confinement::{Bound, BoundHeld, Hold, Layer, LayerHeld, Tier, Walls};
+use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
 use rustix::io::Errno;
-use rustix::process::{
-    DumpableBehavior, geteuid, getpid, set_child_subreaper, set_dumpable_behavior,
-};
-use rustix::thread::set_thread_groups;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::backend::namespaces::{Gap, Unable, explain};
-use crate::backend::{bounds, capabilities, rlimits};
+use crate::backend::plain::{self, processes};
+use crate::backend::{bounds, rlimits};
 use crate::executor::cgroup::Cgroups;
 use crate::executor::sample;
 use crate::kernel;
@@ -72,20 +70,7 @@ fn raise(abi: Result<i32, Errno>, cgroups: &Cgroups) -> Result<(i32, seccomp::Fi
 fn shed() -> Result<(), Errno> {
     // Other processes of the same user cannot look into this one, nor into its copies.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // Whoever of a call is left without a parent comes to this process.
-    set_child_subreaper(Some(getpid()))?;
-    match set_thread_groups(&[]) {
-        // An ordinary user keeps its groups.
-        Ok(()) | Err(Errno::PERM) => {}
-        Err(error) => return Err(error),
-    }
-    match capabilities::drop_all_but(&[]) {
-        // An ordinary user has none to take away, and may not lock the rules by which root gets
-        // them; nothing that it starts can become root. What this process has itself it keeps, to
-        // remove control groups; the first process of each call gives it up.
-        Ok(()) | Err(Errno::PERM) => Ok(()),
-        Err(error) => Err(error),
-    }
+    plain::shed()
 }
 
 fn held(layer: Layer, above: &Gap, abi: Result<i32, Errno>, own: Option<&Gap>) -> LayerHeld {
@@ -103,15 +88,4 @@ fn held(layer: Layer, above: &Gap, abi: Result<i32, Errno>, own: Option<&Gap>) -
         (_, None) => (Hold::Missing, format!("not tried, without the {}", above.layer.name())),
     };
     LayerHeld { layer, hold, detail }
-}
-
-/// By what means processes are bounded where no control group does it. The kernel's own limit
-/// counts every process of the user, and none of root's.
-pub(in crate::backend) fn processes() -> BoundHeld {
-    let (hold, detail) = match (sample::can(), geteuid().is_root()) {
-        (true, true) => (Hold::Weaker, "counted every 50 ms"),
-        (true, false) => (Hold::Weaker, "rlimit beyond what the user has, counted every 50 ms"),
-        (false, _) => (Hold::Missing, "no control group, and processes cannot be listed"),
-    };
-    BoundHeld { bound: Bound::Processes, hold, detail: detail.to_owned() }
 }

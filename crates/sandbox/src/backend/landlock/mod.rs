@@ -15,11 +15,8 @@
 mod first;
 mod ground;
 mod reach;
-mod tmp;
 mod view;
 
-pub(super) use first::{Bound, obey};
-pub(super) use ground::processes;
 pub(crate) use ground::{Ground, prepare};
-pub(crate) use tmp::Tmp;
 pub(crate) use view::View;
+use view::Walls;

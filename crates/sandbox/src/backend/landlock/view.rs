@@ -4,40 +4,35 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use super::first;
 use super::ground::Ground;
-use super::tmp::Tmp;
-use crate::backend::first::{Built, Ending, First, Paths, Streams, line};
+use crate::backend::first::{Built, First, Paths, Streams};
 use crate::backend::place::{self, open_again};
-use crate::executor::cgroup::Cgroups;
-use crate::executor::sample;
-use crate::kernel::{self, Birth};
+use crate::backend::plain::Seat;
 use crate::protocol::{At as _, Enter, Failed, Refusal, Run, Staged, Step};
 use crate::seccomp::Filter;
 
-/// The first process of a call counts, too.
-const OWN_PROCESSES: u64 = 1;
-
 /// What a run sees, and what each call of it needs.
 pub(crate) struct View {
+    pub(in crate::backend) seat: Seat,
+    walls: Walls,
+    /// Whether the workspace is a copy, so that commands may change it.
+    copied: bool,
+}
+
+/// What is around a call.
+pub(super) struct Walls {
     pub(super) abi: i32,
     pub(super) filter: Filter,
-    pub(crate) cgroups: Cgroups,
-    /// The workspace or its copy, and where it is: commands see it there.
-    pub(super) workspace: (OwnedFd, PathBuf),
+    /// Where the workspace or its copy is: commands see it there.
+    pub(super) place: PathBuf,
     /// Where the workspace and its copy are, which no rule for anything else may open.
     pub(super) judged: Vec<PathBuf>,
-    /// Whether it is a copy, so that commands may change it.
-    copied: bool,
     /// Programs from elsewhere, and folders of them.
     pub(super) programs: Vec<OwnedFd>,
-    tmp: Tmp,
-    /// The standard input of commands that are given none.
-    pub(super) nothing: OwnedFd,
 }
 
 impl Ground {
@@ -55,8 +50,8 @@ impl Ground {
                 return Err(Failed { step: Step::Staging, errno: Errno::OPNOTSUPP }.into());
             }
         };
-        let folder = open_again(place, Step::WorkspaceMoved)?;
-        let workspace = (folder, place::path(&place.path).to_owned());
+        let workspace = open_again(place, Step::WorkspaceMoved)?;
+        let place = place::path(&place.path).to_owned();
         let mut programs = Vec::with_capacity(enter.programs.len());
         let whole = place::path(&enter.workspace.path).to_owned();
         for (target, place) in &enter.programs {
@@ -74,20 +69,13 @@ impl Ground {
             }
             programs.push(file);
         }
-        let tmp = Tmp::make().at(Step::Tmp)?;
-        let nothing =
-            open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
-        let judged = vec![whole, workspace.1.clone()];
-        Ok(View { abi, filter, cgroups, workspace, judged, copied, programs, tmp, nothing })
+        let judged = vec![whole, place.clone()];
+        let walls = Walls { abi, filter, place, judged, programs };
+        Ok(View { seat: Seat::take(cgroups, workspace)?, walls, copied })
     }
 }
 
 impl View {
-    /// The folder in which commands may write.
-    pub(crate) fn tmp(&self) -> &Tmp {
-        &self.tmp
-    }
-
     /// Starts a command from which these paths are hidden.
     ///
     /// # Errors
@@ -106,29 +94,8 @@ impl View {
         if built.writes && !self.copied {
             return Err(Failed { step: Step::Staging, errno: Errno::ROFS }.into());
         }
-        self.clear()?;
-        self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
-        let (line, other_end) = line()?;
-        // The kernel counts all processes of a user together, and none of root's.
-        let counted = !geteuid().is_root() && !self.cgroups.bounds_processes();
-        let others = counted.then(sample::tasks_of_user);
-        let born = kernel::give_plain_birth(self.cgroups.born_into());
-        let first = match born.at(Step::Birth)? {
-            Birth::Child => first::live(self, (masks, built.writes), (&line, &other_end), others),
-            Birth::Parent(pid, handle) => First::new(pid, handle, line, Ending::HungUp),
-        };
-        drop(other_end);
-        first.order(run, streams, &self.nothing)?;
-        Ok(first)
-    }
-
-    /// Ends what a call may have left behind, and empties its folder. Only where its first process
-    /// was killed from outside is anything left to end.
-    ///
-    /// # Errors
-    /// The folder cannot be emptied.
-    pub(crate) fn clear(&mut self) -> Result<(), Failed> {
-        kernel::end_children();
-        self.tmp.empty().at(Step::Tmp)
+        let Self { seat, walls, .. } = self;
+        let reach = (masks, built.writes);
+        seat.spawn(run, streams, |seat, ends| first::live(seat, walls, reach, &ends))
     }
 }

@@ -1,0 +1,157 @@
+//! The first process of a call: it raises the walls of its backend, if there are any, and carries out
+//! the order. When all programs have ended, or the executor hangs up or is gone, the call is over.
+
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::time::Duration;
+
+use capsule_core::confinement::ProcessLimits;
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, WaitOptions, fchdir, getpid, pidfd_open, set_child_subreaper, umask, wait,
+};
+use rustix::stdio::dup2_stdin;
+
+use super::Seat;
+use crate::backend::pipeline::{self, Started};
+use crate::backend::{capabilities, program};
+use crate::kernel;
+use crate::landlock;
+use crate::protocol::{At as _, End, Failed, Refusal, Step, encode_verdict, socket};
+use crate::waiting;
+
+/// How long orphans may stand in the table of processes before they are taken in.
+const TAKING_IN: Duration = Duration::from_millis(100);
+
+/// What the first process holds of the executor.
+pub(in crate::backend) struct Ends<'e> {
+    /// The executor's end of the line, which it gives up.
+    pub(super) line: &'e OwnedFd,
+    /// Its own end.
+    pub(super) own: &'e OwnedFd,
+    /// How many processes the user has besides, where they count.
+    pub(super) others: Option<u64>,
+}
+
+/// Lives the whole life of the first process: `raise` puts up the walls, `end` ends everything behind
+/// them, so that nothing of the command runs any more when its end is told.
+pub(in crate::backend) fn live<W>(
+    seat: &Seat,
+    ends: &Ends<'_>,
+    bound: Bound,
+    raise: impl FnOnce() -> Result<W, Refusal>,
+    end: impl FnOnce(W),
+) {
+    let verdict = match set_up(seat, ends, raise) {
+        Ok(walls) => {
+            let verdict = obey(ends.own, ends.others, bound);
+            end(walls);
+            verdict
+        }
+        Err(refusal) => Err(refusal),
+    };
+    // One that was ended has nothing to say. If nobody listens any more, nobody needs to know.
+    if let Some(verdict) = verdict.transpose() {
+        let _ = socket::send(ends.own.as_fd(), &encode_verdict(verdict), &[]);
+    }
+}
+
+/// Raises everything that does not depend on the order.
+fn set_up<W>(
+    seat: &Seat,
+    ends: &Ends<'_>,
+    raise: impl FnOnce() -> Result<W, Refusal>,
+) -> Result<W, Refusal> {
+    let executors = ends.line.as_raw_fd().unsigned_abs();
+    program::close_range(executors, executors).at(Step::Lifeline)?;
+    set_child_subreaper(Some(getpid())).at(Step::Lifeline)?;
+    kernel::default_signals().at(Step::Signals)?;
+    seat.cgroups.join().at(Step::Cgroup)?;
+    capabilities::drop_all().at(Step::Capabilities)?;
+    umask(Mode::from_raw_mode(0o022));
+    let walls = raise()?;
+    // In the place of the executor's own socket, which it stands on.
+    dup2_stdin(&seat.nothing).at(Step::Streams)?;
+    fchdir(&seat.workspace).at(Step::Workspace)?;
+    program::close_all_but(ends.own).at(Step::Descriptors)?;
+    Ok(walls)
+}
+
+/// How a program is bound before it starts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::backend) enum Bound {
+    /// Once more, so that it reaches no process above it.
+    Anew,
+    /// Not at all, on a machine that can bind nothing.
+    Nowhere,
+}
+
+/// Waits for the order and carries it out, behind walls that already stand, if any do; none if it is
+/// ended.
+fn obey(own_end: &OwnedFd, others: Option<u64>, bound: Bound) -> Result<Option<End>, Refusal> {
+    let (run, streams) = program::order(own_end)?;
+    if has_hung_up(own_end).at(Step::Order)? {
+        return Ok(None); // it is over before it began
+    }
+    program::check_all(&run)?;
+    let folder = program::folder(&run).at(Step::Folder)?;
+    let ends = pipeline::connect(&run, streams)?;
+    folder.map_or(Ok(()), fchdir).at(Step::Folder)?;
+    let (rules, limits) = match bound {
+        Bound::Anew => {
+            // The private folder is all that can be written to.
+            let file_bytes = run.limits.file_bytes.min(run.limits.tmp_bytes);
+            // While there is no limit of open files yet.
+            let rules = landlock::scope().at(Step::Landlock)?;
+            (Some(rules), ProcessLimits { file_bytes, ..run.limits })
+        }
+        Bound::Nowhere => (None, run.limits),
+    };
+    program::set_limits(&limits, others.map(|others| others.saturating_add(1))).at(Step::Limits)?;
+    let started = pipeline::start(&run, ends, rules.as_ref().map(AsFd::as_fd))?;
+    drop(rules);
+    wait_for_programs(started, own_end)
+}
+
+/// Whether the executor wants the call to end. One order is all that ever comes.
+fn has_hung_up(own_end: &OwnedFd) -> Result<bool, Errno> {
+    let mut files = [PollFd::new(own_end, PollFlags::IN)];
+    Ok(waiting::wait(&mut files, Some(Duration::ZERO))? > 0)
+}
+
+/// Takes in every orphan until all programs have ended; none if the executor hangs up.
+fn wait_for_programs(mut started: Started, own_end: &OwnedFd) -> Result<Option<End>, Refusal> {
+    let silence = |errno| Failed { step: Step::Silence, errno };
+    // One at a time: however many they are, the limit of open files holds for this process too.
+    let mut handle: Option<(Pid, OwnedFd)> = None;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((ended, status))) => {
+                if let Some(statuses) = started.note(ended, status.as_raw()) {
+                    let memory = kernel::memory_of_children();
+                    return Ok(Some(End { statuses, memory, tmp_full: false }));
+                }
+                continue;
+            }
+            Err(Errno::INTR) => continue,
+            Ok(None) => {}
+            Err(errno) => return Err(silence(errno).into()),
+        }
+        let running = started.running().ok_or_else(|| silence(Errno::CHILD))?;
+        let held = match handle.take().filter(|(pid, _)| *pid == running) {
+            Some(held) => held,
+            None => (running, pidfd_open(running, PidfdFlags::empty()).map_err(silence)?),
+        };
+        let (_, ending) = handle.insert(held);
+        let mut files = [PollFd::new(own_end, PollFlags::IN), PollFd::new(ending, PollFlags::IN)];
+        match waiting::wait(&mut files, Some(TAKING_IN)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(silence(errno).into()),
+        }
+        // One order is all that ever comes.
+        if !files[0].revents().is_empty() {
+            return Ok(None);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What a call needs, whatever walls are around it.
+
+use std::os::fd::OwnedFd;
+
+use capsule_core::confinement::{Bound, BoundHeld, Hold};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::process::{geteuid, getpid, set_child_subreaper};
+use rustix::thread::set_thread_groups;
+
+use super::first::Ends;
+use super::tmp::Tmp;
+use crate::backend::capabilities;
+use crate::backend::first::{Ending, First, Streams, line};
+use crate::executor::cgroup::Cgroups;
+use crate::executor::sample;
+use crate::kernel::{self, Birth};
+use crate::protocol::{At as _, Failed, Refusal, Run, Step};
+
+/// The first process of a call counts, too.
+const OWN_PROCESSES: u64 = 1;
+
+/// What a call needs.
+pub(in crate::backend) struct Seat {
+    pub(in crate::backend) cgroups: Cgroups,
+    /// The workspace or its copy.
+    pub(in crate::backend) workspace: OwnedFd,
+    /// The folder in which commands may write.
+    pub(in crate::backend) tmp: Tmp,
+    /// The standard input of commands that are given none.
+    pub(super) nothing: OwnedFd,
+}
+
+impl Seat {
+    /// Makes a folder for it.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub(in crate::backend) fn take(cgroups: Cgroups, workspace: OwnedFd) -> Result<Self, Refusal> {
+        let tmp = Tmp::make().at(Step::Tmp)?;
+        let nothing =
+            open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
+        Ok(Self { cgroups, workspace, tmp, nothing })
+    }
+
+    /// Starts the first process of a call, which lives as is said here, and gives it the order.
+    ///
+    /// # Errors
+    /// The step that failed; nothing runs then.
+    pub(in crate::backend) fn spawn(
+        &mut self,
+        run: &Run,
+        streams: &Streams,
+        live: impl FnOnce(&Self, Ends<'_>),
+    ) -> Result<First, Refusal> {
+        self.clear()?;
+        self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
+        let (line, other_end) = line()?;
+        // The kernel counts all processes of a user together, and none of root's.
+        let counted = !geteuid().is_root() && !self.cgroups.bounds_processes();
+        let others = counted.then(sample::tasks_of_user);
+        let born = kernel::give_plain_birth(self.cgroups.born_into());
+        let first = match born.at(Step::Birth)? {
+            Birth::Child => {
+                let _never_back = kernel::LeaveOnDrop;
+                live(self, Ends { line: &line, own: &other_end, others });
+                kernel::leave(0)
+            }
+            Birth::Parent(pid, handle) => First::new(pid, handle, line, Ending::HungUp),
+        };
+        drop(other_end);
+        first.order(run, streams, &self.nothing)?;
+        Ok(first)
+    }
+
+    /// Ends what a call may have left behind, and empties its folder. Only where its first process
+    /// was killed from outside is anything left to end.
+    ///
+    /// # Errors
+    /// The folder cannot be emptied.
+    pub(in crate::backend) fn clear(&mut self) -> Result<(), Failed> {
+        kernel::end_children();
+        self.tmp.empty().at(Step::Tmp)
+    }
+}
+
+/// Gives up what this process has and no command needs.
+pub(in crate::backend) fn shed() -> Result<(), Errno> {
+    // Whoever of a call is left without a parent comes to this process.
+    set_child_subreaper(Some(getpid()))?;
+    match set_thread_groups(&[]) {
+        // An ordinary user keeps its groups.
+        Ok(()) | Err(Errno::PERM) => {}
+        Err(error) => return Err(error),
+    }
+    match capabilities::drop_all_but(&[]) {
+        // An ordinary user has none to take away, and may not lock the rules by which root gets
+        // them; nothing that it starts can become root. What this process has itself it keeps, to
+        // remove control groups; the first process of each call gives it up.
+        Ok(()) | Err(Errno::PERM) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// By what means processes are bounded where no control group does it. The kernel's own limit
+/// counts every process of the user, and none of root's.
+pub(in crate::backend) fn processes() -> BoundHeld {
+    let (hold, detail) = match (sample::can(), geteuid().is_root()) {
+        (true, true) => (Hold::Weaker, "counted every 50 ms"),
+        (true, false) => (Hold::Weaker, "rlimit beyond what the user has, counted every 50 ms"),
+        (false, _) => (Hold::Missing, "no control group, and processes cannot be listed"),
+    };
+    BoundHeld { bound: Bound::Processes, hold, detail: detail.to_owned() }
+}
