@@ -84,6 +84,21 @@ pub fn show_duration(micros: u64) -> String {
     }
 }
 
+/// A span in milliseconds as a policy says it, in the largest unit of which it is a whole number:
+/// `4 h`, `30 min`, `90 s`, `250 ms`.
+#[must_use]
+pub fn show_span(millis: u64) -> String {
+    const MINUTE: u64 = 60_000;
+    const HOUR: u64 = 60 * MINUTE;
+    match millis {
+        0 => String::from("0 s"),
+        whole if whole.is_multiple_of(HOUR) => format!("{} h", whole / HOUR),
+        whole if whole.is_multiple_of(MINUTE) => format!("{} min", whole / MINUTE),
+        whole if whole.is_multiple_of(1_000) => format!("{} s", whole / 1_000),
+        other => show_duration(other.saturating_mul(1_000)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +145,8 @@ mod tests {
         assert_eq!(show_duration(900), "<1 ms");
         assert_eq!(show_duration(3_250_000), "3.2 s");
         assert_eq!(show_duration(250_000_000), "4 m 10 s");
+        assert_eq!(show_span(14_400_000), "4 h");
+        assert_eq!(show_span(5_400_000), "90 min");
+        assert_eq!(show_span(10_000), "10 s");
     }
 }

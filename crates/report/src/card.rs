@@ -3,7 +3,7 @@
 use capsule_core::approval::{Card, Exact, Offer, Undoing};
 use capsule_core::capability::Capability;
 use capsule_core::escape;
-use capsule_core::units::show_duration;
+use capsule_core::units::show_span;
 
 use crate::columns::{Layout, wrap};
 
@@ -66,7 +66,7 @@ const fn undo(undo: Undoing) -> &'static str {
 
 fn offered(offer: &Offer) -> String {
     let Offer { reach, uses, after_ms, would_have_covered, of_them_denied, .. } = offer;
-    let time = show_duration(after_ms.saturating_mul(1_000));
+    let time = show_span(*after_ms);
     let before = match would_have_covered {
         0 => String::new(),
         some => format!(" · would have covered {some} earlier calls, {of_them_denied} denied"),

@@ -13,7 +13,7 @@ use capsule_core::policy::{
     Constraint, DIALECT, FetchRule, FileRule, Layer, LayerKind, Lift, Never, PathPattern, PathRule,
     Payloads, Policy, Profile, Quota, Source, Token, ToolRule, Unattended, UrlRule, WordPattern,
 };
-use capsule_core::units::{show_duration, show_size};
+use capsule_core::units::{show_size, show_span};
 use capsule_core::yaml::{self, Node, Value};
 use serde::Serialize;
 
@@ -190,7 +190,7 @@ pub(crate) fn texts(patterns: &[PathPattern]) -> impl Iterator<Item = &str> {
 fn whole(tool: &str, rule: &ToolRule) -> RuleLine {
     let ToolRule { source, decision, because, suggest, quota, timeout_ms, constraint, .. } = rule;
     let line = RuleLine::new("tools", tool, source).word(*decision);
-    let time = show_duration(timeout_ms.saturating_mul(1_000));
+    let time = show_span(*timeout_ms);
     let line = match constraint {
         Constraint::Files(files) => file_rule(line, tool, files).says("timeout", [time]),
         Constraint::Fetch(fetch) => fetch_rule(line, fetch).says("timeout", [time]),
@@ -211,7 +211,7 @@ fn whole(tool: &str, rule: &ToolRule) -> RuleLine {
 
 fn quota_of(line: RuleLine, quota: &Quota) -> RuleLine {
     let Quota { calls, bytes, wall_ms, per_host } = quota;
-    let wall = wall_ms.map(|millis| show_duration(millis.saturating_mul(1_000)));
+    let wall = wall_ms.map(|millis| show_span(millis));
     let values = [
         calls.map(|calls| format!("{calls} calls")),
         bytes.map(show_size),

@@ -4,7 +4,7 @@ use capsule_core::capability::Capability;
 use capsule_core::confinement::ProcessLimits;
 use capsule_core::policy::{CommandRule, ExecRule, FlagRule, Folders, Form, ProgramRule};
 use capsule_core::programs::Effect;
-use capsule_core::units::{show_duration, show_size};
+use capsule_core::units::{show_size, show_span};
 
 use crate::policy::{RuleLine, texts, token};
 
@@ -30,7 +30,7 @@ pub(crate) fn exec_rule(line: RuleLine, exec: &ExecRule) -> RuleLine {
 }
 
 fn time(millis: u64) -> String {
-    show_duration(millis.saturating_mul(1_000))
+    show_span(millis)
 }
 
 pub(crate) fn bounds(limits: &ProcessLimits) -> [String; 6] {

@@ -3,7 +3,7 @@
 use capsule_core::approval::Grants;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{Budgets, Policy, Source, Stakes};
-use capsule_core::units::{show_duration, show_size};
+use capsule_core::units::{show_size, show_span};
 
 use crate::policy::RuleLine;
 
@@ -15,7 +15,7 @@ pub(crate) fn lines(policy: &Policy, place: &dyn Fn(&str) -> Source) -> [RuleLin
 fn grants(grants: &Grants, place: &dyn Fn(&str) -> Source) -> RuleLine {
     let Grants { offer, uses, after_ms, source } = grants;
     let source = source.clone().unwrap_or_else(|| place("grants"));
-    let after = show_duration(after_ms.saturating_mul(1_000));
+    let after = show_span(*after_ms);
     RuleLine::new("grants", "grants", &source)
         .says("offer", offer.iter().map(|scope| scope.word()))
         .says("expire", [format!("{uses} uses"), after])
@@ -49,7 +49,7 @@ fn budgets(budgets: &Budgets) -> RuleLine {
         pauses,
         attention,
     } = budgets;
-    let wall = wall_ms.map(|millis| show_duration(millis.saturating_mul(1_000)));
+    let wall = wall_ms.map(|millis| show_span(millis));
     let run = [
         calls.map(|own| format!("{own} calls")),
         wall,
@@ -63,7 +63,7 @@ fn budgets(budgets: &Budgets) -> RuleLine {
         pauses.then(|| "then a person is asked".into()),
     ];
     let attention = attention.map(|own| {
-        let per = show_duration(own.per_ms.saturating_mul(1_000));
+        let per = show_span(own.per_ms);
         format!("{} prompts in {per}", own.prompts)
     });
     RuleLine::new("budgets", "budgets", source)

@@ -352,7 +352,7 @@ fn offered(all: &mut Rows, digit: char, offer: &Offer, again: bool) {
         return all.under(Tone::Plain, &head, &format!("The same, {time}"));
     }
     let reach = escape::exact(&offer.reach.to_string()).into_owned();
-    let (uses, after) = (offer.uses, lasting(offer.after_ms));
+    let (uses, after) = (offer.uses, units::show_span(offer.after_ms));
     all.under(
         Tone::Plain,
         &head,
@@ -366,17 +366,6 @@ fn offered(all: &mut Rows, digit: char, offer: &Offer, again: bool) {
         _ => format!("would have covered {calls} earlier calls here, {denied} denied{list}"),
     };
     all.under(if denied > 0 { Tone::Care } else { Tone::Dim }, "   ", &what);
-}
-
-/// How long a grant lives, as a policy says it.
-fn lasting(ms: u64) -> String {
-    const HOUR: u64 = 3_600_000;
-    const MINUTE: u64 = 60_000;
-    match ms {
-        ms if ms % HOUR == 0 => format!("{} h", ms / HOUR),
-        ms if ms % MINUTE == 0 => format!("{} min", ms / MINUTE),
-        ms => units::show_duration(ms.saturating_mul(1_000)),
-    }
 }
 
 /// What the answers do, and what a yes is bound to.
