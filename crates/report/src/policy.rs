@@ -211,7 +211,7 @@ fn whole(tool: &str, rule: &ToolRule) -> RuleLine {
 
 fn quota_of(line: RuleLine, quota: &Quota) -> RuleLine {
     let Quota { calls, bytes, wall_ms, per_host } = quota;
-    let wall = wall_ms.map(|millis| show_span(millis));
+    let wall = wall_ms.map(show_span);
     let values = [
         calls.map(|calls| format!("{calls} calls")),
         bytes.map(show_size),

@@ -49,7 +49,7 @@ fn budgets(budgets: &Budgets) -> RuleLine {
         pauses,
         attention,
     } = budgets;
-    let wall = wall_ms.map(|millis| show_span(millis));
+    let wall = wall_ms.map(show_span);
     let run = [
         calls.map(|own| format!("{own} calls")),
         wall,
