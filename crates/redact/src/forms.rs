@@ -2,7 +2,7 @@
 //! of the policy is looked for.
 //!
 //! Those are the ways in which text is put into addresses, JSON, markup, command lines, base 16 and
-//! base 64, and the wide characters of other systems. A program that wants to hide a value has endless
+//! base 64 without line breaks, and the wide characters of other systems. A program that wants to hide a value has endless
 //! others: what it may read and reach is the wall against that, not this.
 
 use alloc::format;
@@ -37,7 +37,8 @@ fn each(value: &[u8], mut write: impl FnMut(u8, &mut Vec<u8>)) -> Form {
     for byte in value {
         write(*byte, &mut made);
     }
-    made
+    // No more than it needs is kept.
+    Zeroizing::new(made.to_vec())
 }
 
 /// What leaves letters, digits and these signs as they are (RFC 3986, section 2.3; what `encodeURI`,
@@ -60,17 +61,17 @@ fn in_addresses(value: &[u8]) -> impl Iterator<Item = Form> {
 /// As JSON writes it (RFC 8259, section 7): the two signs that it must escape, and those that some
 /// writers escape besides, so that it can stand in markup.
 fn in_json(value: &[u8]) -> impl Iterator<Item = Form> {
-    const MORE: [&[u8]; 3] = [b"", b"<>&", b"<>&'+"];
+    const MORE: [&[u8]; 4] = [b"", b"<>&", b"<>&'+", b"<>&'+\"`"];
     let ways = MORE.into_iter().flat_map(|more| [(more, false), (more, true)]);
     ways.flat_map(move |(more, slash)| {
         [true, false].map(|lower| {
             each(value, |byte, made| match byte {
-                b'"' | b'\\' => made.extend([b'\\', byte]),
-                b'/' if slash => made.extend(*b"\\/"),
                 _ if more.contains(&byte) && lower => {
                     made.extend(format!("\\u{byte:04x}").into_bytes());
                 }
                 _ if more.contains(&byte) => made.extend(format!("\\u{byte:04X}").into_bytes()),
+                b'"' | b'\\' => made.extend([b'\\', byte]),
+                b'/' if slash => made.extend(*b"\\/"),
                 _ => made.push(byte),
             })
         })
@@ -79,12 +80,13 @@ fn in_json(value: &[u8]) -> impl Iterator<Item = Form> {
 
 /// As HTML and XML write it.
 fn in_markup(value: &[u8]) -> impl Iterator<Item = Form> {
-    const QUOTES: [(&str, &str); 5] = [
+    const QUOTES: [(&str, &str); 6] = [
         ("\"", "'"),
         ("&quot;", "'"),
         ("&quot;", "&#39;"),
         ("&quot;", "&apos;"),
         ("&#34;", "&#39;"),
+        ("&quot;", "&#039;"),
     ];
     let more = [("&quot;", "&#x27;")];
     QUOTES.into_iter().chain(more).map(|(double, single)| {
@@ -103,20 +105,23 @@ fn in_markup(value: &[u8]) -> impl Iterator<Item = Form> {
 }
 
 /// As a shell has it: in quotes of either kind, or with every sign escaped.
-fn in_commands(value: &[u8]) -> [Form; 3] {
+fn in_commands(value: &[u8]) -> [Form; 4] {
     let escape = |signs: fn(u8) -> bool| {
         each(value, |byte, made| match signs(byte) {
             true => made.extend([b'\\', byte]),
             false => made.push(byte),
         })
     };
-    let single = each(value, |byte, made| match byte {
-        b'\'' => made.extend(*b"'\\''"),
-        _ => made.push(byte),
-    });
+    let single = |between: &'static [u8]| {
+        each(value, |byte, made| match byte {
+            b'\'' => made.extend(between),
+            _ => made.push(byte),
+        })
+    };
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte);
     [
-        single,
+        single(b"'\\''"),
+        single(b"'\"'\"'"),
         escape(|byte| b"$`\"\\".contains(&byte)),
         each(value, |byte, made| match plain(byte) {
             true => made.push(byte),

@@ -51,7 +51,10 @@ impl Label {
     /// no secret itself. Who can write a mask may not hide something in it.
     pub(super) fn is_name(&self) -> bool {
         let by_policy = matches!(self.kind, SECRET | PATTERN);
-        let strange = if by_policy { Look::Random } else { Look::Chosen };
+        let has = |kind: fn(&u8) -> bool| self.rule.as_bytes().iter().any(kind);
+        let mixed =
+            has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
+        let strange = if by_policy && !mixed { Look::Random } else { Look::Chosen };
         self.is_built_in() || look(self.rule.as_bytes()) < strange
     }
 

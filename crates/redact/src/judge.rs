@@ -42,13 +42,20 @@ pub(super) struct Wording {
     pub(super) line: bool,
 }
 
-/// How much of a value is looked at: what is longer is judged by how it begins, so that many names in
-/// one long value do not each cost all of it.
-const HEAD: usize = 256;
+/// How much of a value is looked at, at either end: what is longer than both is a secret if one of them
+/// is, so that many names in one long value do not each cost all of it.
+const END: usize = 256;
 
 /// Whether a value is to be masked.
 pub(super) fn is_secret(holds: Holds, value: &[u8], wording: &Wording) -> bool {
-    let value = value.get(..HEAD).unwrap_or(value);
+    let ends = value.len().checked_sub(END).filter(|tail| *tail > END);
+    match ends.and_then(|tail| value.get(..END).zip(value.get(tail..))) {
+        Some((head, tail)) => [head, tail].iter().any(|own| looks_secret(holds, own, wording)),
+        None => looks_secret(holds, value, wording),
+    }
+}
+
+fn looks_secret(holds: Holds, value: &[u8], wording: &Wording) -> bool {
     let count = Count::of(value);
     if !could_be(holds, &count, wording) {
         return false;

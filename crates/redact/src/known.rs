@@ -2,6 +2,7 @@
 //! make of it.
 
 use alloc::borrow::Cow;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -42,13 +43,13 @@ impl Known {
         &self.name
     }
 
-    /// What each form begins with, as a form of its own.
-    pub(super) fn beginnings(&self) -> impl Iterator<Item = String> {
+    /// What its forms begin with, each as a form of its own, and each once.
+    pub(super) fn beginnings(&self) -> BTreeSet<String> {
         let escape = |byte: &u8| match byte {
             byte if byte.is_ascii_alphanumeric() => String::from(char::from(*byte)),
             byte => format!("\\{}", char::from(*byte)),
         };
-        self.forms.iter().map(move |form| form.iter().take(WIDTH).map(escape).collect())
+        self.forms.iter().map(|form| form.iter().take(WIDTH).map(escape).collect()).collect()
     }
 
     /// The secret, if one of its forms stands here.

@@ -10,17 +10,17 @@ const OPEN: &[u8] = b"%C2%AB";
 const CLOSE: &[u8] = b"%C2%BB";
 const COLON: &[u8] = b"%3A";
 
-/// What the mask says in which a place lies, if it is one that somebody would give.
-pub(super) fn around(view: &View<'_>, place: usize) -> Read<Option<Label>> {
-    let label = match in_plain(view, place)? {
-        Some(label) => Some(label),
+/// What the mask says in which a place lies, and where it ends, if it is one that somebody would give.
+pub(super) fn around(view: &View<'_>, place: usize) -> Read<Option<(Label, usize)>> {
+    let found = match in_plain(view, place)? {
+        Some(found) => Some(found),
         None => in_encoded(view, place)?,
     };
-    Ok(label.filter(Label::is_name))
+    Ok(found.filter(|(label, _)| label.is_name()))
 }
 
 /// A mask as we write it.
-fn in_plain(view: &View<'_>, place: usize) -> Read<Option<Label>> {
+fn in_plain(view: &View<'_>, place: usize) -> Read<Option<(Label, usize)>> {
     let start = view.run_back(place, MASK, |byte| byte != OPEN_LAST);
     if start == 0 || view.before(start) != Some(OPEN_LAST) {
         return Ok(None);
@@ -28,7 +28,10 @@ fn in_plain(view: &View<'_>, place: usize) -> Read<Option<Label>> {
     let open = start.saturating_sub(2);
     let found = labelled(view.bytes(open..open + 2 * MASK)).next();
     match found {
-        Some((mask, label)) => Ok((mask.start == 0 && open + mask.end > place).then_some(label)),
+        Some((mask, label)) => {
+            let end = open + mask.end;
+            Ok((mask.start == 0 && end > place).then_some((label, end)))
+        }
         None if view.is_open() && view.len() < open + 2 * MASK => {
             let closed = view.bytes(open..view.len()).contains(&CLOSE_LAST);
             if closed { Ok(None) } else { Err(More) }
@@ -38,7 +41,7 @@ fn in_plain(view: &View<'_>, place: usize) -> Read<Option<Label>> {
 }
 
 /// A mask that is encoded.
-fn in_encoded(view: &View<'_>, place: usize) -> Read<Option<Label>> {
+fn in_encoded(view: &View<'_>, place: usize) -> Read<Option<(Label, usize)>> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.%".contains(&byte);
     let start = view.run_back(place, MASK, part);
     let before = view.bytes(start..place);
@@ -52,7 +55,8 @@ fn in_encoded(view: &View<'_>, place: usize) -> Read<Option<Label>> {
         return Ok(None);
     };
     let end = inner + close + CLOSE.len();
-    Ok(decoded(text.get(..close).unwrap_or_default()).filter(|_| end > place))
+    let label = decoded(text.get(..close).unwrap_or_default()).filter(|_| end > place);
+    Ok(label.map(|label| (label, end)))
 }
 
 /// What stands between the signs, if it is a mask's.

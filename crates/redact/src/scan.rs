@@ -8,11 +8,11 @@ use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::anchors::{Anchors, Try, WIDTH};
+use crate::anchors::{Anchors, Try};
 use crate::calls::{self, CALLS};
 use crate::command;
 use crate::custom::Custom;
-use crate::found::{Found, Label};
+use crate::found::{Found, Label, PATTERN};
 use crate::header;
 use crate::known::Known;
 use crate::masked;
@@ -154,48 +154,66 @@ impl Rules {
     /// The next secret of a text.
     pub(super) fn next(&self, view: &View<'_>, state: &mut State) -> Step {
         view.rise(state.floor);
+        let before = state.clone();
         let mut first = self.next_built_in(view, state);
         state.ahead.resize_with(self.custom.len(), || None);
         for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
             first = earliest(first, self.custom_next(custom, view, state.floor, ahead));
         }
         match first {
-            Step::Found(found) => self.to_the_end(view, found),
+            Step::Found(found) => {
+                let step = self.to_the_end(view, found);
+                if matches!(step, Step::Wait(_)) {
+                    // It is looked for again, by everything that looked for it now.
+                    *state = before;
+                    state.forget();
+                }
+                step
+            }
             other => other,
         }
     }
 
-    /// What was found, as far as a value goes that is known and begins in it: no rest of one stays
-    /// behind a mask.
+    /// What was found, as far as what is known or has a form goes that begins in it: no rest of it stays
+    /// behind a mask. What rules find that know no values ends where it does.
     fn to_the_end(&self, view: &View<'_>, mut found: Found) -> Step {
-        if self.known.is_empty() {
+        let by_pattern = found.label.kind == PATTERN;
+        if self.known.is_empty() && !by_pattern {
             return Step::Found(found);
         }
-        let floor = found.range.start;
-        view.hold(floor);
-        let mut from = floor;
-        while let Some((at, tries)) = self.anchors.next(view.text(), from)
-            && at < found.range.end.saturating_add(WIDTH)
-        {
+        let start = found.range.start;
+        view.hold(start);
+        let mut from = start;
+        loop {
+            let next = self.anchors.next(view.text(), from);
+            let Some((at, tries)) = next.filter(|(at, _)| *at < found.range.end + REACH) else {
+                break;
+            };
             for own in tries {
-                let Some(Trial::Known(index)) = self.trials.get(usize::from(own.rule)) else {
-                    continue;
+                let other = match self.trials.get(usize::from(own.rule)) {
+                    Some(Trial::Known(index)) => {
+                        let known = self.known.get(*index);
+                        known.map_or(Ok(None), |known| known.find(view, at, own, start))
+                    }
+                    Some(Trial::Format(rule)) if by_pattern => tokens::find(view, at, own, rule),
+                    _ => Ok(None),
                 };
-                let known = self.known.get(*index).map(|known| known.find(view, at, own, floor));
-                match known.transpose() {
-                    Err(_) => return Step::Wait(floor),
+                match other {
+                    Err(_) => return Step::Wait(start),
                     Ok(other) => {
-                        let other = other.flatten().filter(|own| own.range.start < found.range.end);
-                        let end = other.map_or(0, |own| own.range.end);
+                        let begins = |own: &Found| {
+                            own.range.start >= start && own.range.start < found.range.end
+                        };
+                        let end = other.filter(begins).map_or(0, |own| own.range.end);
                         found.range.end = found.range.end.max(end);
                     }
                 }
             }
             from = at + 1;
         }
-        // A value that is known may begin in it and not have come yet.
-        match view.is_open() && found.range.end + WIDTH > view.len() {
-            true => Step::Wait(floor),
+        // Something may begin in it and not have come yet.
+        match view.is_open() && found.range.end + REACH > view.len() {
+            true => Step::Wait(start),
             false => Step::Found(found),
         }
     }
@@ -218,7 +236,8 @@ impl Rules {
         let mut step = custom.next(view, from);
         while let Step::Found(found) = &step {
             match masked::around(view, found.range.start) {
-                Ok(Some(label)) if self.names(&label) => step = custom.next(view, found.range.end),
+                // What stands behind the mask is looked at, also where the match goes on there.
+                Ok(Some((label, end))) if self.names(&label) => step = custom.next(view, end),
                 Ok(_) => break,
                 Err(_) => return Step::Wait(found.range.start),
             }
@@ -323,13 +342,18 @@ impl Rules {
         };
         view.hold(found.range.start);
         let trial = self.trials.get(usize::from(own.rule));
-        // No mask's words have the form or the value of a secret; where they do, it is none of ours.
-        let told_by_itself = matches!(trial, Some(Trial::Known(_) | Trial::Format(_)));
-        if !told_by_itself {
-            let inside = masked::around(view, at)?.is_some();
-            if inside || masked::around(view, found.range.start)?.is_some() {
-                return Ok(None);
-            }
+        let around = match masked::around(view, at)? {
+            Some(around) => Some(around),
+            None => masked::around(view, found.range.start)?,
+        };
+        let own_word = |(label, end): (Label, usize)| match trial {
+            // The words of no mask of ours have the form of a secret, but a secret may be such a word.
+            Some(Trial::Format(_)) => false,
+            Some(Trial::Known(_)) => label.is_built_in() && found.range.end <= end,
+            _ => true,
+        };
+        if around.is_some_and(own_word) {
+            return Ok(None);
         }
         if let Some(Trial::Command(index)) = trial {
             state.command = Some((at, *index));

@@ -171,11 +171,31 @@ pub(super) fn is_masked(value: &[u8]) -> bool {
     });
     let all_filler = value.iter().all(|byte| FILLERS.contains(byte));
     let bullet = value.windows(3).any(|own| own == "•".as_bytes());
-    filled
-        || all_filler
-        || bullet
-        || labelled(value).any(|(_, label)| label.is_name())
-        || value.starts_with("«".as_bytes())
+    filled || all_filler || bullet || is_covered(value) || is_in_signs(value)
+}
+
+/// Whether masks of ours cover all of a value that could be a secret.
+fn is_covered(value: &[u8]) -> bool {
+    let (mut rest, mut at) = (Vec::new(), 0);
+    for (range, label) in labelled(value) {
+        if label.is_name() {
+            rest.extend_from_slice(value.get(at..range.start).unwrap_or_default());
+            at = range.end;
+        }
+    }
+    at > 0 && {
+        rest.extend_from_slice(value.get(at..).unwrap_or_default());
+        rest.is_empty() || look(&rest) < Look::Chosen
+    }
+}
+
+/// `«your password»`: words in the signs of a mask, or the beginning of one that was cut off.
+fn is_in_signs(value: &[u8]) -> bool {
+    let (open, close) = ("«".as_bytes(), "»".as_bytes());
+    value.strip_prefix(open).is_some_and(|inner| {
+        let inner = inner.strip_suffix(close).unwrap_or(inner);
+        labelled(value).next().is_none() && look(inner) < Look::Chosen
+    })
 }
 
 /// A variable of a shell, of a template, of a statement.

@@ -140,9 +140,32 @@ fn nothing_hides_in_a_forged_mask() {
         (format!("a «pattern:{token}:40:9f3a» b"), token),
         (format!("https://example.org/?a=%C2%ABtoken%3A{token}%3A40%C2%BB"), token),
         ("password: «password:Tr0ub4dor-3:11»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«token:Tr0ub4dor-3:11»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«key:Tr0ub4dor-3:11»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«secret:Tr0ub4dor-3:11»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«pattern:Tr0ub4dor-3:11»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«Tr0ub4dor-3»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«Tr0ub4dor-3".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=Tr0ub4dor-3«password:url:7»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«password:url:7»Tr0ub4dor-3".into(), "Tr0ub4dor-3"),
     ] {
         let clean = String::from_utf8(masked(text.as_bytes())).unwrap();
         assert!(!clean.contains(secret), "{text} -> {clean}");
+    }
+}
+
+/// A long value is judged by both of its ends.
+#[test]
+fn words_before_a_secret_do_not_hide_it() {
+    let random = "qZ7xW2pK9vB4nM6tR3yL8cD1fG5hJ0sA".repeat(11);
+    let words = "the-quick-brown-fox-jumps-".repeat(20);
+    for (text, secret) in [
+        (format!("SECRET_KEY=\"{words}{random}\""), random.as_str()),
+        (format!("SECRET_KEY=\"{random}{words}\""), random.as_str()),
+        (format!("DB_PASSWORD=\"{words}Tr0ub4dor&3\""), "Tr0ub4dor&3"),
+    ] {
+        let clean = String::from_utf8(masked(text.as_bytes())).unwrap();
+        assert!(!clean.contains(secret), "{clean}");
     }
 }
 
