@@ -104,6 +104,14 @@ pub struct Kind {
     pub form: &'static str,
 }
 
+/// Whether a name says of its value that it is a secret: `password`, `--api-token`, `DB_PASS`. Of a key it
+/// does not: most are files, or names of something.
+#[must_use]
+pub fn names_secret(name: &str) -> bool {
+    let held = key::holds(name.trim_start_matches('-').as_bytes());
+    held.is_some_and(|own| own != key::Holds::Key)
+}
+
 /// Every kind of credential that is told by its form.
 pub fn kinds() -> impl Iterator<Item = Kind> {
     rules::all().map(|rule| {

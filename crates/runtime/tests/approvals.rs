@@ -122,6 +122,37 @@ fn what_changes_behind_a_card_is_not_approved() {
     done.replays();
 }
 
+/// F2: what was approved is what was shown, also where the file is the same and holds something else.
+#[test]
+fn other_lines_behind_a_card_are_not_approved() {
+    for other in ["other\n".as_bytes(), b"not\xfftext\x00"] {
+        let place = Place::with(POLICY);
+        fs::write(place.file("docs/a.md"), "old\n").unwrap();
+        let own = place.file("docs/a.md");
+        let act: Act = Box::new(move |card| {
+            assert!(card.diff.as_ref().is_some_and(|own| own.contains("-old")), "{:?}", card.diff);
+            fs::write(&own, other).unwrap();
+            Said::Allow(Person::present(), None)
+        });
+        let done = place.run(vec![act], &[write("docs/a.md")]);
+        assert_eq!(done.code(0), Code::ApprovalChangedAfter);
+        assert_eq!(fs::read(place.file("docs/a.md")).unwrap(), other);
+        done.replays();
+    }
+    // Of what has no lines it is said what it is.
+    let place = Place::with(POLICY);
+    fs::write(place.file("docs/a.md"), b"not\xfftext\x00").unwrap();
+    let own = place.file("docs/a.md");
+    let act: Act = Box::new(move |card| {
+        assert!(card.diff.as_ref().is_some_and(|own| own.contains("SHA-256")), "{:?}", card.diff);
+        fs::write(&own, b"not\xffthat\x00").unwrap();
+        Said::Allow(Person::present(), None)
+    });
+    let done = place.run(vec![act], &[write("docs/a.md")]);
+    assert_eq!(done.code(0), Code::ApprovalChangedAfter);
+    done.replays();
+}
+
 #[test]
 fn changed_arguments_are_another_call() {
     let place = Place::with(POLICY);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use capsule_core::change::Node;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::Preserved;
+use capsule_core::evidence::{Preserved, Preview};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
@@ -22,11 +22,24 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::builtin::{again, changed, file, not_there, system};
+use crate::encoding::Decoded;
 use crate::undo::Keeper;
 use crate::workspace::{Exchanged, Found, Stands, Vacant, Workspace, exchange, same};
 
 /// How much is written before the time is looked at.
 const CHUNK: usize = 256 * 1024;
+
+/// The lines in which two texts differ.
+fn lines(old: &str, new: &str) -> String {
+    let mut differ = similar::TextDiff::configure();
+    let diff = differ.timeout(Duration::from_millis(200)).diff_lines(old, new);
+    diff.unified_diff().context_radius(3).to_string()
+}
+
+/// What bytes are of which no line can be shown.
+fn said(bytes: &[u8]) -> String {
+    format!("{} bytes that are not shown, SHA-256 {}", bytes.len(), Digest::of(bytes))
+}
 
 /// What is written to, held as it was judged.
 struct Target {
@@ -180,18 +193,16 @@ impl Saving {
         keeping.finish()
     }
 
-    /// The lines in which the file will differ from what is there now, where both are text.
-    pub(crate) fn preview(&mut self, new: impl FnOnce(&[u8]) -> Option<Vec<u8>>) -> Option<String> {
-        self.read().ok()?;
-        let new = String::from_utf8(new(&self.old)?).ok()?;
-        let old = str::from_utf8(&self.old).ok()?;
-        if old.len() + new.len() > limits::CARD_DIFF_BYTES {
-            return None;
-        }
-        let diff = similar::TextDiff::configure()
-            .timeout(Duration::from_millis(200))
-            .diff_lines(old, new.as_str());
-        Some(diff.unified_diff().context_radius(3).to_string())
+    /// What will differ in the file that was read: its lines, where both are text of a size that can be
+    /// shown, and else what each of the two is.
+    pub(crate) fn preview(&self, new: &[u8]) -> Preview {
+        let old = self.old.as_slice();
+        let texts = Decoded::of(old).zip(Decoded::of(new));
+        let fits = old.len() + new.len() <= limits::CARD_DIFF_BYTES;
+        Preview::Lines(match texts.filter(|_| fits) {
+            Some((old, new)) => lines(&old.text, &new.text),
+            None => format!("-{}\n+{}\n", said(old), said(new)),
+        })
     }
 
     fn system(&self, error: &io::Error) -> Problem {

@@ -16,7 +16,7 @@ use crate::journal::Unpulled;
 use crate::json;
 use crate::risk::Risk;
 use crate::tool::ToolName;
-use capsule_redact::{Redactor, holds_mask};
+use capsule_redact::{Redactor, holds_mask, names_secret};
 
 /// What a person is shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,8 +160,13 @@ impl Card {
     #[must_use]
     pub fn masked(&self) -> Option<&'static str> {
         let mut before: Option<&Exact> = None;
+        let mut only_words = false;
         self.exact.iter().find_map(|own| {
             let last = before.replace(own);
+            if own.name.is_none() {
+                // Behind it stands no option; a program is noted with the place where it lies.
+                only_words = own.note.is_none() && (only_words || own.text == "--");
+            }
             if !holds_mask(own.text.as_bytes()) {
                 return None;
             }
@@ -169,35 +174,32 @@ impl Card {
                 Some("path" | "paths" | "cwd" | "<" | ">" | ">>") => Some("a path"),
                 Some("url") => Some("an address"),
                 Some(_) => None,
-                // A program is noted with the place where it lies.
                 None if own.note.is_some() => Some("a program"),
+                None if only_words => Some("a word"),
                 None => masked_word(&own.text, last),
             }
         })
     }
 }
 
-/// What a mask hides in a word of a command line, as far as a person has to see it.
+/// What a mask hides in a word of a command line, as far as a person has to see it. What a policy finds by
+/// a pattern may be anything, and so may what stands where some program takes a password: this one may
+/// take a path there. What counts is a name that says it is a secret.
 fn masked_word(word: &str, last: Option<&Exact>) -> Option<&'static str> {
     let lead = word.split('«').next().unwrap_or_default();
-    if word.starts_with('-') && !lead.contains(['=', ':', ' ']) && !of_command(word) {
+    if word.starts_with('-') && !lead.contains(['=', ':', ' ']) {
         return Some("an option");
     }
     if lead.ends_with('/') || word.contains("»/") {
         return Some("a path");
     }
-    // What a policy finds by a pattern may be anything.
-    let by_pattern = word.contains("«pattern:");
-    let behind_option = last.is_some_and(|own| own.name.is_none() && own.text.starts_with('-'));
-    let told = lead.contains(['=', ':', ' '])
-        || of_command(word)
-        || behind_option && word.contains(":setting:");
-    (by_pattern || !told).then_some("a word")
-}
-
-/// Whether what is masked is what a program takes for a password.
-fn of_command(word: &str) -> bool {
-    word.contains("«password:command:")
+    let option = last.filter(|own| own.name.is_none() && own.text.starts_with("--"));
+    let told = match lead.split_once('=') {
+        _ if lead.contains(':') => true,
+        Some((name, _)) => names_secret(name),
+        None => lead.is_empty() && option.is_some_and(|own| names_secret(&own.text)),
+    };
+    (!told || word.contains("«pattern:")).then_some("a word")
 }
 
 impl Exact {

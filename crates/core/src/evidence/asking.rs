@@ -15,7 +15,7 @@ use crate::decision::Decision;
 use crate::digest::Digest;
 use crate::evidence::run::End;
 use crate::evidence::seen::Seen;
-use crate::evidence::{Cleared, Denied, Understanding};
+use crate::evidence::{Cleared, Denied, Preview, Understanding};
 use crate::journal::{
     ApprovalAnswered, ApprovalShown, ApprovalWaiting, Durability, Event, GrantGiven, GrantUsed,
     Journal, PayloadClass, PayloadRef,
@@ -64,6 +64,8 @@ pub enum Answered {
 /// A call to which a person said yes.
 pub struct Approved {
     asking: Box<Asking>,
+    /// The lines that were shown to differ.
+    diff: Option<String>,
 }
 
 /// What was approved with a list: what its parts may need without another question.
@@ -112,21 +114,20 @@ impl Asking {
         let args = redactor.value(self.call.args.clone(), &mut 0);
         let bound = journal.seal_arguments(&json::canonical(&self.seen.bound))?;
         let said = (&self.cleared.decision, self.cleared.confinement);
-        let diff = self.cleared.prepared.preview();
-        let diff = diff.map(|own| redactor.text(&own, &mut 0).into_owned());
-        let question = (&args, bound, diff.as_deref());
+        let diff = self.cleared.prepared.preview().masked(redactor);
+        let question = (&args, bound, diff.lines());
         let question = self.seen.question((call, &self.call), question, said);
         match approver.lift(&question) {
             Lift::Nobody => {
                 Ok(Lifted::Denied(Denied { decision: self.cleared.decision.unattended() }))
             }
             Lift::Granted(used) => self.granted(&used, journal).map(Lifted::Cleared),
-            Lift::Show(card) => match previewed(card, diff, redactor) {
+            Lift::Show(card) => match previewed(card, &diff, redactor) {
                 Some(card) => self.shown(card, journal).map(Lifted::Shown),
                 None => self.refuse(changed_since(), redactor, journal).map(Lifted::Denied),
             },
             Lift::Wait(card, until) => {
-                let Some(card) = previewed(card, diff, redactor) else {
+                let Some(card) = previewed(card, &diff, redactor) else {
                     return self.refuse(changed_since(), redactor, journal).map(Lifted::Denied);
                 };
                 self.waits((&card, until), bound, journal).map(Lifted::Denied)
@@ -207,15 +208,10 @@ impl Asking {
     }
 }
 
-/// The card with the lines that will differ; none where others will than those that somebody saw when
-/// they answered. A card from a record has its own, and nothing to compare it with.
-fn previewed(mut card: Box<Card>, diff: Option<String>, redactor: &Redactor) -> Option<Box<Card>> {
-    if let Some(diff) = diff {
-        if card.diff.as_ref().is_some_and(|seen| *seen != diff) {
-            return None;
-        }
-        card.diff = Some(diff);
-    }
+/// The card, if what it shows is what will differ: one that somebody answered before is none any more where
+/// other lines will.
+fn previewed(card: Box<Card>, diff: &Preview, redactor: &Redactor) -> Option<Box<Card>> {
+    let card = diff.is(card.diff.as_deref()).then_some(card)?;
     card.clean(redactor).map(Box::new)
 }
 
@@ -268,9 +264,9 @@ impl Shown {
         }
         let event = answer_event(self.asking.cleared.number, &given, redactor, journal)?;
         journal.append(Event::ApprovalAnswered(event), Durability::Process)?;
-        let asking = self.asking;
+        let Self { asking, card } = self;
         Ok(match given.answer {
-            Answer::Approved(..) => Answered::Approved(Approved { asking }),
+            Answer::Approved(..) => Answered::Approved(Approved { asking, diff: card.diff }),
             Answer::Changed(_, args) => {
                 let call = ToolCall { args, ..asking.call.clone() };
                 let problem = Problem::new(Code::ApprovalWithdrawn, CHANGED);
@@ -374,11 +370,12 @@ impl Approved {
         redactor: &Redactor,
         journal: &mut J,
     ) -> Result<Result<Box<Cleared>, Denied>, J::Error> {
-        let Self { mut asking } = self;
+        let Self { mut asking, diff } = self;
         let changed = match now {
-            Ok(Understanding { action, facts, prepared }) => {
+            Ok(Understanding { action, facts, mut prepared }) => {
                 let found = Fingerprint::of(&asking.call.tool, &action, &facts, policy.digest());
-                if found == asking.seen.bound {
+                let now = prepared.preview().masked(redactor);
+                if found == asking.seen.bound && now.is(diff.as_deref()) {
                     asking.cleared.prepared = prepared;
                     return Ok(Ok(asking.clear()));
                 }

@@ -22,7 +22,7 @@ mod stages;
 mod whole;
 
 pub use asking::{Answered, Approved, Asking, Lifted, Shown, Union};
-pub use run::{Done, Permit, Prepared, Preserved, Unconfined, run};
+pub use run::{Done, Permit, Prepared, Preserved, Preview, Unconfined, run};
 pub use seen::recorded_action;
 pub use stages::{
     Allowed, Cleared, Denied, Judged, Preflight, Proposed, Understanding, propose,

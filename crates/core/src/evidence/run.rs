@@ -38,13 +38,47 @@ pub trait Prepared {
         Ok(None)
     }
 
-    /// The lines in which a file will differ, for whoever is asked; none where that cannot be told.
-    fn preview(&mut self) -> Option<String> {
-        None
+    /// What will differ in a file, for whoever is asked.
+    fn preview(&mut self) -> Preview {
+        Preview::Nothing
     }
 
     /// Carries the action out, within the bounds that the permit states.
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome;
+}
+
+/// What will differ in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preview {
+    /// These lines.
+    Lines(String),
+    /// Nothing that could be shown: it changes no one file, or cannot be looked at.
+    Nothing,
+    /// What the record says, with which there is nothing to compare.
+    Recorded,
+}
+
+impl Preview {
+    /// The same as it may be shown.
+    pub(super) fn masked(self, redactor: &Redactor) -> Self {
+        match self {
+            Self::Lines(lines) => Self::Lines(redactor.text(&lines, &mut 0).into_owned()),
+            other => other,
+        }
+    }
+
+    /// The lines, if there are any.
+    pub(super) fn lines(&self) -> Option<&str> {
+        match self {
+            Self::Lines(lines) => Some(lines),
+            Self::Nothing | Self::Recorded => None,
+        }
+    }
+
+    /// Whether this is what was shown before.
+    pub(super) fn is(&self, shown: Option<&str>) -> bool {
+        *self == Self::Recorded || self.lines() == shown
+    }
 }
 
 /// The intent was written: this call may run now, once.

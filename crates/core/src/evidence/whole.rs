@@ -2,7 +2,6 @@
 //! then. A yes is leave for exactly these calls; each is judged again when it is reached, and what has
 //! become another call since is asked about by itself.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -15,9 +14,9 @@ use crate::code::Code;
 use crate::confinement::Confinement;
 use crate::decision::{Decision, Verdict};
 use crate::digest::Digest;
-use crate::evidence::Understanding;
 use crate::evidence::asking::{answer_event, said};
 use crate::evidence::seen::Seen;
+use crate::evidence::{Preview, Understanding};
 use crate::journal::{ApprovalShown, Durability, Event, Journal, PayloadClass};
 use crate::json;
 use crate::outcome::Problem;
@@ -31,7 +30,7 @@ pub struct Upcoming {
     decision: Decision,
     confinement: Option<Confinement>,
     /// The lines that would change, masked, where a person is asked about them.
-    diff: Option<String>,
+    diff: Preview,
     tries: u64,
 }
 
@@ -53,8 +52,8 @@ impl Upcoming {
         let Judgement { decision, bounds, .. } = decide(policy, &case);
         let seen = Seen::of(tool, (action, facts), policy.digest(), redactor)?;
         let asked = decision.verdict == Verdict::Ask;
-        let diff = if asked { prepared.preview() } else { None };
-        let diff = diff.map(|own| redactor.text(&own, &mut 0).into_owned());
+        let diff = if asked { prepared.preview() } else { Preview::Nothing };
+        let diff = diff.masked(redactor);
         Ok(Self { call, seen, decision, confinement: bounds.confinement(), diff, tries })
     }
 
@@ -90,7 +89,7 @@ impl Upcoming {
 
     fn question<'q>(&'q self, args: &'q Value, bound: Digest) -> Ahead<'q> {
         let said = (&self.decision, self.confinement);
-        let shown = (args, bound, self.diff.as_deref());
+        let shown = (args, bound, self.diff.lines());
         Ahead { question: self.seen.question((0, &self.call), shown, said), tries: self.tries }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn card(question: &Question<'_>, policy: &Policy) -> Card {
         tainted: question.tainted.to_vec(),
         offers: Vec::new(),
         args: question.args.clone(),
-        diff: None,
+        diff: question.diff.map(Into::into),
         attention: None,
         steps: 0,
         before: None,

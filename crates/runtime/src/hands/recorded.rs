@@ -9,7 +9,7 @@ use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
 use capsule_core::evidence::{
-    Permit, Prepared, Preserved, Understanding, recorded_action, recorded_decision,
+    Permit, Prepared, Preserved, Preview, Understanding, recorded_action, recorded_decision,
 };
 use capsule_core::journal::{CallFinished, Event};
 use capsule_core::outcome::{Outcome, Output, Problem};
@@ -113,6 +113,10 @@ impl Served {
 }
 
 impl Prepared for Served {
+    fn preview(&mut self) -> Preview {
+        Preview::Recorded
+    }
+
     fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
         // The call ended before it began: what stood in its way then stands in its way now.
         if let Some(finished) = self.finished(1) {

@@ -6,7 +6,7 @@ use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
+use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
 use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::path::WorkspacePath;
@@ -181,10 +181,10 @@ impl Hands for Editor {
         kept
     }
 
-    fn preview(&mut self) -> Option<String> {
-        self.saving.read().ok()?;
-        let new = self.edited(self.saving.old()).ok()?.ok()?.bytes;
-        self.saving.preview(|_| Some(new))
+    fn preview(&mut self) -> Preview {
+        let edited =
+            self.saving.read().ok().and_then(|()| self.edited(self.saving.old()).ok()?.ok());
+        edited.map_or(Preview::Nothing, |edited| self.saving.preview(&edited.bytes))
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {

@@ -9,7 +9,7 @@ use capsule_core::action::{Action, PathTarget, WriteMode};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
+use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::path::WorkspacePath;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
@@ -142,13 +142,11 @@ impl Hands for Writer {
         }
     }
 
-    fn preview(&mut self) -> Option<String> {
-        self.resolve().ok()?;
-        let (mode, content) = (self.mode, &self.content);
-        self.saving.preview(|old| match mode {
-            WriteMode::Append => Some([old, content.as_slice()].concat()),
-            _ => Some(content.clone()),
-        })
+    fn preview(&mut self) -> Preview {
+        if self.saving.read().and_then(|()| self.resolve()).is_err() {
+            return Preview::Nothing;
+        }
+        self.saving.preview(&self.whole())
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {

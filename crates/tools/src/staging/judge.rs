@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
+use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
 use capsule_core::limits;
 use capsule_core::outcome::{Ending, Outcome, Problem};
 use capsule_core::path::WorkspacePath;
@@ -42,7 +42,7 @@ impl Hands for Staged {
         self.hands.preserve()
     }
 
-    fn preview(&mut self) -> Option<String> {
+    fn preview(&mut self) -> Preview {
         self.hands.preview()
     }
 

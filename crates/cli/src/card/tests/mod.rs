@@ -305,6 +305,13 @@ fn masks_hide_nothing_that_runs() {
         &["rm", "-r", MASK],
         &["rm", named],
         &["dd", found],
+        &["dd", "of=«token:github:40:9f3a»"],
+        &["mysql", "-p«password:command:9»"],
+        &["sshpass", "-p", "«password:command:9»"],
+        &["rm", "-f", "--", "sshpass", "-p", "«password:command:9»"],
+        &["rm", "-f", "--", "--token", named],
+        &["rm", "-f", "--", "a:«secret:setting:9»"],
+        &["curl", "--key", named],
     ] {
         let card = command(words);
         let known: Vec<Choice> = choices(&card).iter().map(|(_, choice)| *choice).collect();
@@ -318,8 +325,8 @@ fn masks_hide_nothing_that_runs() {
     for words in [
         &["curl", &value][..],
         &["vault", "--token", named],
-        &["mysql", "-p«password:command:9»"],
-        &["sshpass", "-p", "«password:command:9»"],
+        &["vault", "--token=«secret:setting:9»"],
+        &["env", "DB_PASSWORD=«password:setting:9»", "x"],
     ] {
         assert_eq!(command(words).masked(), None, "{words:?}");
     }
