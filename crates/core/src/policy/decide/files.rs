@@ -119,7 +119,10 @@ fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<F
     let (Some(rule), Some(files), Some(path)) =
         (policy.tool(&name), policy.files(&name), target.inside())
     else {
-        return Vec::new();
+        // To edit a file the policy may allow without a word about reading; that is no word for this.
+        let is_edit = matches!(case.action, Action::Edit { .. });
+        let reason = format!("the policy does not name `{READ}`, which putting masks back needs");
+        return (!is_edit).then(|| Finding::deny(Code::NoRule, reason)).into_iter().collect();
     };
     if let Some(finding) = closed(files, path, case.facts.at(path), false) {
         return alloc::vec![finding.by(READ, &rule.source)];

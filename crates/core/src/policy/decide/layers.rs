@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use crate::capability::Capabilities;
 use crate::decision::{Decision, Verdict};
 use crate::policy::bounds::Bounds;
 use crate::policy::decide::{Case, Judgement, alone};
@@ -23,8 +24,10 @@ pub(super) fn tightened(policy: &Arc<Policy>, case: &Case<'_>, own: Judgement) -
 /// The stricter of two decisions, and what both allow. Of two that are equally strict the policy's
 /// own is told.
 fn strictest(own: Judgement, layer: Judgement, top: &Arc<Policy>) -> Judgement {
-    // What a call needs the policy says: by a layer it can only do less.
-    let capabilities = own.decision.capabilities;
+    // What a call needs by what it means is the policy's word: by a layer it can only do less. What a
+    // layer says that it needs besides, it needs.
+    let capabilities = layer.named.iter().fold(own.decision.capabilities, Capabilities::with);
+    let named = layer.named.iter().fold(own.named, Capabilities::with);
     let risk = own.decision.risk.max(layer.decision.risk);
     let decided = match layer.decision.verdict > own.decision.verdict {
         true => layer.decision,
@@ -36,5 +39,5 @@ fn strictest(own: Judgement, layer: Judgement, top: &Arc<Policy>) -> Judgement {
     };
     let mut trace = own.trace;
     trace.layers.push(layer.trace);
-    Judgement { decision: Decision { capabilities, risk, ..decided }, bounds, trace }
+    Judgement { decision: Decision { capabilities, risk, ..decided }, bounds, trace, named }
 }

@@ -65,6 +65,18 @@ pub struct Case<'c> {
     pub call: Option<Digest>,
 }
 
+impl Case<'_> {
+    /// The powers that the call needs by what it means. Having masks put back into what a file holds
+    /// tells what that is.
+    pub(super) fn capabilities(&self) -> Capabilities {
+        let own = self.action.capabilities();
+        match self.action {
+            Action::Write { .. } if self.facts.masks > 0 => own.with(Capability::FsRead),
+            _ => own,
+        }
+    }
+}
+
 /// A decision, and the bounds that come with it where it allows.
 #[derive(Clone, Debug)]
 pub struct Judgement {
@@ -74,6 +86,8 @@ pub struct Judgement {
     pub bounds: Bounds,
     /// What was asked on the way.
     pub trace: Trace,
+    /// What rules say that the call needs besides what it means; the decision counts it in.
+    pub named: Capabilities,
 }
 
 /// What one check found.
@@ -205,12 +219,12 @@ fn about(policy: &Arc<Policy>, case: &Case<'_>, line: Option<&CommandLine<'_>>) 
         }
         _ => Bounds::Nothing,
     };
-    Judgement { decision, bounds, trace }
+    Judgement { decision, bounds, trace, named }
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.
 fn needed(policy: &Policy, case: &Case<'_>) -> Capabilities {
-    let own = case.action.capabilities();
+    let own = case.capabilities();
     let Action::Fetch { url: UrlTarget { parsed: Parsed::Url(address), .. }, .. } = case.action
     else {
         return own;

@@ -101,7 +101,7 @@ fn forbidden_path(rule: &Never, case: &Case<'_>) -> Option<String> {
     let power = match case.action {
         Action::Run { .. } => Capabilities::of(Capability::FsMeta),
         Action::Git { .. } => Capabilities::of(Capability::FsMeta).with(Capability::FsRead),
-        action => action.capabilities(),
+        _ => case.capabilities(),
     };
     if !rule.capabilities.intersects(power) {
         return None;

@@ -132,6 +132,7 @@ struct All {
     parts: Vec<Trace>,
     bounds: Vec<Bounds>,
     capabilities: Capabilities,
+    named: Capabilities,
     risk: Risk,
 }
 
@@ -139,15 +140,16 @@ impl All {
     fn new() -> Self {
         let capabilities = Capabilities::of(Capability::ProcExec);
         let (decisions, own, parts, bounds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { decisions, own, parts, bounds, capabilities, risk: Risk::Low }
+        let named = Capabilities::NONE;
+        Self { decisions, own, parts, bounds, capabilities, named, risk: Risk::Low }
     }
 
     fn part(&mut self, about: String, judgement: Judgement) {
-        let Judgement { decision, bounds, trace } = judgement;
+        let Judgement { decision, bounds, trace, named } = judgement;
         self.parts.push(Trace { about, ..trace });
-        for capability in decision.capabilities.iter() {
-            self.capabilities = self.capabilities.with(capability);
-        }
+        self.capabilities =
+            decision.capabilities.iter().fold(self.capabilities, Capabilities::with);
+        self.named = named.iter().fold(self.named, Capabilities::with);
         self.risk = self.risk.max(decision.risk);
         self.decisions.push(decision);
         self.bounds.push(bounds);
@@ -239,7 +241,7 @@ impl All {
         let bounds = if decision.verdict == Verdict::Deny { Bounds::Nothing } else { bounds };
         let checks = alloc::vec![(Check::Command, self.own)];
         let trace = Trace { checks, parts: self.parts, ..Trace::default() };
-        Judgement { decision, bounds, trace }
+        Judgement { decision, bounds, trace, named: self.named }
     }
 
     /// The bounds of a pipeline: its programs share their walls, so each may use what the most
