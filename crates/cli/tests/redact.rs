@@ -256,6 +256,25 @@ fn a_mask_that_comes_back_is_resolved_where_the_policy_says_so() {
     let args = json!({ "path": "app.env", "content": "DB_PASSWORD=«password:setting:11»\n" });
     let (status, answer) = call(&capsule, &policy, "fs.write", &args);
     assert_eq!((status, &answer["code"]), (3, &json!("path.not-allowed")), "{answer}");
+    for (policy, code) in [
+        ("tools: { fs.write: { decision: allow, paths: { allow: [\"**\"] } } }", "policy.no-rule"),
+        (
+            "profile: own
+profiles: { own: { decide: { fs.read: deny, fs.write: allow } } }
+tools: { fs.read: { paths: [\"**\"] }, fs.write: { paths: [\"**\"] } }",
+            "profile.denied",
+        ),
+        (
+            "never: [{ id: no-env, capabilities: [fs.read], paths: [\"app.env\"] }]
+tools: { fs.read: allow, fs.write: { decision: allow, paths: [\"**\"] } }",
+            "policy.never",
+        ),
+    ] {
+        let policy = capsule
+            .policy(&format!("version: 1\n{policy}\nredaction: {{ returned_masks: resolve }}\n"));
+        let (status, answer) = call(&capsule, &policy, "fs.write", &args);
+        assert_eq!((status, &answer["code"]), (3, &json!(code)), "{answer}");
+    }
     let args = json!({ "path": "app.env", "content": "port=1\n" });
     assert_eq!(call(&capsule, &policy, "fs.write", &args).0, 0);
 }
@@ -282,6 +301,20 @@ fn wide_characters_are_masked() {
         let (_, answer) =
             call(&capsule, &policy, "fs.read", &json!({ "path": name, "offset": 7, "limit": 60 }));
         assert_eq!(answer["result"]["binary"], false, "{answer}");
+    }
+    // What is not quite text is not shown raw, and words stay apart.
+    let le = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let odd = [le(&format!("\u{feff}x {} y\n", token())), vec![b'\n']].concat();
+    let null = le(&format!("\u{feff}x\0 {} y\n", token()));
+    let lone = [le("\u{feff}a"), vec![0, 0xdc], le(&format!("{} y\n", token()))].concat();
+    let joined = le(&format!("\u{feff}a\u{feff}{} y\n", token()));
+    for (bytes, offset) in [(odd, 0), (null, 0), (lone.clone(), 0), (lone, 4), (joined, 0)] {
+        std::fs::write(capsule.workspace().join("odd.txt"), bytes).unwrap();
+        let args = json!({ "path": "odd.txt", "offset": offset });
+        let (status, answer) = call(&capsule, &policy, "fs.read", &args);
+        assert_eq!(status, 0, "{answer}");
+        let result = &answer["result"];
+        assert!(result["base64"].is_null() && !answer.to_string().contains(&token()), "{answer}");
     }
 }
 

@@ -573,6 +573,15 @@ tests:
     assert_eq!(explain(&closed, &["ls"]).0, "deny");
     assert_eq!(explain(&closed, &["git", "commit", "-m", "x"]).0, "deny");
     assert_eq!(explain(&closed, &["git", "status"]).0, "allow");
+    // What a layer says that a command needs, it needs as well.
+    capsule.file(
+        ".capsule/policy.yaml",
+        "version: 1
+layer: workspace
+tools: { shell.run: { executables: { git: { capabilities: [data.user] } } } }
+",
+    );
+    assert_eq!(explain(&closed, &["git", "status"]).1, json!(["proc.exec", "data.user"]));
 }
 
 /// FR-15: a word for each way of writing stands where no rule has one for the path.

@@ -41,25 +41,31 @@ impl Encoding {
         }
     }
 
-    /// The text of a part of such a file that begins and ends between two units, without the byte
-    /// order mark, and with a sign in place of every unit that is no character; and whether there was
-    /// one of these. Not of single bytes.
+    /// The text of a part of such a file that begins and ends between two units, with a sign in place of
+    /// every unit that is no character; and whether there was one of these. Not of single bytes.
     pub(crate) fn part(self, bytes: &[u8]) -> (String, bool) {
+        let mut broken = false;
+        let text = char::decode_utf16(self.units(bytes)).map(|own| {
+            own.unwrap_or_else(|_| {
+                broken = true;
+                char::REPLACEMENT_CHARACTER
+            })
+        });
+        let text = text.collect();
+        (text, broken)
+    }
+
+    /// Whether what stands here goes on with the character before it.
+    pub(crate) fn goes_on(self, bytes: &[u8]) -> bool {
+        self.units(bytes).next().is_some_and(|unit| (0xdc00..0xe000).contains(&unit))
+    }
+
+    fn units(self, bytes: &[u8]) -> impl Iterator<Item = u16> {
         let unit = match self {
             Self::Utf16Be => u16::from_be_bytes,
             _ => u16::from_le_bytes,
         };
-        let (pairs, _) = bytes.as_chunks::<2>();
-        let mut broken = false;
-        let text = char::decode_utf16(pairs.iter().copied().map(unit)).filter_map(|own| {
-            let own = own.unwrap_or_else(|_| {
-                broken = true;
-                char::REPLACEMENT_CHARACTER
-            });
-            (own != '\u{feff}').then_some(own)
-        });
-        let text = text.collect();
-        (text, broken)
+        bytes.as_chunks::<2>().0.iter().copied().map(unit)
     }
 
     /// The bytes of a text; none where one of its characters cannot be said.

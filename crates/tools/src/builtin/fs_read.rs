@@ -128,29 +128,31 @@ struct Content {
 }
 
 impl Content {
-    /// The same in UTF-8, for a file in wide characters: a credential in them is one like in any
-    /// other text. None where what was asked for is no text.
-    fn in_utf8(&self, from: u64) -> Option<(Vec<u8>, Range<usize>, Encoding)> {
-        let encoding = self.wide.filter(|_| self.total.is_multiple_of(2))?;
-        // Units stand at even places of the file.
+    /// The same in UTF-8, for a file in wide characters: a credential in them is one like in any other
+    /// text. A character belongs to the part in which it begins. And whether all of it is text.
+    fn in_utf8(&self, from: u64) -> Option<(Vec<u8>, Range<usize>, Encoding, bool)> {
+        let encoding = self.wide?;
+        // Units stand at even places of the file, behind the mark.
         let odd = usize::from(!from.is_multiple_of(2));
-        let border = |at: usize| (at + (at + odd) % 2).min(self.bytes.len());
-        let (start, end) = (border(self.window.start), self.window.end);
-        let end = if (end + odd).is_multiple_of(2) { end } else { end.saturating_sub(1) };
+        let mark = if from == 0 { 2 } else { odd };
+        let border = |at: usize| {
+            let at = (at + (at + odd) % 2).max(mark);
+            let here = self.bytes.get(at..).unwrap_or_default();
+            // Nothing goes on behind the mark.
+            let goes_on = (at > mark || from > 0) && encoding.goes_on(here);
+            let at = if goes_on { at + 2 } else { at };
+            at.min(self.bytes.len())
+        };
+        let (start, end) = (border(self.window.start), border(self.window.end));
         let part = |range: Range<usize>| encoding.part(self.bytes.get(range).unwrap_or_default());
-        let end = end.max(start);
-        // A character of two units may be cut at either end: it belongs to the next part.
+        let (mut text, _) = part(mark..start);
         let (asked, broken) = part(start..end);
-        let inner = asked.trim_matches(char::REPLACEMENT_CHARACTER);
-        if inner.contains('\0') || broken && inner.contains(char::REPLACEMENT_CHARACTER) {
-            return None;
-        }
-        let (mut text, _) = part(border(0)..start);
         let begin = text.len();
-        text.push_str(if broken { inner } else { &asked });
+        text.push_str(&asked);
         let window = begin..text.len();
         text.push_str(&part(end..self.bytes.len()).0);
-        Some((text.into_bytes(), window, encoding))
+        let is_text = !broken && !asked.contains('\0') && self.total.is_multiple_of(2);
+        Some((text.into_bytes(), window, encoding, is_text))
     }
 }
 
@@ -206,11 +208,18 @@ impl Reader {
         let truncated = self.offset.saturating_add(read) < content.total;
         let from = self.offset.saturating_sub(limits::REDACTION_MARGIN);
         let wide = content.in_utf8(from);
-        let Content { bytes, window, total, .. } = content;
-        let (bytes, mut window, encoding) = match wide {
-            Some((bytes, window, encoding)) => (bytes, window, Some(encoding)),
-            None => (bytes, window, None),
-        };
+        let Content { bytes, mut window, total, .. } = content;
+        if let Some((bytes, window, encoding, is_text)) = wide {
+            let output = Output::default().with("path", self.path.to_string());
+            // Raw, nobody would see what stands in it; so there is no preview where it is no text.
+            let piece = Piece { bytes, window, cut_before: self.offset > 0, cut_after: truncated };
+            let output = match is_text {
+                true => output.with_bytes("text", "base64", piece),
+                false => output,
+            };
+            let output = output.with("encoding", encoding.word());
+            return self.ends(output, !is_text, truncated, (total, clamped));
+        }
         let asked = bytes.get(window.clone()).unwrap_or_default();
         let output = Output::default().with("path", self.path.to_string());
         let text = text_part(asked, self.offset > 0, truncated);
@@ -227,16 +236,23 @@ impl Reader {
             true => output.with_binary("base64", piece),
             false => output.with_bytes("text", "base64", piece),
         };
-        let output = match encoding {
-            Some(encoding) => output.with("encoding", encoding.word()),
-            None => output,
-        };
         let cut_preview = binary && read > limits::BINARY_PREVIEW_BYTES;
+        self.ends(output, binary, truncated || cut_preview, (total, clamped))
+    }
+
+    /// What is said of every file.
+    fn ends(
+        &self,
+        output: Output,
+        binary: bool,
+        truncated: bool,
+        (total, clamped): (u64, bool),
+    ) -> Output {
         output
             .with("binary", binary)
             .with("offset", self.offset)
             .with("bytes_total", total)
-            .with("truncated", truncated || cut_preview)
+            .with("truncated", truncated)
             .with("clamped", clamped)
     }
 }
@@ -263,38 +279,50 @@ fn text_part(bytes: &[u8], cut_before: bool, cut_after: bool) -> Option<Range<us
 mod tests {
     use super::*;
 
+    /// What is read part by part is all of it, and each part is seen in what stands around it.
     #[test]
     fn wide_characters_are_text() {
-        let text = "a😀b=é\n".repeat(3);
+        let text = "a😀b=é\u{feff}\n".repeat(2);
         let file: Vec<u8> = [0xff, 0xfe]
             .into_iter()
             .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
             .collect();
-        for from in 0..4_u64 {
-            let bytes = file[usize::try_from(from).unwrap()..].to_vec();
-            for start in 0..bytes.len() {
-                for end in start..=bytes.len() {
-                    let content = Content {
-                        bytes: bytes.clone(),
-                        window: start..end,
-                        total: u64::try_from(file.len()).unwrap(),
-                        wide: Some(Encoding::Utf16Le),
-                    };
-                    let (made, window, _) = content.in_utf8(from).unwrap();
-                    let made = String::from_utf8(made).unwrap();
-                    let asked = made.get(window.clone()).unwrap();
-                    assert!(text.contains(asked), "{from} {start}..{end}");
-                    assert!(window.len() + 8 >= (end - start) / 2, "{from} {start}..{end}");
+        let read = |from: usize, start: usize, end: usize| {
+            let content = Content {
+                bytes: file.get(from..).unwrap().to_vec(),
+                window: start - from..end - from,
+                total: u64::try_from(file.len()).unwrap(),
+                wide: Some(Encoding::Utf16Le),
+            };
+            let from = u64::try_from(from).unwrap();
+            let (made, window, _, is_text) = content.in_utf8(from).unwrap();
+            let made = String::from_utf8(made).unwrap();
+            assert!(is_text, "{from} {start}..{end}");
+            made.get(window).unwrap().to_owned()
+        };
+        for start in 0..=file.len() {
+            for end in start..=file.len() {
+                for near in start.saturating_sub(7)..=start {
+                    assert_eq!(
+                        read(0, start, end),
+                        read(near, start, end),
+                        "{near} {start}..{end}"
+                    );
                 }
+                let parts = [read(0, 0, start), read(0, start, end), read(0, end, file.len())];
+                assert_eq!(parts.concat(), text, "{start}..{end}");
             }
         }
-        let binary = Content {
-            bytes: vec![0xff, 0xfe, 0, 0, 1, 0],
-            window: 0..6,
-            total: 6,
-            wide: Some(Encoding::Utf16Le),
-        };
-        assert!(binary.in_utf8(0).is_none());
+        for wrong in [&[0xff, 0xfe, 0, 0, 1, 0][..], &[0xff, 0xfe, 1], &[0xff, 0xfe, 0, 0xdc, 1, 0]]
+        {
+            let binary = Content {
+                bytes: wrong.to_vec(),
+                window: 0..wrong.len(),
+                total: u64::try_from(wrong.len()).unwrap(),
+                wide: Some(Encoding::Utf16Le),
+            };
+            assert!(!binary.in_utf8(0).unwrap().3, "{wrong:?}");
+        }
     }
 
     #[test]
