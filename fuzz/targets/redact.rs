@@ -1,5 +1,5 @@
 //! Two bytes that say how a text is cut, and the text. Masking ends, however hostile the text is, and
-//! leaves what it does not mask as it stands; masking twice changes nothing; it makes no difference in
+//! leaves what it does not mask as it stands; masking twice changes nothing, or masks more beside what a policy adds; it makes no difference in
 //! what pieces the text comes; what is found is what is masked; and a part of the text shows nothing
 //! that is masked in the whole.
 
@@ -21,10 +21,10 @@ static REDACTORS: LazyLock<[Redactor; 2]> = LazyLock::new(|| {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([size, start], text)) = bytes.split_first_chunk::<2>() else { return };
-    for redactor in REDACTORS.iter() {
-        masked(redactor, text, usize::from(*size % 97) + 1);
+    let [builtin, more] = &*REDACTORS;
+    for (redactor, exact) in [(builtin, true), (more, false)] {
+        masked((redactor, exact), text, usize::from(*size % 97) + 1);
     }
-    let [builtin, _] = &*REDACTORS;
     let start = usize::from(*start).min(text.len());
     let piece = Piece {
         bytes: text.to_vec(),
@@ -44,7 +44,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn masked(redactor: &Redactor, text: &[u8], size: usize) {
+/// Masks a text; exact is whether masking it twice is masking it once, to the byte.
+fn masked((redactor, exact): (&Redactor, bool), text: &[u8], size: usize) {
     let mut count = 0;
     let whole = redactor.bytes(text, &mut count).into_owned();
     if count == 0 {
@@ -69,7 +70,11 @@ fn masked(redactor: &Redactor, text: &[u8], size: usize) {
     assert!(end <= text.len() as u64);
     assert!(masks(&whole).count() as u64 >= count, "a mask that is none");
     let again = redactor.bytes(&whole, &mut 0).into_owned();
-    assert_eq!(told(&again), told(&whole), "masked twice");
+    match exact {
+        true => assert_eq!(told(&again), told(&whole), "masked twice"),
+        // What stands beside a mask may look otherwise than with what was masked.
+        false => assert!(masks(&again).count() >= masks(&whole).count(), "a mask is gone"),
+    }
     if redactor.resolved(&whole, text).is_ok_and(|made| made != text) {
         // Where lines are alike, the first of them is meant.
         assert!(masks(text).next().is_some() || count > 0);
