@@ -1,7 +1,7 @@
 //! Two bytes that say how a text is cut, and the text. Masking ends, however hostile the text is, and
-//! leaves what it does not mask as it stands; masking twice changes nothing, or masks more beside what a policy adds; it makes no difference in
-//! what pieces the text comes; what is found is what is masked; and a part of the text shows nothing
-//! that is masked in the whole.
+//! leaves what it does not mask as it stands; masking twice changes nothing, or masks more beside what a
+//! policy adds; it makes no difference in what pieces the text comes; what is found is what is masked;
+//! and a part of the text shows nothing that is masked in the whole.
 
 #![no_main]
 
