@@ -171,22 +171,9 @@ pub(super) fn is_masked(value: &[u8]) -> bool {
     });
     let all_filler = value.iter().all(|byte| FILLERS.contains(byte));
     let bullet = value.windows(3).any(|own| own == "•".as_bytes());
-    filled || all_filler || bullet || is_covered(value) || is_in_signs(value)
-}
-
-/// Whether masks of ours cover all of a value that could be a secret.
-fn is_covered(value: &[u8]) -> bool {
-    let (mut rest, mut at) = (Vec::new(), 0);
-    for (range, label) in labelled(value) {
-        if label.is_name() {
-            rest.extend_from_slice(value.get(at..range.start).unwrap_or_default());
-            at = range.end;
-        }
-    }
-    at > 0 && {
-        rest.extend_from_slice(value.get(at..).unwrap_or_default());
-        rest.is_empty() || look(&rest) < Look::Chosen
-    }
+    // What stands beside a mask was judged with it when the mask was made.
+    let masked = labelled(value).any(|(_, label)| label.is_name());
+    filled || all_filler || bullet || masked || is_in_signs(value)
 }
 
 /// `«your password»`: words in the signs of a mask, or the beginning of one that was cut off.
