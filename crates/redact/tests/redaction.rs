@@ -265,7 +265,9 @@ proptest! {
         let pieces = streamed(&text, || *turn.next().unwrap());
         let told = |found: &[u8]| String::from_utf8_lossy(found).into_owned();
         prop_assert_eq!(told(&pieces), told(&whole));
-        prop_assert_eq!(told(&masked(&whole)), told(&whole));
+        // What stands beside a mask may look otherwise than it did with what was masked; that ends.
+        let mut rounds = std::iter::successors(Some(whole.clone()), |last| Some(masked(last))).take(5);
+        prop_assert!(rounds.any(|last| masked(&last) == last), "{}", told(&whole));
         // Where nothing is masked, nothing is touched.
         if Redactor::builtin().findings(&text).is_empty() {
             prop_assert_eq!(whole, text);
