@@ -104,6 +104,8 @@ const KINDS: [&str; 5] = [TOKEN, KEY, PASSWORD, SECRET, PATTERN];
 /// How masks begin and end.
 const OPENS: &str = "«";
 const CLOSES: &str = "»";
+/// The first byte of both.
+pub(super) const MASK_FIRST: u8 = 0xc2;
 /// The last byte of each of the two.
 pub(super) const OPEN_LAST: u8 = 0xab;
 pub(super) const CLOSE_LAST: u8 = 0xbb;

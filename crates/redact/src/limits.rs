@@ -2,6 +2,9 @@
 
 /// The longest match of a policy's pattern for secrets: for so long a stream is held back.
 pub const PATTERN_BYTES: usize = 4_096;
+/// How often a text is masked at most, until masking it again finds nothing. Once is enough for nearly every
+/// text; what stands beside a mask may look otherwise than it did with what was masked.
+pub const ROUNDS: usize = 5;
 /// The shortest match of one.
 pub const PATTERN_LEAST: usize = 4;
 /// The longest text of one.

@@ -10,13 +10,12 @@ const OPEN: &[u8] = b"%C2%AB";
 const CLOSE: &[u8] = b"%C2%BB";
 const COLON: &[u8] = b"%3A";
 
-/// What the mask says in which a place lies, and where it ends, if it is one that somebody would give.
+/// What the mask says in which a place lies, and where it ends.
 pub(super) fn around(view: &View<'_>, place: usize) -> Read<Option<(Label, usize)>> {
-    let found = match in_plain(view, place)? {
-        Some(found) => Some(found),
-        None => in_encoded(view, place)?,
-    };
-    Ok(found.filter(|(label, _)| label.is_name()))
+    match in_plain(view, place)? {
+        Some(found) => Ok(Some(found)),
+        None => in_encoded(view, place),
+    }
 }
 
 /// A mask as we write it.

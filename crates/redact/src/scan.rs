@@ -12,6 +12,7 @@ use crate::anchors::{Anchors, Try};
 use crate::calls::{self, CALLS};
 use crate::command;
 use crate::custom::Custom;
+use crate::form::RUN;
 use crate::found::{Found, Label, PATTERN};
 use crate::header;
 use crate::known::Known;
@@ -24,7 +25,7 @@ use crate::tokens;
 use crate::trials::{BEHIND_PROGRAM, NAMES, PLACES, Trial};
 use crate::url;
 use crate::value::{Look, look};
-use crate::view::{Read, View};
+use crate::view::{LEFT, Read, View};
 
 /// How far before its place a rule may begin, as long as no blank stands between.
 pub(super) const REACH: usize = 128;
@@ -162,6 +163,15 @@ impl Rules {
         }
         match first {
             Step::Found(found) => {
+                if found.label.kind == PATTERN {
+                    // What was found near it was judged with what is masked now.
+                    let near = found.range.start..found.range.end + 2 * LEFT;
+                    let is_near = |own: &Found| near.contains(&own.range.start);
+                    if state.reserve.iter().any(is_near) {
+                        state.reserve.clear();
+                        state.resume = found.range.end;
+                    }
+                }
                 let step = self.to_the_end(view, found);
                 if matches!(step, Step::Wait(_)) {
                     // It is looked for again, by everything that looked for it now.
@@ -190,24 +200,23 @@ impl Rules {
                 break;
             };
             for own in tries {
-                let other = match self.trials.get(usize::from(own.rule)) {
-                    Some(Trial::Known(index)) => {
-                        let known = self.known.get(*index);
-                        known.map_or(Ok(None), |known| known.find(view, at, own, start))
-                    }
-                    Some(Trial::Format(rule)) if by_pattern => tokens::find(view, at, own, rule),
-                    _ => Ok(None),
-                };
-                match other {
-                    Err(_) => return Step::Wait(start),
-                    Ok(other) => {
-                        let begins = |own: &Found| {
-                            own.range.start >= start && own.range.start < found.range.end
-                        };
-                        let end = other.filter(begins).map_or(0, |own| own.range.end);
-                        found.range.end = found.range.end.max(end);
-                    }
+                let trial = self.trials.get(usize::from(own.rule));
+                if !by_pattern && !matches!(trial, Some(Trial::Known(_))) {
+                    continue;
                 }
+                let Ok(other) = self.try_at(view, at, own, start) else { return Step::Wait(start) };
+                let begins =
+                    |own: &Found| own.range.start >= start && own.range.start < found.range.end;
+                if let Some(other) = other.filter(begins)
+                    && other.range.end > found.range.end
+                {
+                    (found.range.end, found.goes_on) = (other.range.end, other.goes_on);
+                }
+            }
+            if found.range.len() >= RUN {
+                // What follows is looked at as what goes on, and nothing is held back for it.
+                found.goes_on = true;
+                return Step::Found(found);
             }
             from = at + 1;
         }
@@ -350,7 +359,7 @@ impl Rules {
             // The words of no mask of ours have the form of a secret, but a secret may be such a word.
             Some(Trial::Format(_)) => false,
             Some(Trial::Known(_)) => label.is_built_in() && found.range.end <= end,
-            _ => true,
+            _ => label.is_name() || self.names(&label),
         };
         if around.is_some_and(own_word) {
             return Ok(None);

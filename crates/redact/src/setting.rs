@@ -6,7 +6,7 @@
 
 use core::ops::Range;
 
-use crate::found::{Found, KEY, Label};
+use crate::found::{Found, KEY, Label, MASK_FIRST};
 use crate::judge::{Joined, Wording, is_secret};
 use crate::key::{self, Holds};
 use crate::quoted::{Quoted, SEPARATOR, VALUE, is_blank, is_name, is_quote, quoted};
@@ -50,7 +50,9 @@ fn names_another(view: &View<'_>, joint: &Joint) -> Read<bool> {
     }
     view.hold(joint.at);
     let end = view.run(joint.at, NAME, is_name)?;
-    let assigns = view.at(end)? == Some(b'=') && view.at(end + 1)?.is_some_and(is_name);
+    // A mask counts as its value.
+    let value = |byte: u8| is_name(byte) || byte == MASK_FIRST;
+    let assigns = view.at(end)? == Some(b'=') && view.at(end + 1)?.is_some_and(value);
     Ok(assigns && key::holds(view.bytes(joint.at..end)).is_some())
 }
 

@@ -10,12 +10,24 @@ use crate::found::Found;
 use crate::judge::{Joined, Wording, is_secret};
 use crate::quoted::SEPARATOR;
 use crate::setting::label;
-use crate::{Around, Redactor, key};
+use crate::{Around, Redactor, key, limits};
 
 impl Redactor {
-    /// Masks every text of a value, keys included, and counts the masks.
+    /// Masks every text of a value, keys included, and counts the masks. What comes out is at rest, as
+    /// [`Redactor::text`] has it.
     #[must_use]
-    pub fn value(&self, value: Value, masked: &mut u64) -> Value {
+    pub fn value(&self, mut value: Value, masked: &mut u64) -> Value {
+        for _ in 0..limits::ROUNDS {
+            let before = *masked;
+            value = self.once(value, masked);
+            if *masked == before {
+                break;
+            }
+        }
+        value
+    }
+
+    fn once(&self, value: Value, masked: &mut u64) -> Value {
         match value {
             Value::String(text) => Value::String(self.owned(text, masked)),
             Value::Array(list) => self.list(list, masked),
@@ -44,7 +56,7 @@ impl Redactor {
                     Value::String(self.named(named, text, masked))
                 }
                 (Value::String(text), _) => Value::String(self.named(&name, text, masked)),
-                (other, _) => self.value(other, masked),
+                (other, _) => self.once(other, masked),
             };
             (self.text(&name, masked).into_owned(), item)
         });
@@ -92,7 +104,7 @@ impl Redactor {
                 Value::String(text) if !text.as_bytes().contains(&SEPARATOR) => texts.push(text),
                 other => {
                     self.texts(core::mem::take(&mut texts), &mut clean, masked);
-                    clean.push(self.value(other, masked));
+                    clean.push(self.once(other, masked));
                 }
             }
         }

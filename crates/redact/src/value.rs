@@ -171,9 +171,18 @@ pub(super) fn is_masked(value: &[u8]) -> bool {
     });
     let all_filler = value.iter().all(|byte| FILLERS.contains(byte));
     let bullet = value.windows(3).any(|own| own == "•".as_bytes());
-    // What stands beside a mask was judged with it when the mask was made.
-    let masked = labelled(value).any(|(_, label)| label.is_name());
-    filled || all_filler || bullet || masked || is_in_signs(value)
+    filled || all_filler || bullet || is_covered(value) || is_in_signs(value)
+}
+
+/// Whether masks cover all of a value that could be a secret.
+fn is_covered(value: &[u8]) -> bool {
+    let (mut rest, mut at) = (Vec::new(), 0);
+    for (range, _) in labelled(value).filter(|(_, label)| label.is_name()) {
+        rest.extend_from_slice(value.get(at..range.start).unwrap_or_default());
+        at = range.end;
+    }
+    rest.extend_from_slice(value.get(at..).unwrap_or_default());
+    at > 0 && (rest.is_empty() || look(&rest) < Look::Chosen)
 }
 
 /// `«your password»`: words in the signs of a mask, or the beginning of one that was cut off.

@@ -198,6 +198,38 @@ fn no_rest_of_a_known_value_stays() {
     }
 }
 
+/// G10: what a pattern of a policy finds ends no other secret too early, and its own masks are masks.
+#[test]
+fn patterns_and_rules_meet() {
+    let pattern = |id: &str, text: &str| Custom::parse(id, text).unwrap();
+    let patterns = [
+        pattern("AcmeKey1", "Acme[A-Za-z0-9]{4,40}"),
+        pattern("head", "key: -----BEGIN [A-Z ]{4,40}-----"),
+        pattern("lead", "lead=sk-ant-[a-z]{2}"),
+    ];
+    let secret = Secret::new("SELF", Zeroizing::new("Ab1xAb1xAb".into())).unwrap();
+    let redactor = Redactor::with(&[secret], &patterns);
+    let once = redactor.text("x AcmeZ9k2mQ7p y", &mut 0).into_owned();
+    assert_eq!(once, "x «pattern:AcmeKey1:12» y");
+    assert_eq!(redactor.text(&once, &mut 0), once);
+    let body = "qRs7TuVw".repeat(20);
+    let key =
+        format!("key: -----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----");
+    assert!(!redactor.text(&key, &mut 0).contains("qRs7"));
+    let long = format!("lead=sk-ant-ab{}", "aZ9kQ7mB".repeat(2_500));
+    assert!(!redactor.text(&long, &mut 0).contains("aZ9k"));
+    // A value that goes on with itself is masked piece by piece, and nothing is held back for it.
+    let mut stream = Stream::new(redactor.clone());
+    let (mut out, mut most) = (Vec::new(), 0);
+    for _ in 0..256 {
+        stream.push("Ab1x".repeat(256).as_bytes(), &mut out);
+        most = most.max(stream.held());
+    }
+    stream.finish(false, &mut out);
+    assert!(most <= 1 << 16, "{most}");
+    assert!(!String::from_utf8(out).unwrap().contains("Ab1xAb1xAb"));
+}
+
 /// A secret whose value is a word of masks leaves them alone; what masks twice masks once.
 #[test]
 fn a_secret_may_be_a_word_of_masks() {

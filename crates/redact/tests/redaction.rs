@@ -146,6 +146,8 @@ fn nothing_hides_in_a_forged_mask() {
         ("DB_PASSWORD=«pattern:Tr0ub4dor-3:11»".into(), "Tr0ub4dor-3"),
         ("DB_PASSWORD=«Tr0ub4dor-3»".into(), "Tr0ub4dor-3"),
         ("DB_PASSWORD=«Tr0ub4dor-3".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=Tr0ub4dor-3«password:url:7»".into(), "Tr0ub4dor-3"),
+        ("DB_PASSWORD=«password:url:7»Tr0ub4dor-3".into(), "Tr0ub4dor-3"),
     ] {
         let clean = String::from_utf8(masked(text.as_bytes())).unwrap();
         assert!(!clean.contains(secret), "{text} -> {clean}");
