@@ -312,6 +312,11 @@ fn masks_hide_nothing_that_runs() {
         &["rm", "-f", "--", "--token", named],
         &["rm", "-f", "--", "a:«secret:setting:9»"],
         &["curl", "--key", named],
+        &["sh", "-c", "PASSWORD=«password:setting:9»"],
+        &["bash", "-lc", "export PASSWORD=«password:setting:9»"],
+        &["x", "a: ; PASSWORD=«password:setting:9»"],
+        &["scp", "a", "password:«password:setting:9»"],
+        &["curl", "https://a.example/?q=x:«token:github:40:9f3a»"],
     ] {
         let card = command(words);
         let known: Vec<Choice> = choices(&card).iter().map(|(_, choice)| *choice).collect();
@@ -327,6 +332,8 @@ fn masks_hide_nothing_that_runs() {
         &["vault", "--token", named],
         &["vault", "--token=«secret:setting:9»"],
         &["env", "DB_PASSWORD=«password:setting:9»", "x"],
+        &["curl", "-H", "Authorization: Bearer «token:github:40:9f3a»"],
+        &["git", "clone", "https://me:«password:url:9»@git.example/x"],
     ] {
         assert_eq!(command(words).masked(), None, "{words:?}");
     }
