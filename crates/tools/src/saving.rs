@@ -29,10 +29,10 @@ use crate::workspace::{Exchanged, Found, Stands, Vacant, Workspace, exchange, sa
 /// How much is written before the time is looked at.
 const CHUNK: usize = 256 * 1024;
 
-/// The lines in which two texts differ.
+/// The lines in which two texts differ. There is no deadline: the same texts always differ in the same
+/// lines, and how long they may be is bounded.
 fn lines(old: &str, new: &str) -> String {
-    let mut differ = similar::TextDiff::configure();
-    let diff = differ.timeout(Duration::from_millis(200)).diff_lines(old, new);
+    let diff = similar::TextDiff::from_lines(old, new);
     diff.unified_diff().context_radius(3).to_string()
 }
 
@@ -199,9 +199,14 @@ impl Saving {
         let old = self.old.as_slice();
         let texts = Decoded::of(old).zip(Decoded::of(new));
         let fits = old.len() + new.len() <= limits::CARD_DIFF_BYTES;
+        let both = || format!("-{}\n+{}\n", said(old), said(new));
         Preview::Lines(match texts.filter(|_| fits) {
-            Some((old, new)) => lines(&old.text, &new.text),
-            None => format!("-{}\n+{}\n", said(old), said(new)),
+            // Lines that read alike may be said in other bytes.
+            Some((before, after)) if before.encoding != after.encoding && !old.is_empty() => {
+                lines(&before.text, &after.text) + &both()
+            }
+            Some((before, after)) => lines(&before.text, &after.text),
+            None => both(),
         })
     }
 
