@@ -2,8 +2,8 @@
 //! of the policy is looked for.
 //!
 //! Those are the ways in which text is put into addresses, JSON, markup, command lines, base 16 and
-//! base 64 without line breaks, and the wide characters of other systems. A program that wants to hide a value has endless
-//! others: what it may read and reach is the wall against that, not this.
+//! base 64 without line breaks, and the wide characters of other systems. A program that wants to hide a
+//! value has endless others: what it may read and reach is the wall against that, not this.
 
 use alloc::format;
 use alloc::string::String;
@@ -80,16 +80,16 @@ fn in_json(value: &[u8]) -> impl Iterator<Item = Form> {
 
 /// As HTML and XML write it.
 fn in_markup(value: &[u8]) -> impl Iterator<Item = Form> {
-    const QUOTES: [(&str, &str); 6] = [
+    const QUOTES: [(&str, &str); 7] = [
         ("\"", "'"),
         ("&quot;", "'"),
         ("&quot;", "&#39;"),
         ("&quot;", "&apos;"),
         ("&#34;", "&#39;"),
         ("&quot;", "&#039;"),
+        ("&quot;", "&#x27;"),
     ];
-    let more = [("&quot;", "&#x27;")];
-    QUOTES.into_iter().chain(more).map(|(double, single)| {
+    QUOTES.into_iter().map(|(double, single)| {
         each(value, |byte, made| {
             let name = match byte {
                 b'&' => "&amp;",
@@ -118,15 +118,11 @@ fn in_commands(value: &[u8]) -> [Form; 4] {
             _ => made.push(byte),
         })
     };
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte);
     [
         single(b"'\\''"),
         single(b"'\"'\"'"),
         escape(|byte| b"$`\"\\".contains(&byte)),
-        each(value, |byte, made| match plain(byte) {
-            true => made.push(byte),
-            false => made.extend([b'\\', byte]),
-        }),
+        escape(|byte| !byte.is_ascii_alphanumeric() && !b"%+,-./:=@_".contains(&byte)),
     ]
 }
 

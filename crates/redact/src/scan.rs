@@ -155,7 +155,9 @@ impl Rules {
     /// The next secret of a text.
     pub(super) fn next(&self, view: &View<'_>, state: &mut State) -> Step {
         view.rise(state.floor);
-        let before = state.clone();
+        // Only what a policy adds lets a finding wait that was made.
+        let adds = !(self.known.is_empty() && self.custom.is_empty());
+        let before = adds.then(|| state.clone());
         let mut first = self.next_built_in(view, state);
         state.ahead.resize_with(self.custom.len(), || None);
         for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
@@ -173,7 +175,7 @@ impl Rules {
                     }
                 }
                 let step = self.to_the_end(view, found);
-                if matches!(step, Step::Wait(_)) {
+                if let (Step::Wait(_), Some(before)) = (&step, before) {
                     // It is looked for again, by everything that looked for it now.
                     *state = before;
                     state.forget();

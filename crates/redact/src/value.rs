@@ -181,8 +181,11 @@ fn is_covered(value: &[u8]) -> bool {
         rest.extend_from_slice(value.get(at..range.start).unwrap_or_default());
         at = range.end;
     }
+    if at == 0 {
+        return false;
+    }
     rest.extend_from_slice(value.get(at..).unwrap_or_default());
-    at > 0 && (rest.is_empty() || look(&rest) < Look::Chosen)
+    rest.is_empty() || look(&rest) < Look::Chosen
 }
 
 /// `«your password»`: words in the signs of a mask, or the beginning of one that was cut off.
