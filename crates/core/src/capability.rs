@@ -123,6 +123,12 @@ impl Capabilities {
         Self(self.0 | Self::bit(capability))
     }
 
+    /// What is in either set.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether the capability is in the set.
     #[must_use]
     pub const fn contains(self, capability: Capability) -> bool {

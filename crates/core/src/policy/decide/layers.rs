@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 
-use crate::capability::Capabilities;
 use crate::decision::{Decision, Verdict};
 use crate::policy::bounds::Bounds;
 use crate::policy::decide::{Case, Judgement, alone};
@@ -26,8 +25,8 @@ pub(super) fn tightened(policy: &Arc<Policy>, case: &Case<'_>, own: Judgement) -
 fn strictest(own: Judgement, layer: Judgement, top: &Arc<Policy>) -> Judgement {
     // What a call needs by what it means is the policy's word: by a layer it can only do less. What a
     // layer says that it needs besides, it needs.
-    let capabilities = layer.named.iter().fold(own.decision.capabilities, Capabilities::with);
-    let named = layer.named.iter().fold(own.named, Capabilities::with);
+    let capabilities = own.decision.capabilities.union(layer.named);
+    let named = own.named.union(layer.named);
     let risk = own.decision.risk.max(layer.decision.risk);
     let decided = match layer.decision.verdict > own.decision.verdict {
         true => layer.decision,

@@ -36,6 +36,7 @@ use crate::digest::Digest;
 use crate::policy::bounds::{Bounds, Reach, Scope, Sight, named, sound};
 use crate::policy::commands::ExecRule;
 use crate::policy::decide::command::Command;
+use crate::policy::decide::reach::Scopes;
 use crate::policy::model::{Constraint, Policy, Source, ToolRule};
 use crate::policy::usage::Usage;
 use crate::programs::CommandLine;
@@ -185,14 +186,14 @@ fn about(policy: &Arc<Policy>, case: &Case<'_>, line: Option<&CommandLine<'_>>) 
         (Check::Never, never::check(policy, case, command.as_ref())),
     ];
     let rule = policy.tool(case.tool);
-    let (reads, writes) = match (rule.zip(command.as_ref()), case.action) {
+    let Scopes { reads, writes, needs: named } = match (rule.zip(command.as_ref()), case.action) {
         (Some((rule, own)), _) => reach::reach(policy, rule, own),
-        (None, Action::Test { .. }) => (None, narrow::test_writes(policy)),
-        (None, _) => (None, None),
+        (None, Action::Test { .. }) => {
+            Scopes { writes: narrow::test_writes(policy), ..Scopes::default() }
+        }
+        (None, _) => Scopes::default(),
     };
-    let named = rule.zip(command.as_ref()).map(|(rule, own)| reach::needs(rule, own));
-    let named = named.unwrap_or_default();
-    let own = named.iter().fold(needed(policy, case), Capabilities::with);
+    let own = needed(policy, case).union(named);
     // What may be written may be removed, too.
     let capabilities = match writes {
         Some(_) => own.with(Capability::FsWrite).with(Capability::FsDelete),

@@ -13,15 +13,22 @@ use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::programs::{CommandLine, Effect, Effects, Reading};
 
+/// What a command may see and change, and what it needs.
+#[derive(Default)]
+pub(super) struct Scopes {
+    pub(super) reads: Option<Scope>,
+    pub(super) writes: Option<Scope>,
+    /// What it needs besides what its words show: what the rules of its programs say, each of its
+    /// innermost subcommand or of the nearest one above, in every way in which it can be read.
+    pub(super) needs: Capabilities,
+}
+
 /// What a command may see and change. Its walls are those of all command lines that stand in it, so
 /// each of them bounds what it sees, and it may change only what all of them may.
-pub(super) fn reach(
-    policy: &Arc<Policy>,
-    rule: &ToolRule,
-    own: &Command<'_>,
-) -> (Option<Scope>, Option<Scope>) {
-    let Constraint::Exec(exec) = &rule.constraint else { return (None, None) };
+pub(super) fn reach(policy: &Arc<Policy>, rule: &ToolRule, own: &Command<'_>) -> Scopes {
+    let Constraint::Exec(exec) = &rule.constraint else { return Scopes::default() };
     let mut reads = Vec::new();
+    let mut needs = Capabilities::NONE;
     let mut writes = Some(Vec::new());
     let root = own.line;
     for own in own.all() {
@@ -33,6 +40,11 @@ pub(super) fn reach(
                 .filter_map(move |own| innermost(program, own, |rule| rule.reads.as_ref()))
         };
         reads.extend(program.into_iter().flat_map(seen).cloned());
+        let named = |program| {
+            line.readings()
+                .filter_map(move |own| innermost(program, own, |rule| rule.needs.as_ref()))
+        };
+        needs = program.into_iter().flat_map(named).copied().fold(needs, Capabilities::union);
         let changed = match program {
             Some(program) => changed_by_rule(policy, program, line),
             None => changed_by_effects(policy, exec, root),
@@ -41,24 +53,10 @@ pub(super) fn reach(
     }
     let reads = (!reads.is_empty()).then(|| Scope::new(Arc::clone(policy), reads));
     let writes = writes.filter(|_| policy.sandbox.workspace != WorkspaceAccess::ReadOnly);
-    (reads, writes.map(|writes| Scope::new(Arc::clone(policy), writes)))
-}
-
-/// What a command needs besides what its words show: what the rules of its programs say, each of its
-/// innermost subcommand or of the nearest one above, in every way in which it can be read.
-pub(super) fn needs(rule: &ToolRule, own: &Command<'_>) -> Capabilities {
-    let Constraint::Exec(exec) = &rule.constraint else { return Capabilities::default() };
-    let mut all = Capabilities::default();
-    for own in own.all() {
-        let Some(program) = program_rule(exec, own.line.argv) else { continue };
-        let anew = anew(program, own.line);
-        for reading in anew.as_ref().unwrap_or(own.line).readings() {
-            let named = innermost(program, reading, |rule| rule.needs.as_ref());
-            all = named.into_iter().flat_map(|own| own.iter()).fold(all, Capabilities::with);
-        }
-    }
+    let writes = writes.map(|writes| Scope::new(Arc::clone(policy), writes));
     // Whether nothing confines it is the machine's word.
-    all.iter().filter(|own| *own != Capability::ProcUnconfined).collect()
+    let needs = needs.iter().filter(|own| *own != Capability::ProcUnconfined).collect();
+    Scopes { reads, writes, needs }
 }
 
 /// What a program may change by its rule: for each reading of its line, what the rule of its innermost

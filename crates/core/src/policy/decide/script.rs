@@ -147,9 +147,8 @@ impl All {
     fn part(&mut self, about: String, judgement: Judgement) {
         let Judgement { decision, bounds, trace, named } = judgement;
         self.parts.push(Trace { about, ..trace });
-        self.capabilities =
-            decision.capabilities.iter().fold(self.capabilities, Capabilities::with);
-        self.named = named.iter().fold(self.named, Capabilities::with);
+        self.capabilities = self.capabilities.union(decision.capabilities);
+        self.named = self.named.union(named);
         self.risk = self.risk.max(decision.risk);
         self.decisions.push(decision);
         self.bounds.push(bounds);
