@@ -15,6 +15,15 @@ fn clean(text: &str) -> String {
     Redactor::builtin().text(text, &mut 0).into_owned()
 }
 
+/// What a text becomes that comes in pieces of this size.
+fn in_pieces(redactor: &Redactor, text: &str, size: usize) -> String {
+    let mut stream = Stream::new(redactor.clone());
+    let mut out = Vec::new();
+    text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
+    stream.finish(false, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
 /// A token of a form that has no place to stand in.
 fn token() -> String {
     format!("ghp_{}", "aB3".repeat(12))
@@ -150,11 +159,7 @@ fn what_a_policy_knows_is_masked() {
     let once = greedy.text("word:other and token:github", &mut 0).into_owned();
     assert_eq!(greedy.text(&once, &mut 0), once);
     for size in 1..40 {
-        let mut stream = Stream::new(redactor.clone());
-        let mut out = Vec::new();
-        text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
-        stream.finish(false, &mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), whole, "pieces of {size}");
+        assert_eq!(in_pieces(&redactor, &text, size), whole, "pieces of {size}");
     }
 }
 
@@ -189,11 +194,7 @@ fn no_rest_of_a_known_value_stays() {
         assert!(!shows, "{text} -> {whole}");
         assert_eq!(redactor.text(&whole, &mut 0), whole);
         for size in 1..text.len() {
-            let mut stream = Stream::new(redactor.clone());
-            let mut out = Vec::new();
-            text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
-            stream.finish(false, &mut out);
-            assert_eq!(String::from_utf8(out).unwrap(), whole, "pieces of {size}");
+            assert_eq!(in_pieces(&redactor, &text, size), whole, "pieces of {size}");
         }
     }
 }
@@ -248,11 +249,7 @@ fn patterns_see_across_pieces() {
     for text in ["beginmiddleend x", "beginmiddlexxx middle", "middlebeginxend", "beginmiddle"] {
         let whole = redactor.text(text, &mut 0).into_owned();
         for size in 1..text.len() {
-            let mut stream = Stream::new(redactor.clone());
-            let mut out = Vec::new();
-            text.as_bytes().chunks(size).for_each(|piece| stream.push(piece, &mut out));
-            stream.finish(false, &mut out);
-            assert_eq!(String::from_utf8(out).unwrap(), whole, "{text} in pieces of {size}");
+            assert_eq!(in_pieces(&redactor, text, size), whole, "{text} in pieces of {size}");
         }
     }
 }
