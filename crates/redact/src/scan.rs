@@ -285,7 +285,10 @@ impl Rules {
         let mut found = state.reserve.clone();
         match self.commanded(view, state) {
             Ok(more) => found.extend(more),
-            Err(_) => return self.wait(view, state, state.resume, view.held()),
+            Err(_) => {
+                let latest = view.held().min(earliest_of(&found));
+                return self.wait(view, state, state.resume, latest);
+            }
         }
         let mut best = earliest_of(&found);
         let mut from = state.resume;

@@ -279,3 +279,15 @@ fn what_is_held_back_is_bounded() {
         assert!(most <= 1 << 17, "{begins}..: {most} bytes are held back of {given}, {gone} gone");
     }
 }
+
+/// What was found behind a mask is masked also where the rest of the command line has yet to come.
+#[test]
+fn what_was_found_is_kept_while_more_is_waited_for() {
+    let redactor = Redactor::builtin();
+    let text = "curl -uDB_PASSWORD=Pr0ub4y\": \"a1B2cIN 3D4e5F6\": tokenKey\" B2ca0:\"3D4e5F6a7B8c& 9D0\"} a\n";
+    let whole = clean(text);
+    assert!(!whole.contains("Pr0ub4y") && !whole.contains("a1B2cIN"), "{whole}");
+    for size in 1..text.len() {
+        assert_eq!(in_pieces(&redactor, text, size), whole, "in pieces of {size}");
+    }
+}
