@@ -14,7 +14,7 @@ use regex_syntax::hir::Look;
 
 use crate::found::{Found, Label, PATTERN};
 use crate::limits;
-use crate::scan::Step;
+use crate::state::Step;
 use crate::view::View;
 
 /// A pattern of a policy.

@@ -40,6 +40,7 @@ mod rules;
 mod scan;
 mod secret;
 mod setting;
+mod state;
 mod stream;
 mod structure;
 mod tokens;
@@ -65,7 +66,8 @@ pub use secret::Secret;
 pub use stream::Stream;
 
 use found::Found;
-use scan::{Rules, State, Step};
+use scan::Rules;
+use state::{State, Step};
 use view::{End, View};
 
 /// Finds and masks secrets.

@@ -21,11 +21,12 @@ use crate::pem;
 use crate::programs::PROGRAMS;
 use crate::rules;
 use crate::setting;
+use crate::state::{Ahead, Inside, State, Step, earliest, earliest_of};
 use crate::tokens;
 use crate::trials::{BEHIND_PROGRAM, NAMES, PLACES, Trial};
 use crate::url;
 use crate::value::{Look, look};
-use crate::view::{LEFT, Read, View};
+use crate::view::{Read, View};
 
 /// How far before its place a rule may begin, as long as no blank stands between.
 pub(super) const REACH: usize = 128;
@@ -37,80 +38,6 @@ pub(super) struct Rules {
     trials: Vec<Trial>,
     known: Arc<[Known]>,
     custom: Arc<[Custom]>,
-}
-
-/// Where the look at a text stands.
-#[derive(Clone, Debug, Default)]
-pub(super) struct State {
-    /// Where the last secret ended: nothing before is looked at again.
-    pub(super) floor: usize,
-    /// From where on places are looked for.
-    pub(super) resume: usize,
-    /// What the last secret was, if it goes on.
-    pub(super) inside: Option<Inside>,
-    /// Where the last command line began that held a password, and of which program.
-    command: Option<(usize, usize)>,
-    /// What was found behind what was masked first.
-    reserve: Vec<Found>,
-    /// What each pattern of a policy found next, as long as nothing new has come.
-    ahead: Vec<Option<Ahead>>,
-}
-
-/// What a pattern found next.
-#[derive(Clone, Debug)]
-enum Ahead {
-    Found(Found),
-    Nothing,
-}
-
-impl State {
-    /// A secret was masked.
-    pub(super) fn passed(&mut self, found: &Found, inside: Option<Inside>) {
-        self.floor = found.range.end;
-        self.resume = self.resume.max(self.floor);
-        self.inside = inside;
-    }
-
-    /// More has come, so what was not there may be.
-    pub(super) fn forget(&mut self) {
-        self.ahead.clear();
-    }
-
-    /// So many bytes at the beginning of the text are gone.
-    pub(super) fn rebase(&mut self, by: usize) {
-        self.floor = self.floor.saturating_sub(by);
-        self.resume = self.resume.saturating_sub(by);
-        for own in &mut self.reserve {
-            own.range = own.range.start.saturating_sub(by)..own.range.end.saturating_sub(by);
-        }
-        self.command = self.command.map(|(at, program)| (at.saturating_sub(by), program));
-        self.ahead.clear();
-    }
-
-    /// From where on rules have to see the text again.
-    pub(super) fn needs(&self) -> usize {
-        let place = self.resume.max(self.floor);
-        let place = place.min(earliest_of(&self.reserve));
-        self.command.map_or(place, |(at, _)| place.min(at))
-    }
-}
-
-/// What goes on behind the most that is masked as one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Inside {
-    Key,
-    Run(Label),
-}
-
-/// What comes of looking on.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// The next secret.
-    Found(Found),
-    /// None begins before this, and there has to be more to say more.
-    Wait(usize),
-    /// There is none.
-    Clear,
 }
 
 impl Rules {
@@ -155,34 +82,60 @@ impl Rules {
     /// The next secret of a text.
     pub(super) fn next(&self, view: &View<'_>, state: &mut State) -> Step {
         view.rise(state.floor);
-        // Only what a policy adds lets a finding wait that was made.
-        let adds = !(self.known.is_empty() && self.custom.is_empty());
-        let before = adds.then(|| state.clone());
-        let mut first = self.next_built_in(view, state);
-        state.ahead.resize_with(self.custom.len(), || None);
-        for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
-            first = earliest(first, self.custom_next(custom, view, state.floor, ahead));
+        let before = (state.reserve.clone(), state.command);
+        let step = self.next_of_all(view, state);
+        if let Step::Wait(_) = step {
+            // It is looked for again, with what was there.
+            (state.reserve, state.command) = before;
         }
-        match first {
-            Step::Found(found) => {
-                if found.label.kind == PATTERN {
-                    // What was found near it was judged with what is masked now.
-                    let near = found.range.start..found.range.end + 2 * LEFT;
-                    let is_near = |own: &Found| near.contains(&own.range.start);
-                    if state.reserve.iter().any(is_near) {
-                        state.reserve.clear();
-                        state.resume = found.range.end;
+        step
+    }
+
+    fn next_of_all(&self, view: &View<'_>, state: &mut State) -> Step {
+        state.ahead.resize_with(self.custom.len(), || None);
+        let mut own = Step::Clear;
+        for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
+            own = earliest(own, self.custom_next(custom, view, state.floor, ahead));
+        }
+        // What begins further behind a pattern's finding is looked for when that is masked.
+        let limit = match &own {
+            Step::Found(found) => found.range.end + REACH,
+            Step::Wait(_) | Step::Clear => usize::MAX,
+        };
+        match (self.next_built_in(view, state, limit), own) {
+            // What waits may be told by what the pattern's finding would hide from it.
+            (Step::Wait(at), Step::Found(own)) => Step::Wait(at.min(own.range.start)),
+            (built_in, own) => match earliest(built_in.clone(), own) {
+                Step::Found(found) if found.label.kind == PATTERN => {
+                    if let Step::Found(other) = built_in {
+                        state.reserve.push(other);
                     }
+                    self.by_pattern(view, state, found)
                 }
-                let step = self.to_the_end(view, found);
-                if let (Step::Wait(_), Some(before)) = (&step, before) {
-                    // It is looked for again, by everything that looked for it now.
-                    *state = before;
-                    state.forget();
+                Step::Found(found) => self.to_the_end(view, found),
+                other => other,
+            },
+        }
+    }
+
+    /// What a pattern found, to its end; what was found behind it stays found.
+    fn by_pattern(&self, view: &View<'_>, state: &mut State, mut found: Found) -> Step {
+        loop {
+            let end = found.range.end;
+            for other in &state.reserve {
+                if found.range.contains(&other.range.start) && other.range.end > found.range.end {
+                    (found.range.end, found.goes_on) = (other.range.end, other.goes_on);
                 }
-                step
             }
-            other => other,
+            match self.to_the_end(view, found) {
+                Step::Found(longer) if longer.range.end > end && !longer.goes_on => found = longer,
+                Step::Found(longer) => {
+                    // What stands behind is looked at anew: a mask stands before it now.
+                    state.resume = longer.range.end;
+                    return Step::Found(longer);
+                }
+                other => return other,
+            }
         }
     }
 
@@ -268,7 +221,8 @@ impl Rules {
             || self.custom.iter().any(|own| own.id() == label.rule)
     }
 
-    fn next_built_in(&self, view: &View<'_>, state: &mut State) -> Step {
+    /// The next secret that the shipped rules or a known value tell, by what stands before the limit.
+    fn next_built_in(&self, view: &View<'_>, state: &mut State, limit: usize) -> Step {
         if let Some(inside) = &state.inside {
             view.hold(state.floor);
             let found = match inside {
@@ -293,7 +247,7 @@ impl Rules {
         let mut best = earliest_of(&found);
         let mut from = state.resume;
         while let Some((at, tries)) = self.anchors.next(view.text(), from)
-            && at < best
+            && at < best.min(limit)
         {
             if found.is_empty() {
                 state.resume = at;
@@ -477,20 +431,4 @@ impl Rules {
         }
         Ok(Some(found))
     }
-}
-
-/// Where the first of some secrets begins.
-fn earliest_of(found: &[Found]) -> usize {
-    found.iter().map(|own| own.range.start).min().unwrap_or(usize::MAX)
-}
-
-/// The one that begins first; where they begin at one place, the longer one.
-fn earliest(one: Step, other: Step) -> Step {
-    let place = |step: &Step| match step {
-        Step::Found(found) => (found.range.start, usize::MAX - found.range.end),
-        // What waits could begin right there, and be longer than anything.
-        Step::Wait(at) => (*at, 0),
-        Step::Clear => (usize::MAX, usize::MAX),
-    };
-    if place(&one) <= place(&other) { one } else { other }
 }

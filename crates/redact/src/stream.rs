@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::found::Found;
-use crate::scan::{REACH, State, Step};
+use crate::scan::REACH;
+use crate::state::{State, Step};
 use crate::tokens;
 use crate::view::{End, LEFT, View};
 use crate::{Finding, Redactor};

@@ -9,7 +9,7 @@ use crate::anchors::Try;
 use crate::form::{Fit, Item, Items, RUN, fits};
 use crate::found::{Found, Label, find as find_text};
 use crate::rules::{Check, Rule};
-use crate::scan::Inside;
+use crate::state::Inside;
 use crate::value::{Count, Look, is_masked, is_stand_in, is_template, look, wordiness};
 use crate::view::{Read, View};
 

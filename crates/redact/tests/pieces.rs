@@ -291,3 +291,24 @@ fn what_was_found_is_kept_while_more_is_waited_for() {
         assert_eq!(in_pieces(&redactor, text, size), whole, "in pieces of {size}");
     }
 }
+
+/// What stands behind a finding of a policy's pattern stays a secret, though what tells it stands before
+/// the finding; also where the one comes and the other has not come yet.
+#[test]
+fn a_pattern_hides_no_other_secret() {
+    let pattern = Custom::parse("own", "acme_[a-z0-9]{4,20}|u:[a-z]{4,8}").unwrap();
+    let redactor = Redactor::with(&[], &[pattern]);
+    let (password, answer) = ("hunter2hunter", "6629fae49393a05397450978507c4ef1");
+    for text in [
+        format!("curl acme_host1/ -u admin:{password} x\n"),
+        format!("Authorization: Digest username=\"acme_user7\", response=\"{answer}\"\n"),
+        format!("curl -u admin_u:{password} x\n"),
+    ] {
+        let whole = redactor.text(&text, &mut 0).into_owned();
+        assert!(whole.contains("«pattern:own:"), "{whole}");
+        assert!(!whole.contains("unter") && !whole.contains(answer), "{whole}");
+        for size in 1..text.len() {
+            assert_eq!(in_pieces(&redactor, &text, size), whole, "in pieces of {size}");
+        }
+    }
+}
