@@ -213,6 +213,42 @@ fn asked_is_not_denied() {
     assert_eq!(report["calls"][0]["status"], "approval_needed");
 }
 
+/// FR-3: what the policy or a layer calls untrusted taints what is made of it, and what is made of that; what
+/// neither does, taints nothing.
+#[test]
+fn what_nobody_vouches_for_taints_what_is_made_of_it() {
+    let rules = |read: &str| {
+        format!(
+            "version: 1\ntools: {{ fs.read: {read}, fs.write: {{ decision: allow, paths: [\"**\"] }} }}\n"
+        )
+    };
+    let layer = "version: 1\nlayer: workspace\ntools: { fs.read: { output: untrusted } }\n";
+    for (read, layer, tainted) in [
+        ("allow", None, false),
+        ("{ decision: allow, output: untrusted }", None, true),
+        ("allow", Some(layer), true),
+    ] {
+        let capsule = capsule();
+        let policy = capsule.policy(&rules(read));
+        fs::write(capsule.workspace().join("a.txt"), "found\n").unwrap();
+        if let Some(text) = layer {
+            fs::create_dir(capsule.workspace().join(".capsule")).unwrap();
+            fs::write(capsule.workspace().join(".capsule/policy.yaml"), text).unwrap();
+        }
+        let plan = capsule.plan(
+            "- { id: one, tool: fs.read, args: { path: a.txt } }\n\
+             - { id: two, tool: fs.write, args: { path: b.txt, content: { $ref: steps.one.text } } }\n\
+             - { id: three, tool: fs.write, args: { path: { $ref: steps.two.path }, content: x } }\n",
+        );
+        let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
+        for (step, name) in [("two", "content"), ("three", "path")] {
+            let shown = capsule.run(&["show-run", &format!("latest:{step}"), "--json"]);
+            let expected = if tainted { serde_json::json!([name]) } else { serde_json::json!([]) };
+            assert_eq!(shown.exits(0).json()["tainted"], expected, "{read} {layer:?} {step}");
+        }
+    }
+}
+
 /// CAP-2: a step is tried again as often as it says, and a denial is not.
 #[test]
 fn retries_are_counted() {

@@ -515,7 +515,8 @@ fn a_key_is_taken_where_it_says_what_is_done() {
             None,
         ),
         ("http.get: { output: trusted }", Some("policy.unknown-value")),
-        ("fs.read: { output: untrusted }", Some("policy.not-yet-supported")),
+        ("fs.read: { output: untrusted }", None),
+        ("fs.read: { output: trusted }", Some("policy.unknown-value")),
         ("shell.run: { cwd: [\".\"] }", None),
         ("shell.run: { rules: [] }", Some("policy.not-yet-supported")),
     ] {

@@ -41,6 +41,7 @@ impl Policy {
             suggest: None,
             quota: Quota::default(),
             timeout_ms: units::millis(limits::APPLY_TIME),
+            untrusted: false,
             constraint: Constraint::Apply,
             examples: alloc::vec::Vec::new(),
         };

@@ -163,6 +163,8 @@ pub struct ToolRule {
     pub quota: Quota,
     /// How long a call may take, in milliseconds.
     pub timeout_ms: u64,
+    /// Whether nobody vouches for what comes of a call, so that arguments made of it are tainted.
+    pub untrusted: bool,
     /// Its constraints.
     pub constraint: Constraint,
     /// What its author says it decides.
@@ -406,6 +408,15 @@ impl Policy {
     #[must_use]
     pub fn tool(&self, tool: &ToolName) -> Option<&ToolRule> {
         self.tools.get(tool)
+    }
+
+    /// Whether arguments that are made of a tool's results are tainted: what comes from elsewhere always is,
+    /// and what the policy or a layer calls untrusted.
+    #[must_use]
+    pub fn taints(&self, tool: &ToolName) -> bool {
+        let tainting =
+            |rule: &ToolRule| rule.untrusted || matches!(rule.constraint, Constraint::Fetch(_));
+        self.all().any(|own| own.tool(tool).is_some_and(tainting))
     }
 
     /// The constraints that the policy puts on paths for a tool.

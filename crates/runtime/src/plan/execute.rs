@@ -11,7 +11,7 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, StepEnded, StepEnding};
 use capsule_core::outcome::{Problem, Status};
 use capsule_core::policy::Usage;
-use capsule_core::tool::{Shape, ToolName};
+use capsule_core::tool::ToolName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -289,7 +289,7 @@ fn once<J: Journal, H: Hands>(
         Ok(None) => return Ok(Ended::without_result(StepEnding::Skipped, None)),
         Err(problem) => return Ok(Ended::without_result(StepEnding::Failed, Some(problem))),
     };
-    let tainted = step.tool.shape == Shape::Fetch || !call.tainted.is_empty();
+    let tainted = run.policy.taints(&call.tool) || !call.tainted.is_empty();
     let delivered = submit(run, call)?;
     let (ending, problem) = judge(step, &delivered);
     Ok(Ended { ending, problem, result: delivered.value, tainted })

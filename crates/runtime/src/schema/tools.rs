@@ -46,6 +46,7 @@ fn one(tool: &Signature) -> Value {
     put("because", of("because"));
     put("suggest", of("suggest"));
     put("quota", quota(tool));
+    put("output", output());
     put("examples", examples(tool));
     match tool.shape {
         Shape::Files => {
@@ -66,7 +67,6 @@ fn one(tool: &Signature) -> Value {
             put("domains", about("Hosts that are open over https.", list(text("A host."))));
             put("private_ips", of("privateIps"));
             put("redirects", of("redirects"));
-            put("output", output());
         }
         Shape::Exec => {
             put("limits", of("processLimits"));
@@ -225,7 +225,10 @@ fn url_rule() -> Value {
 }
 
 fn output() -> Value {
-    about("What came from elsewhere is always untrusted.", words(["untrusted"]))
+    about(
+        "Nobody vouches for the results: arguments made of them are tainted. What came from elsewhere always is.",
+        words(["untrusted"]),
+    )
 }
 
 fn redirects() -> Value {

@@ -9,7 +9,7 @@ use crate::limits;
 use crate::net;
 use crate::policy::model::{FetchRule, UrlRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{ceiling, text, word};
+use crate::policy::parse::tool::{ceiling, text, untrusted, word};
 use crate::url::UrlPattern;
 use crate::yaml::{Key, Node, Section, Value, key, later};
 
@@ -19,7 +19,6 @@ pub(super) const KEYS: &[Key] = &[
     // These two also stand under `urls`, where the longer form has them.
     key("private_ips"),
     key("redirects"),
-    key("output"),
 ];
 const URLS: &[Key] = &[key("allow"), key("deny"), key("private_ips"), key("redirects")];
 const RULE: &[Key] = &[
@@ -50,7 +49,6 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
         urls(context, node, &mut rule);
     }
     around(context, section, &mut rule);
-    untrusted(context, section);
     if let Some(section) =
         section.get("limits").and_then(|node| context.reader.section(node, "`limits`", LIMITS))
     {
@@ -133,13 +131,6 @@ fn url_rule(context: &mut Context<'_>, node: &Node, place: usize) -> Option<UrlR
         because: text(context, &section, "because"),
         suggest: text(context, &section, "suggest"),
     })
-}
-
-/// What came from elsewhere is untrusted, always; the key is there so that a reader sees it.
-fn untrusted(context: &mut Context<'_>, section: &Section<'_>) {
-    if let Some(node) = section.get("output") {
-        context.reader.only(node, "untrusted", &[]);
-    }
 }
 
 fn pattern(context: &mut Context<'_>, node: &Node, text: &str) -> Option<UrlPattern> {

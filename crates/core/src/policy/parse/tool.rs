@@ -24,8 +24,8 @@ const COMMON: &[Key] = &[
     key("limits"),
     key("quota"),
     key("examples"),
+    key("output"),
     later("capabilities"),
-    later("output"),
     later("pin"),
 ];
 
@@ -60,6 +60,7 @@ pub(super) fn rule(
         suggest: text(context, &section, "suggest"),
         quota: section.get("quota").map(|node| quota(context, signature, node)).unwrap_or_default(),
         timeout_ms: timeout(context, signature, &section),
+        untrusted: untrusted(context, &section),
         constraint: match signature.shape {
             Shape::Files => Constraint::Files(files::rule(context, signature, &section)),
             Shape::Fetch => Constraint::Fetch(fetch::rule(context, &section)),
@@ -70,6 +71,13 @@ pub(super) fn rule(
         examples: collect_examples(context, signature, &section),
     };
     Some(rule)
+}
+
+/// Whether nobody vouches for what comes of it. What came from elsewhere is untrusted in any case; the key is
+/// there so that a reader sees it.
+pub(super) fn untrusted(context: &mut Context<'_>, section: &Section<'_>) -> bool {
+    let node = section.get("output");
+    node.is_some_and(|node| context.reader.only(node, "untrusted", &[]))
 }
 
 /// The word of a rule.
