@@ -193,6 +193,37 @@ const fn fold(set: Set) -> u128 {
     bits & !DIGITS & !(LETTERS << b'A') | upper << b'a' | digits
 }
 
+/// The bytes at one place of a form, without their case.
+#[derive(Clone, Copy)]
+struct Spot {
+    at: usize,
+    set: u128,
+    /// How many there are.
+    spellings: u32,
+    /// How often one of them stands in a text, as [`frequency`] has it.
+    rate: u64,
+}
+
+/// The places of a form from its beginning on.
+struct Spots {
+    list: Vec<Spot>,
+    length: usize,
+}
+
+impl Spots {
+    /// Adds places that are all alike. Of many, those in the middle are left out: four in a row are no
+    /// rarer there than where they begin.
+    fn add(&mut self, set: Set, count: usize) {
+        let (set, start) = (fold(set), self.length);
+        let spellings = set.count_ones();
+        let rate = bytes(set).map(|byte| u64::from(frequency(byte))).sum();
+        let last = count.saturating_sub(WIDTH).max(WIDTH)..count;
+        let kept = (0..count.min(WIDTH)).chain(last);
+        self.list.extend(kept.map(|at| Spot { at: start + at, set, spellings, rate }));
+        self.length += count;
+    }
+}
+
 /// The bytes of a form that are looked for.
 struct Window {
     sets: [u128; WIDTH],
@@ -211,29 +242,30 @@ impl Window {
         let first: Place = places.next()?;
         let runs = first.least != first.most && first.most != RUN;
         let lead = if runs { first.least.min(WIDTH - 1) } else { first.least };
-        let mut sets = alloc::vec![fold(first.set); lead];
+        let mut spots = Spots { list: Vec::with_capacity(32), length: 0 };
+        spots.add(first.set, lead);
         if runs || first.least == first.most {
             for place in places {
-                sets.extend(core::iter::repeat_n(fold(place.set), place.least));
-                if place.least != place.most || sets.len() > 120 {
+                spots.add(place.set, place.least);
+                if place.least != place.most || spots.length > 120 {
                     break;
                 }
             }
         }
         // Behind a run of no one length, its end is what the rest is measured from.
         let most = if runs { lead + 1 } else { usize::MAX };
-        let windows = sets.windows(WIDTH).enumerate().take(most);
-        let fitting = windows.filter(|(_, own)| {
-            own.iter().map(|set| set.count_ones()).product::<u32>() <= SPELLINGS
+        let windows = spots.list.windows(WIDTH).take(most);
+        let fitting = windows
+            .filter(|own| own.iter().map(|spot| spot.spellings).product::<u32>() <= SPELLINGS);
+        let rated = fitting.filter_map(|own| {
+            let rate = own.iter().map(|spot| spot.rate).product::<u64>();
+            own.first().map(|first| (rate, first.at, own))
         });
-        let mut rates = Rates::default();
-        let rated =
-            fitting.map(|(at, own)| (own.iter().map(|set| rates.of(*set)).product::<u64>(), at));
-        let (_, at) = rated.min()?;
-        let mut chosen = [0; WIDTH];
-        chosen.iter_mut().zip(sets.get(at..)?).for_each(|(to, from)| *to = *from);
+        let (_, at, found) = rated.min_by_key(|(rate, at, _)| (*rate, *at))?;
+        let mut sets = [0; WIDTH];
+        sets.iter_mut().zip(found).for_each(|(to, from)| *to = from.set);
         let back = if runs { lead.checked_sub(at)? } else { at };
-        Some(Self { sets: chosen, back: u8::try_from(back).ok()?, runs })
+        Some(Self { sets, back: u8::try_from(back).ok()?, runs })
     }
 
     /// Every spelling, without its case.
@@ -258,23 +290,6 @@ fn bytes(set: u128) -> impl Iterator<Item = u8> {
         left &= left - 1;
         Some(next)
     })
-}
-
-/// How often a byte of a set stands in a text; neighbours have mostly the same set.
-#[derive(Default)]
-struct Rates(Option<(u128, u64)>);
-
-impl Rates {
-    fn of(&mut self, set: u128) -> u64 {
-        match self.0 {
-            Some((last, rate)) if last == set => rate,
-            _ => {
-                let rate = bytes(set).map(|byte| u64::from(frequency(byte))).sum();
-                self.0 = Some((set, rate));
-                rate
-            }
-        }
-    }
 }
 
 #[cfg(test)]
