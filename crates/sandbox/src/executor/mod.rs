@@ -75,6 +75,8 @@ fn begin() -> Result<(), Failed> {
     let _ = setsid();
     chdir("/").at(Step::Root)?;
     umask(Mode::from_raw_mode(0o022));
+    // What the kernel told this program when it started cannot be asked for behind the walls.
+    let _ = rustix::param::page_size();
     // A courtesy to the rest of the system, not a wall.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_TO_GO);
     Ok(())

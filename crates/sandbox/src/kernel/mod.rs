@@ -10,7 +10,7 @@ pub(crate) use confine::{
     attach_filter, landlock_abi, make_writable, set_mount_attributes, unshare,
 };
 pub(crate) use process::{
-    Alone, Birth, CloneRequest, LeaveOnDrop, Program, close_range, end_children, fork, give_birth,
+    Alone, Birth, CloneRequest, LeaveOnDrop, Program, close_range, end_children, give_birth,
     give_plain_birth, inherited_socket, kill_everyone_else, leave, memory_of_children,
     start_program, wait_for,
 };

@@ -200,7 +200,7 @@ pub(crate) fn give_plain_birth(cgroup: Option<BorrowedFd<'_>>) -> Result<Birth, 
 ///
 /// # Errors
 /// The kernel refused.
-pub(crate) fn fork() -> Result<Option<Pid>, Errno> {
+fn fork() -> Result<Option<Pid>, Errno> {
     // SAFETY: the child may go on with everything because the process has one thread.
     let pid = unsafe { libc::fork() };
     checked(pid.into())?;

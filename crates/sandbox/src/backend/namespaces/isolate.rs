@@ -1,9 +1,9 @@
 //! The namespaces of a run: users, mounts, host name and network.
 //!
-//! The network takes the kernel longer than everything else here together. So a maker process makes
-//! the namespaces of users and of the network, and the executor builds its root meanwhile and then
-//! enters what the maker has made. The maker being another process, the executor can also write
-//! the map of users from outside, which is the only way to map more than oneself.
+//! A holder is born into new namespaces of users and of the network, and the executor enters them. It being
+//! another process, the executor can write the map of users from outside, which is the only way to map
+//! more than oneself. It is born into them and makes nothing itself, so nobody waits for it to be given a
+//! processor (ADR 29).
 //!
 //! An ordinary user is mapped to itself and nobody else exists. Root gets the map of the namespace
 //! that it comes from, so that files of other owners keep their owners.
@@ -11,87 +11,71 @@
 use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getegid, geteuid};
 use rustix::thread::{
-    CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities, move_into_link_name_space,
-    sched_getaffinity, sched_getcpu, sched_setaffinity, set_thread_groups,
+    CapabilitySet, ThreadNameSpaceType, UnshareFlags, capabilities, move_into_thread_name_spaces,
+    set_thread_groups,
 };
 
-use crate::kernel;
+use crate::kernel::{self, Birth, CloneRequest};
 use crate::protocol::{At as _, Failed, Step};
 
-/// The maker, at work.
-pub(super) struct Maker {
+/// The process that holds new namespaces until the executor has entered them.
+pub(super) struct Holder {
     process: Pid,
-    /// On which it reports each namespace.
-    reports: OwnedFd,
+    handle: OwnedFd,
     /// Open as long as it is needed.
     needed: Option<OwnedFd>,
 }
 
-impl Maker {
-    /// Sets it to work.
+impl Holder {
+    /// Has it born into its namespaces.
     ///
     /// # Errors
-    /// It could not be made.
+    /// A namespace cannot be had, which the step names.
     pub(super) fn begin() -> Result<Self, Failed> {
-        let (reports, reporting) = pipe_with(PipeFlags::CLOEXEC).at(Step::UserNamespace)?;
+        let both = libc::CLONE_NEWUSER | libc::CLONE_NEWNET;
+        let why = match Self::born_into(both) {
+            Err(failed) if failed.errno != Errno::NOSYS => failed,
+            made => return made,
+        };
+        // Which of them it is, the kernel does not say.
+        let _users_alone = Self::born_into(libc::CLONE_NEWUSER)?;
+        Err(Failed { step: Step::NetworkNamespace, ..why })
+    }
+
+    fn born_into(namespaces: libc::c_int) -> Result<Self, Failed> {
         let (end, needed) = pipe_with(PipeFlags::CLOEXEC).at(Step::UserNamespace)?;
-        match kernel::fork().at(Step::UserNamespace)? {
-            Some(process) => {
-                send_away(process);
-                Ok(Self { process, reports, needed: Some(needed) })
-            }
-            None => {
+        let namespaces = u64::from(namespaces.unsigned_abs());
+        match kernel::give_birth(&CloneRequest { namespaces, cgroup: None })
+            .at(Step::UserNamespace)?
+        {
+            Birth::Parent(process, handle) => Ok(Self { process, handle, needed: Some(needed) }),
+            Birth::Child => {
                 let _never_back = kernel::LeaveOnDrop;
-                drop((reports, needed));
-                help(&reporting, &end);
+                drop(needed);
+                if kernel::die_with_parent().is_ok() {
+                    let _ = rustix::io::read(&end, &mut [0_u8; 1]);
+                }
                 kernel::leave(0)
             }
         }
     }
 
-    /// Enters the user namespace, with its maps, and new namespaces of mounts and host name.
+    /// Enters the namespaces of users, with its maps, and of the network, and new ones of mounts and host
+    /// name. The holder then ends; it is waited for when it is dropped, which may be later.
     ///
     /// # Errors
-    /// The kernel refused the maker or this process.
-    pub(super) fn enter(&self) -> Result<(), Failed> {
-        self.report().at(Step::UserNamespace)?;
+    /// The kernel refused.
+    pub(super) fn enter(&mut self) -> Result<(), Failed> {
         self.write_maps().at(Step::IdMap)?;
-        self.join("user", LinkNameSpaceType::User).at(Step::UserNamespace)?;
-        kernel::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS).at(Step::MountNamespace)
-    }
-
-    /// Enters the network namespace, once it is there. The maker then ends; it is waited for when
-    /// it is dropped, which may be later.
-    ///
-    /// # Errors
-    /// The kernel refused the maker or this process.
-    pub(super) fn enter_network(&mut self) -> Result<(), Failed> {
-        self.report().at(Step::NetworkNamespace)?;
-        self.join("net", LinkNameSpaceType::Network).at(Step::NetworkNamespace)?;
+        let enter = |kind| move_into_thread_name_spaces(self.handle.as_fd(), kind);
+        enter(ThreadNameSpaceType::USER).at(Step::UserNamespace)?;
+        enter(ThreadNameSpaceType::NETWORK).at(Step::NetworkNamespace)?;
         self.needed = None;
-        Ok(())
-    }
-
-    /// Waits for the maker's next report.
-    fn report(&self) -> Result<(), Errno> {
-        let mut number = [0_u8; 4];
-        let got = rustix::io::retry_on_intr(|| rustix::io::read(&self.reports, &mut number))?;
-        match (got, i32::from_le_bytes(number)) {
-            (4, 0) => Ok(()),
-            (4, errno) => Err(Errno::from_raw_os_error(errno)),
-            _ => Err(Errno::CHILD),
-        }
-    }
-
-    fn join(&self, kind: &str, namespace: LinkNameSpaceType) -> Result<(), Errno> {
-        let path = format!("/proc/{}/ns/{kind}", self.process.as_raw_nonzero());
-        let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        move_into_link_name_space(file.as_fd(), Some(namespace))
+        kernel::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS).at(Step::MountNamespace)
     }
 
     fn write_maps(&self) -> Result<(), Errno> {
@@ -118,35 +102,10 @@ impl Maker {
     }
 }
 
-impl Drop for Maker {
+impl Drop for Holder {
     fn drop(&mut self) {
         self.needed = None;
         let _ = kernel::wait_for(self.process);
-    }
-}
-
-/// The maker's whole life.
-fn help(reporting: &OwnedFd, end: &OwnedFd) {
-    if kernel::die_with_parent().is_err() {
-        return;
-    }
-    for namespace in [UnshareFlags::NEWUSER, UnshareFlags::NEWNET] {
-        let made = kernel::unshare(namespace);
-        let number = made.map_or_else(|errno| errno.raw_os_error(), |()| 0);
-        if rustix::io::write(reporting, &number.to_le_bytes()).is_err() || made.is_err() {
-            return;
-        }
-    }
-    // The namespaces live on in the executor; until it has entered them, they need this process.
-    let _ = rustix::io::read(end, &mut [0_u8; 1]);
-}
-
-/// Sends the maker to another processor than this one, if there is one. The kernel lets a new
-/// process wait where its parent runs, and then nothing would be gained.
-fn send_away(maker: Pid) {
-    if let Ok(mut allowed) = sched_getaffinity(None) {
-        allowed.unset(sched_getcpu());
-        let _ = sched_setaffinity(Some(maker), &allowed);
     }
 }
 

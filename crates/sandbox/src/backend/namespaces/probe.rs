@@ -1,7 +1,7 @@
 //! What can be held on this machine, found out by doing it.
 //!
 //! Everything that does not depend on the call is done here, before the deciding process knows what
-//! it will run: the namespace of the network takes longest, and other work goes on meanwhile.
+//! it will run.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::system::{sethostname, uname};
 use rustix::thread::{CapabilitySet, set_no_new_privs};
 
-use super::isolate::{self, Maker};
+use super::isolate::{self, Holder};
 use super::root::Root;
 use crate::backend::mountinfo::{self, Mount};
 use crate::backend::{bounds, capabilities, rlimits};
@@ -43,7 +43,7 @@ pub(crate) struct Ground {
     /// The filter that each command gets.
     pub(super) filter: seccomp::Filter,
     /// Its work is done; it is taken in when the ground is entered.
-    pub(super) maker: Maker,
+    pub(super) holder: Holder,
 }
 
 /// Why these walls cannot be raised here, and what was found on the way.
@@ -68,18 +68,17 @@ pub(crate) struct Gap {
 /// A namespace cannot be had, or what stands behind it.
 pub(crate) fn prepare() -> Result<(Walls, Ground), Unable> {
     let abi = kernel::landlock_abi();
-    let maker = begin(abi);
-    // Control groups belong to the host, so they are made before it is left, and while the maker
-    // works.
+    let holder = begin(abi);
+    // Control groups belong to the host, so they are made before it is left.
     let mounts = mountinfo::own();
     let cgroups = Cgroups::create(&mounts);
     let pid_max = !cgroups.bounds_processes()
         && geteuid().is_root()
         && version(uname().release().to_bytes()) >= OWN_PID_MAX;
-    let built = maker.and_then(|(maker, abi)| {
-        build(maker, &mounts, &cgroups, pid_max, abi).map(|built| (built, abi))
+    let built = holder.and_then(|(holder, abi)| {
+        build(holder, &mounts, &cgroups, pid_max, abi).map(|built| (built, abi))
     });
-    let ((root, filter, maker), known) = match built {
+    let ((root, filter, holder), known) = match built {
         Ok(built) => built,
         Err(gap) => return Err(Unable { gap, abi, cgroups }),
     };
@@ -88,10 +87,10 @@ pub(crate) fn prepare() -> Result<(Walls, Ground), Unable> {
         layers: Layer::ALL.iter().map(|layer| held(*layer, known)).collect(),
         bounds: bounds::all(&cgroups, processes(pid_max), bounds::TMP_SIZE),
     };
-    Ok((walls, Ground { root, abi: known, cgroups, pid_max, filter, maker }))
+    Ok((walls, Ground { root, abi: known, cgroups, pid_max, filter, holder }))
 }
 
-fn begin(abi: Result<i32, Errno>) -> Result<(Maker, i32), Gap> {
+fn begin(abi: Result<i32, Errno>) -> Result<(Holder, i32), Gap> {
     set_no_new_privs(true).at(Step::NoNewPrivileges).or_gap(Layer::NoNewPrivileges)?;
     let abi = abi.at(Step::Landlock).or_gap(Layer::Landlock)?;
     for (layer, kind) in [(Layer::PidNamespace, "pid"), (Layer::IpcNamespace, "ipc")] {
@@ -99,23 +98,17 @@ fn begin(abi: Result<i32, Errno>) -> Result<(Maker, i32), Gap> {
             return Err(Gap { layer, detail });
         }
     }
-    Ok((Maker::begin().or_gap(Layer::UserNamespace)?, abi))
+    Ok((Holder::begin().map_err(namespace_gap)?, abi))
 }
 
 fn build(
-    mut maker: Maker,
+    mut holder: Holder,
     mounts: &[Mount],
     cgroups: &Cgroups,
     pid_max: bool,
     abi: i32,
-) -> Result<(Root, seccomp::Filter, Maker), Gap> {
-    maker.enter().map_err(|failed| {
-        let layer = match failed.step {
-            Step::MountNamespace => Layer::MountNamespace,
-            _ => Layer::UserNamespace,
-        };
-        Gap { layer, detail: explain(failed) }
-    })?;
+) -> Result<(Root, seccomp::Filter, Holder), Gap> {
+    holder.enter().map_err(namespace_gap)?;
     // From here on other processes of the same user cannot look into this one, nor can commands
     // look into the first process of their call, which is a copy of it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
@@ -129,7 +122,6 @@ fn build(
         return Err(Gap { layer: Layer::MountNamespace, detail });
     }
     let root = Root::build(pid_max).or_gap(Layer::MountNamespace)?;
-    maker.enter_network().or_gap(Layer::NetworkNamespace)?;
     // Attached last: building the root is over, and every later step stands in the table.
     let filter = seccomp::executor().map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.and_then(|filter| kernel::attach_filter(&filter));
@@ -141,7 +133,17 @@ fn build(
     });
     let filter = filter.map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.at(Step::Filter).or_gap(Layer::Seccomp)?;
-    Ok((root, filter, maker))
+    Ok((root, filter, holder))
+}
+
+/// The namespace that cannot be had.
+fn namespace_gap(failed: Failed) -> Gap {
+    let layer = match failed.step {
+        Step::MountNamespace => Layer::MountNamespace,
+        Step::NetworkNamespace => Layer::NetworkNamespace,
+        _ => Layer::UserNamespace,
+    };
+    Gap { layer, detail: explain(failed) }
 }
 
 /// What a user namespace as a whole may use up, which would otherwise be taken from the user's own.

@@ -47,7 +47,7 @@ impl Ground {
     /// # Errors
     /// The step that failed. The ground is lost with it, so that no half-built view is ever used.
     pub(crate) fn enter(self, enter: &Enter) -> Result<(View, Option<OwnedFd>), Refusal> {
-        let Self { mut root, abi, cgroups, pid_max, filter, maker } = self;
+        let Self { mut root, abi, cgroups, pid_max, filter, holder } = self;
         let Attached { with_mounts, shared } = attach_workspace(&root, enter)?;
         hide_at_home(&root, enter)?;
         for (target, place) in &enter.programs {
@@ -64,7 +64,7 @@ impl Ground {
         let _ = masks::hide(&root.cover, workspace.as_fd(), &enter.masks)?;
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
-        drop(maker);
+        drop(holder);
         let (standby, staged) = (None, enter.staging.is_some());
         let view =
             View { standby, root, workspace, staged, abi, filter, pid_max, cgroups, nothing };
