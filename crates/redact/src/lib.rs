@@ -48,6 +48,7 @@ mod trials;
 mod url;
 mod value;
 mod view;
+mod whole;
 mod words;
 
 use alloc::borrow::Cow;

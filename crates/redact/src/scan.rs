@@ -8,11 +8,10 @@ use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::anchors::{Anchors, Try};
+use crate::anchors::{Anchors, Try, WIDTH};
 use crate::calls::{self, CALLS};
 use crate::command;
 use crate::custom::Custom;
-use crate::form::RUN;
 use crate::found::{Found, Label, PATTERN};
 use crate::header;
 use crate::known::Known;
@@ -21,7 +20,7 @@ use crate::pem;
 use crate::programs::PROGRAMS;
 use crate::rules;
 use crate::setting;
-use crate::state::{Ahead, Inside, State, Step, earliest, earliest_of};
+use crate::state::{Inside, State, Step, earliest, earliest_of};
 use crate::tokens;
 use crate::trials::{BEHIND_PROGRAM, NAMES, PLACES, Trial};
 use crate::url;
@@ -34,11 +33,14 @@ pub(super) const REACH: usize = 128;
 /// Everything that is looked for.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
-    anchors: Anchors,
-    trials: Vec<Trial>,
-    known: Arc<[Known]>,
-    custom: Arc<[Custom]>,
+    pub(super) anchors: Anchors,
+    pub(super) trials: Vec<Trial>,
+    pub(super) known: Arc<[Known]>,
+    pub(super) custom: Arc<[Custom]>,
 }
+
+/// The next password of a command line, or where it could begin at the earliest.
+type Commanded = Result<Option<Found>, usize>;
 
 impl Rules {
     /// The shipped rules, with what a policy adds.
@@ -82,8 +84,10 @@ impl Rules {
     /// The next secret of a text.
     pub(super) fn next(&self, view: &View<'_>, state: &mut State) -> Step {
         view.rise(state.floor);
+        state.reserve.retain(|own| own.range.start >= state.floor);
+        let commanded = self.commanded(view, state).map_err(|_| view.held());
         let before = (state.reserve.clone(), state.command);
-        let step = self.next_of_all(view, state);
+        let step = self.next_of_all(view, state, commanded);
         if let Step::Wait(_) = step {
             // It is looked for again, with what was there.
             (state.reserve, state.command) = before;
@@ -91,7 +95,7 @@ impl Rules {
         step
     }
 
-    fn next_of_all(&self, view: &View<'_>, state: &mut State) -> Step {
+    fn next_of_all(&self, view: &View<'_>, state: &mut State, commanded: Commanded) -> Step {
         state.ahead.resize_with(self.custom.len(), || None);
         let mut own = Step::Clear;
         for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
@@ -102,156 +106,56 @@ impl Rules {
             Step::Found(found) => found.range.end + REACH,
             Step::Wait(_) | Step::Clear => usize::MAX,
         };
-        match (self.next_built_in(view, state, limit), own) {
+        match (self.next_built_in(view, state, commanded, limit), own) {
             // What waits may be told by what the pattern's finding would hide from it.
             (Step::Wait(at), Step::Found(own)) => Step::Wait(at.min(own.range.start)),
             (built_in, own) => match earliest(built_in.clone(), own) {
-                Step::Found(found) if found.label.kind == PATTERN => {
-                    if let Step::Found(other) = built_in {
+                Step::Found(found) => {
+                    if let (PATTERN, Step::Found(other)) = (found.label.kind, built_in) {
                         state.reserve.push(other);
                     }
-                    self.by_pattern(view, state, found)
+                    self.whole(view, state, found)
                 }
-                Step::Found(found) => self.to_the_end(view, found),
                 other => other,
             },
         }
     }
 
-    /// What a pattern found, to its end; what was found behind it stays found.
-    fn by_pattern(&self, view: &View<'_>, state: &mut State, mut found: Found) -> Step {
-        loop {
-            let end = found.range.end;
-            for other in &state.reserve {
-                if found.range.contains(&other.range.start) && other.range.end > found.range.end {
-                    (found.range.end, found.goes_on) = (other.range.end, other.goes_on);
-                }
-            }
-            match self.to_the_end(view, found) {
-                Step::Found(longer) if longer.range.end > end && !longer.goes_on => found = longer,
-                Step::Found(longer) => {
-                    // What stands behind is looked at anew: a mask stands before it now.
-                    state.resume = longer.range.end;
-                    return Step::Found(longer);
-                }
-                other => return other,
-            }
-        }
-    }
-
-    /// What was found, as far as what is known or has a form goes that begins in it: no rest of it stays
-    /// behind a mask. What rules find that know no values ends where it does.
-    fn to_the_end(&self, view: &View<'_>, mut found: Found) -> Step {
-        let by_pattern = found.label.kind == PATTERN;
-        if self.known.is_empty() && !by_pattern {
-            return Step::Found(found);
-        }
-        let start = found.range.start;
-        view.hold(start);
-        let mut from = start;
-        loop {
-            let next = self.anchors.next(view.text(), from);
-            let Some((at, tries)) = next.filter(|(at, _)| *at < found.range.end + REACH) else {
-                break;
-            };
-            for own in tries {
-                let trial = self.trials.get(usize::from(own.rule));
-                if !by_pattern && !matches!(trial, Some(Trial::Known(_))) {
-                    continue;
-                }
-                let Ok(other) = self.try_at(view, at, own, start) else { return Step::Wait(start) };
-                let begins =
-                    |own: &Found| own.range.start >= start && own.range.start < found.range.end;
-                if let Some(other) = other.filter(begins)
-                    && other.range.end > found.range.end
-                {
-                    (found.range.end, found.goes_on) = (other.range.end, other.goes_on);
-                }
-            }
-            if found.range.len() >= RUN {
-                // What follows is looked at as what goes on, and nothing is held back for it.
-                found.goes_on = true;
-                return Step::Found(found);
-            }
-            from = at + 1;
-        }
-        // Something may begin in it and not have come yet.
-        match view.is_open() && found.range.end + REACH > view.len() {
-            true => Step::Wait(start),
-            false => Step::Found(found),
-        }
-    }
-
-    /// What a pattern finds from a place on, looked for once.
-    fn custom_next(
-        &self,
-        custom: &Custom,
-        view: &View<'_>,
-        from: usize,
-        ahead: &mut Option<Ahead>,
-    ) -> Step {
-        match ahead {
-            Some(Ahead::Nothing) => return Step::Clear,
-            Some(Ahead::Found(found)) if found.range.start >= from => {
-                return Step::Found(found.clone());
-            }
-            _ => {}
-        }
-        let mut step = custom.next(view, from);
-        while let Step::Found(found) = &step {
-            match masked::around(view, found.range.start) {
-                // What stands behind the mask is looked at, also where the match goes on there.
-                Ok(Some((label, end))) if self.names(&label) => step = custom.next(view, end),
-                Ok(_) => break,
-                Err(_) => return Step::Wait(found.range.start),
-            }
-        }
-        *ahead = match &step {
-            Step::Found(found) => Some(Ahead::Found(found.clone())),
-            Step::Clear => Some(Ahead::Nothing),
-            Step::Wait(_) => None,
-        };
-        step
-    }
-
     /// Whether masks with such a label are given here.
-    fn names(&self, label: &Label) -> bool {
+    pub(super) fn names(&self, label: &Label) -> bool {
         label.is_built_in()
             || self.known.iter().any(|own| own.name() == label.rule)
             || self.custom.iter().any(|own| own.id() == label.rule)
     }
 
     /// The next secret that the shipped rules or a known value tell, by what stands before the limit.
-    fn next_built_in(&self, view: &View<'_>, state: &mut State, limit: usize) -> Step {
-        if let Some(inside) = &state.inside {
-            view.hold(state.floor);
-            let found = match inside {
-                Inside::Key => pem::rest(view, state.floor),
-                Inside::Run(label) => tokens::rest(view, state.floor, label),
-            };
-            match found {
-                Err(_) => return Step::Wait(state.floor),
-                Ok(Some(found)) => return Step::Found(found),
-                Ok(None) => state.inside = None,
-            }
+    fn next_built_in(
+        &self,
+        view: &View<'_>,
+        state: &mut State,
+        commanded: Commanded,
+        limit: usize,
+    ) -> Step {
+        if let Some(step) = Self::goes_on(view, state) {
+            return step;
         }
-        state.reserve.retain(|own| own.range.start >= state.floor);
         let mut found = state.reserve.clone();
-        match self.commanded(view, state) {
+        match commanded {
             Ok(more) => found.extend(more),
-            Err(_) => {
-                let latest = view.held().min(earliest_of(&found));
+            Err(held) => {
+                let latest = held.min(earliest_of(&found));
                 return self.wait(view, state, state.resume, latest);
             }
         }
         let mut best = earliest_of(&found);
         let mut from = state.resume;
-        while let Some((at, tries)) = self.anchors.next(view.text(), from)
-            && at < best.min(limit)
-        {
+        loop {
+            let next = self.anchors.next(view.text(), from);
+            let at = next.as_ref().map_or(view.len().saturating_sub(WIDTH - 1), |(at, _)| *at);
             if found.is_empty() {
-                state.resume = at;
+                state.resume = state.resume.max(at.min(limit));
             }
+            let Some((_, tries)) = next.filter(|_| at < best.min(limit)) else { break };
             for own in tries {
                 match self.tried(view, at, own, state) {
                     Err(_) => {
@@ -267,9 +171,6 @@ impl Rules {
                 }
             }
             from = at + 1;
-            if found.is_empty() {
-                state.resume = from;
-            }
         }
         // Of several that begin there the longest, and of those always the same one.
         let rank =
@@ -283,7 +184,25 @@ impl Rules {
         Step::Found(first)
     }
 
-    /// The next password of the command line that was found last.
+    /// The rest of what was masked up to here, if there is one.
+    fn goes_on(view: &View<'_>, state: &mut State) -> Option<Step> {
+        let inside = state.inside.as_ref()?;
+        view.hold(state.floor);
+        let found = match inside {
+            Inside::Key => pem::rest(view, state.floor),
+            Inside::Run(label) => tokens::rest(view, state.floor, label),
+        };
+        match found {
+            Err(_) => Some(Step::Wait(state.floor)),
+            Ok(Some(found)) => Some(Step::Found(found)),
+            Ok(None) => {
+                state.inside = None;
+                None
+            }
+        }
+    }
+
+    /// The next password of the command line that was found last; none as soon as there is none.
     fn commanded(&self, view: &View<'_>, state: &mut State) -> Read<Option<Found>> {
         let Some((at, index)) = state.command else { return Ok(None) };
         let Some(program) = PROGRAMS.get(index) else { return Ok(None) };
@@ -296,7 +215,7 @@ impl Rules {
     }
 
     /// What a rule finds at a place, behind the last mask and in none.
-    fn tried(
+    pub(super) fn tried(
         &self,
         view: &View<'_>,
         at: usize,
@@ -356,7 +275,13 @@ impl Rules {
         first
     }
 
-    fn try_at(&self, view: &View<'_>, at: usize, own: Try, floor: usize) -> Read<Option<Found>> {
+    pub(super) fn try_at(
+        &self,
+        view: &View<'_>,
+        at: usize,
+        own: Try,
+        floor: usize,
+    ) -> Read<Option<Found>> {
         let Some(mut trial) = self.trials.get(usize::from(own.rule)).copied() else {
             return Ok(None);
         };

@@ -265,8 +265,18 @@ fn what_is_held_back_is_bounded() {
         "\"".repeat(1 << 16),
         format!("curl -u {}", "\\\n -H x".repeat(1 << 13)),
     ];
-    for text in hostile {
-        let mut stream = Stream::new(Redactor::builtin());
+    let forms = ["acme_[a-z0-9]{4,20}", "acme_pw=[a-z0-9]{8,20}"];
+    let own = forms.map(|form| Custom::parse("own", form).unwrap());
+    let plain = "nothing to see here\n".repeat(1 << 14);
+    let over = [
+        format!("curl -u admin:hunter2hunter x\n{plain}"),
+        format!("acme_pw=hunter2hunter\n{plain}"),
+        format!("curl acme_host1 -u admin:hunter2hunter x\n{plain}"),
+    ];
+    let each = hostile.iter().chain(&over);
+    let redactors = [Redactor::builtin(), Redactor::with(&[], &own)];
+    for (text, redactor) in each.flat_map(|text| redactors.iter().map(move |own| (text, own))) {
+        let mut stream = Stream::new(redactor.clone());
         let (mut given, mut gone, mut most) = (0, 0, 0);
         for piece in text.as_bytes().chunks(4096) {
             let mut out = Vec::new();
@@ -292,23 +302,45 @@ fn what_was_found_is_kept_while_more_is_waited_for() {
     }
 }
 
-/// What stands behind a finding of a policy's pattern stays a secret, though what tells it stands before
-/// the finding; also where the one comes and the other has not come yet.
+/// What a policy's pattern finds hides no other secret: not what is told from before it, not what is told from
+/// inside of it, and no rest of what begins in it; also where the one comes and the other has not come yet.
 #[test]
 fn a_pattern_hides_no_other_secret() {
-    let pattern = Custom::parse("own", "acme_[a-z0-9]{4,20}|u:[a-z]{4,8}").unwrap();
-    let redactor = Redactor::with(&[], &[pattern]);
+    let forms = [
+        "acme_[a-z0-9]{4,20}|u:[a-z]{4,8}",
+        "acct:[0-9]{4}",
+        "[0-9]{16}",
+        "AKIA[A-Z0-9]{16} [a-z]{8}",
+    ];
+    let patterns: Vec<Custom> =
+        forms.iter().map(|form| Custom::parse("own", form).unwrap()).collect();
+    let redactor = Redactor::with(&[], &patterns);
     let (password, answer) = ("hunter2hunter", "6629fae49393a05397450978507c4ef1");
+    let key = "-----BEGIN RSA PRIVATE KEY-----\n".to_owned()
+        + &"b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAABlwAAAAdz\n".repeat(1 << 11);
+    let begins = Custom::parse("own", "key: -----BEGIN [A-Z ]{4,40}-----").unwrap();
+    let masked = Redactor::with(&[], &[begins]).text(&format!("key: {key}"), &mut 0).into_owned();
+    assert!(!masked.contains("b3Blb"), "{} bytes", masked.len());
     for text in [
         format!("curl acme_host1/ -u admin:{password} x\n"),
         format!("Authorization: Digest username=\"acme_user7\", response=\"{answer}\"\n"),
         format!("curl -u admin_u:{password} x\n"),
+        format!("AKIA2E0A8F3B244C9986 password={password}\n"),
+        "acct:1234567812345678\n".into(),
     ] {
         let whole = redactor.text(&text, &mut 0).into_owned();
         assert!(whole.contains("«pattern:own:"), "{whole}");
-        assert!(!whole.contains("unter") && !whole.contains(answer), "{whole}");
+        let shown = whole.contains("unter") || whole.contains(answer) || whole.contains("5678");
+        assert!(!shown, "{whole}");
         for size in 1..text.len() {
             assert_eq!(in_pieces(&redactor, &text, size), whole, "in pieces of {size}");
         }
+    }
+    // What looks back as far as the finding sees it, or its mask, in a stream as in the whole.
+    for filler in 90..150 {
+        let filler = "x".repeat(filler);
+        let text = format!("acme_host1.{filler}:5432:db:admin:{password}\n");
+        let whole = redactor.text(&text, &mut 0).into_owned();
+        assert_eq!(in_pieces(&redactor, &text, 1), whole);
     }
 }
