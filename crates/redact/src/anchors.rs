@@ -4,10 +4,11 @@
 //! such four says in a few instructions that nothing begins here, which is what is said of nearly
 //! every place of nearly every text; a table tells the rest.
 
-use alloc::boxed::Box;
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
 use crate::form::{Item, Items, Place, RUN, Set};
+use crate::trials::SHIPPED;
 
 /// How many bytes of a rule are looked for.
 pub(super) const WIDTH: usize = 4;
@@ -81,50 +82,106 @@ struct Entry {
     next: u16,
 }
 
-/// Says where rules could fit.
+/// What a rule is found by: this text, and behind it what has this form.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beginning<'f> {
+    pub(super) text: &'f [u8],
+    pub(super) form: &'f str,
+}
+
+/// A table of where rules could fit.
+struct Table {
+    bits: [u64; BITS / 64],
+    /// The first entry of each slot.
+    slots: [u16; SLOTS],
+    entries: [Entry; SLOTS],
+    /// How many of them there are.
+    count: usize,
+}
+
+impl Table {
+    /// The shipped rules, from the last to the first that is to be tried: each entry goes before those
+    /// of its slot that are there.
+    #[expect(clippy::indexing_slicing, reason = "a constant: out of bounds does not compile")]
+    const fn shipped() -> Self {
+        let own = Try { rule: 0, back: 0, runs: false };
+        let mut table = Self {
+            bits: [0; BITS / 64],
+            slots: [NONE; SLOTS],
+            entries: [Entry { word: 0, own, next: NONE }; SLOTS],
+            count: 0,
+        };
+        let mut rule = SHIPPED.len();
+        while rule > 0 {
+            rule -= 1;
+            let Some(window) = Window::of(SHIPPED[rule].0) else { continue };
+            let own = Try { rule: rule as u16, back: window.back, runs: window.runs };
+            let mut words = window.words();
+            while let Some(word) = words.read() {
+                let (bit, slot) = (bit(word), slot(word));
+                table.bits[bit / 64] |= 1 << (bit % 64);
+                table.entries[table.count] = Entry { word, own, next: table.slots[slot] };
+                table.slots[slot] = table.count as u16;
+                table.count += 1;
+            }
+        }
+        table
+    }
+}
+
+/// The table of the shipped rules, which is made when this crate is built.
+static TABLE: Table = Table::shipped();
+
+/// Says where rules could fit: the shipped ones, and more.
 #[derive(Clone)]
 pub(super) struct Anchors {
-    bits: Box<[u64; BITS / 64]>,
-    /// The first entry of each slot.
-    slots: Box<[u16; SLOTS]>,
-    entries: Vec<Entry>,
+    bits: Cow<'static, [u64; BITS / 64]>,
+    slots: Cow<'static, [u16; SLOTS]>,
+    /// The entries that go on behind those of the table.
+    more: Vec<Entry>,
 }
 
 impl core::fmt::Debug for Anchors {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Anchors").field("entries", &self.entries.len()).finish_non_exhaustive()
+        f.debug_struct("Anchors").field("more", &self.more.len()).finish_non_exhaustive()
     }
 }
 
 impl Anchors {
-    /// For these forms, in the order in which they are to be tried.
-    pub(super) fn of(forms: &[&str]) -> Self {
-        let mut anchors = Self {
-            bits: Box::new([0; BITS / 64]),
-            slots: Box::new([NONE; SLOTS]),
-            entries: Vec::with_capacity(SLOTS),
-        };
-        // Each goes before those of its slot that are there, so the last comes first.
-        for (rule, form) in forms.iter().enumerate().rev() {
-            let (Ok(rule), Some(window)) = (u16::try_from(rule), Window::of(form)) else {
-                continue;
-            };
-            let own = Try { rule, back: window.back, runs: window.runs };
-            window.spell(|word| anchors.insert(word, own));
+    /// For the shipped rules.
+    pub(super) const fn shipped() -> Self {
+        let (bits, slots) = (Cow::Borrowed(&TABLE.bits), Cow::Borrowed(&TABLE.slots));
+        Self { bits, slots, more: Vec::new() }
+    }
+
+    /// Adds a rule that begins with these bytes, to be tried before those that are there.
+    pub(super) fn add(&mut self, rule: usize, text: &[u8]) {
+        let window = Window::of(Beginning { text, form: "" });
+        let (Ok(rule), Some(window)) = (u16::try_from(rule), window) else { return };
+        let own = Try { rule, back: window.back, runs: window.runs };
+        let mut words = window.words();
+        while let Some(word) = words.read() {
+            self.insert(word, own);
         }
-        anchors
     }
 
     fn insert(&mut self, word: u32, own: Try) {
-        let Ok(place) = u16::try_from(self.entries.len()) else { return };
+        let Ok(place) = u16::try_from(TABLE.count + self.more.len()) else { return };
         let (Some(bits), Some(first)) =
-            (self.bits.get_mut(bit(word) / 64), self.slots.get_mut(slot(word)))
+            (self.bits.to_mut().get_mut(bit(word) / 64), self.slots.to_mut().get_mut(slot(word)))
         else {
             return;
         };
         *bits |= 1 << (bit(word) % 64);
-        self.entries.push(Entry { word, own, next: *first });
+        self.more.push(Entry { word, own, next: *first });
         *first = place;
+    }
+
+    fn entry(&self, place: u16) -> Option<&Entry> {
+        match usize::from(place).checked_sub(TABLE.count) {
+            None => TABLE.entries.get(usize::from(place)),
+            Some(more) => self.more.get(more),
+        }
     }
 
     /// What to try where a word stands.
@@ -174,7 +231,7 @@ impl Iterator for Tries<'_> {
 
     fn next(&mut self) -> Option<Try> {
         loop {
-            let entry = self.anchors.entries.get(usize::from(self.next))?;
+            let entry = self.anchors.entry(self.next)?;
             self.next = entry.next;
             if entry.word == self.word {
                 return Some(entry.own);
@@ -204,27 +261,69 @@ struct Spot {
     rate: u64,
 }
 
-/// The places of a form from its beginning on.
+/// How far into a rule is looked, in bytes.
+const FAR: usize = 120;
+
+/// The places of a rule from its beginning on.
 struct Spots {
-    list: Vec<Spot>,
+    list: [Spot; FAR + 2 * WIDTH],
+    count: usize,
     length: usize,
 }
 
 impl Spots {
+    const fn none() -> Self {
+        let spot = Spot { at: 0, set: 0, spellings: 0, rate: 0 };
+        Self { list: [spot; FAR + 2 * WIDTH], count: 0, length: 0 }
+    }
+
     /// Adds places that are all alike. Of many, those in the middle are left out: four in a row are no
     /// rarer there than where they begin.
-    fn add(&mut self, set: Set, count: usize) {
-        let (set, start) = (fold(set), self.length);
-        let spellings = set.count_ones();
-        let rate = bytes(set).map(|byte| u64::from(frequency(byte))).sum();
-        let last = count.saturating_sub(WIDTH).max(WIDTH)..count;
-        let kept = (0..count.min(WIDTH)).chain(last);
-        self.list.extend(kept.map(|at| Spot { at: start + at, set, spellings, rate }));
+    #[expect(clippy::indexing_slicing, reason = "a form with too many places panics")]
+    const fn add(&mut self, set: Set, count: usize) {
+        let set = fold(set);
+        let (mut left, mut rate) = (set, 0);
+        while left > 0 {
+            rate += frequency(left.trailing_zeros() as u8) as u64;
+            left &= left - 1;
+        }
+        let mut at = 0;
+        while at < count {
+            if at < WIDTH || at + WIDTH >= count {
+                let spellings = set.count_ones();
+                self.list[self.count] = Spot { at: self.length + at, set, spellings, rate };
+                self.count += 1;
+            }
+            at += 1;
+        }
         self.length += count;
     }
 }
 
-/// The bytes of a form that are looked for.
+/// The places of a rule, one after the other.
+struct Places<'f> {
+    text: &'f [u8],
+    items: Items<'f>,
+}
+
+impl Places<'_> {
+    const fn next(&mut self) -> Option<Place> {
+        if let [first, rest @ ..] = self.text {
+            self.text = rest;
+            return Some(Place { set: Set::of(*first), least: 1, most: 1 });
+        }
+        loop {
+            match self.items.read() {
+                Some(Item::Place(place)) => return Some(place),
+                Some(Item::Open | Item::Close) => {}
+                None => return None,
+            }
+        }
+    }
+}
+
+/// The bytes of a rule that are looked for.
+#[derive(Clone, Copy)]
 struct Window {
     sets: [u128; WIDTH],
     back: u8,
@@ -232,64 +331,101 @@ struct Window {
 }
 
 impl Window {
-    /// The four bytes of a form that are the rarest, among those that always stand at one place and
+    /// The four bytes of a rule that are the rarest, among those that always stand at one place and
     /// have few spellings.
-    fn of(form: &str) -> Option<Self> {
-        let mut places = Items::of(form).filter_map(|item| match item {
-            Item::Place(place) => Some(place),
-            Item::Open | Item::Close => None,
-        });
-        let first: Place = places.next()?;
+    const fn of(Beginning { text, form }: Beginning<'_>) -> Option<Self> {
+        let mut places = Places { text, items: Items::of(form) };
+        let Some(first) = places.next() else { return None };
         let runs = first.least != first.most && first.most != RUN;
-        let lead = if runs { first.least.min(WIDTH - 1) } else { first.least };
-        let mut spots = Spots { list: Vec::with_capacity(32), length: 0 };
+        let lead = if runs && first.least >= WIDTH { WIDTH - 1 } else { first.least };
+        let mut spots = Spots::none();
         spots.add(first.set, lead);
         if runs || first.least == first.most {
-            for place in places {
+            while let Some(place) = places.next() {
                 spots.add(place.set, place.least);
-                if place.least != place.most || spots.length > 120 {
+                if place.least != place.most || spots.length > FAR {
                     break;
                 }
             }
         }
         // Behind a run of no one length, its end is what the rest is measured from.
-        let most = if runs { lead + 1 } else { usize::MAX };
-        let windows = spots.list.windows(WIDTH).take(most);
-        let fitting = windows
-            .filter(|own| own.iter().map(|spot| spot.spellings).product::<u32>() <= SPELLINGS);
-        let rated = fitting.filter_map(|own| {
-            let rate = own.iter().map(|spot| spot.rate).product::<u64>();
-            own.first().map(|first| (rate, first.at, own))
-        });
-        let (_, at, found) = rated.min_by_key(|(rate, at, _)| (*rate, *at))?;
-        let mut sets = [0; WIDTH];
-        sets.iter_mut().zip(found).for_each(|(to, from)| *to = from.set);
-        let back = if runs { lead.checked_sub(at)? } else { at };
-        Some(Self { sets, back: u8::try_from(back).ok()?, runs })
-    }
-
-    /// Every spelling, without its case.
-    fn spell(&self, mut each: impl FnMut(u32)) {
-        let [first, second, third, fourth] = self.sets;
-        for one in bytes(first) {
-            for two in bytes(second) {
-                for three in bytes(third) {
-                    for four in bytes(fourth) {
-                        each(u32::from_be_bytes([one, two, three, four]));
-                    }
-                }
+        let most = if runs { lead } else { usize::MAX };
+        match spots.rarest(most) {
+            Some((at, sets)) if runs && at <= lead => {
+                Some(Self { sets, back: (lead - at) as u8, runs })
             }
+            Some((at, sets)) if !runs && at <= u8::MAX as usize => {
+                Some(Self { sets, back: at as u8, runs })
+            }
+            _ => None,
         }
     }
 }
 
-fn bytes(set: u128) -> impl Iterator<Item = u8> {
-    let mut left = set;
-    core::iter::from_fn(move || {
-        let next = u8::try_from(left.trailing_zeros()).ok().filter(|_| left != 0)?;
-        left &= left - 1;
-        Some(next)
-    })
+impl Window {
+    /// Every spelling, without its case.
+    const fn words(self) -> Words {
+        Words { sets: self.sets, left: self.sets }
+    }
+}
+
+/// The spellings of a window: a byte out of each set.
+struct Words {
+    sets: [u128; WIDTH],
+    /// What was not taken so far, of each set.
+    left: [u128; WIDTH],
+}
+
+impl Words {
+    #[expect(clippy::indexing_slicing, reason = "the loops end before the list")]
+    const fn read(&mut self) -> Option<u32> {
+        let mut word = 0;
+        let mut at = 0;
+        while at < WIDTH {
+            if self.left[at] == 0 {
+                return None;
+            }
+            word = word << 8 | self.left[at].trailing_zeros();
+            at += 1;
+        }
+        // As a counter goes on: the last place first, and the one before when that is through.
+        while at > 0 {
+            at -= 1;
+            self.left[at] &= self.left[at] - 1;
+            if self.left[at] > 0 || at == 0 {
+                break;
+            }
+            self.left[at] = self.sets[at];
+        }
+        Some(word)
+    }
+}
+
+impl Spots {
+    /// The first of the rarest four with few spellings, that begin with one of the first places.
+    #[expect(clippy::indexing_slicing, reason = "the loop ends before the list")]
+    const fn rarest(&self, most: usize) -> Option<(usize, [u128; WIDTH])> {
+        let (mut found, mut lowest) = (None, u64::MAX);
+        let mut at = 0;
+        while at <= most && at + WIDTH <= self.count {
+            let (mut spellings, mut rate) = (1_u32, 1_u64);
+            let mut sets = [0; WIDTH];
+            let mut own = 0;
+            while own < WIDTH {
+                let spot = self.list[at + own];
+                spellings = spellings.saturating_mul(spot.spellings);
+                rate *= spot.rate;
+                sets[own] = spot.set;
+                own += 1;
+            }
+            if spellings <= SPELLINGS && rate < lowest {
+                lowest = rate;
+                found = Some((self.list[at].at, sets));
+            }
+            at += 1;
+        }
+        found
+    }
 }
 
 #[cfg(test)]
@@ -298,11 +434,9 @@ mod tests {
 
     #[test]
     fn every_form_has_bytes_to_be_found_by() {
-        let mut words = 0;
         for rule in crate::rules::all() {
-            let window = Window::of(rule.form).unwrap_or_else(|| panic!("{}", rule.form));
-            window.spell(|_| words += 1);
+            let beginning = Beginning { text: b"", form: rule.form };
+            assert!(Window::of(beginning).is_some(), "{}", rule.form);
         }
-        assert!(words < SLOTS, "{words} words fill the table too much");
     }
 }

@@ -20,6 +20,11 @@ impl Set {
         byte < 128 && self.0 >> byte & 1 == 1
     }
 
+    /// This byte alone.
+    pub(super) const fn of(byte: u8) -> Self {
+        Self(0).with(byte)
+    }
+
     const fn with(self, byte: u8) -> Self {
         Self(self.0 | 1 << (byte & 127))
     }
@@ -64,24 +69,49 @@ impl<'f> Items<'f> {
         Self { rest: form.as_bytes() }
     }
 
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(*first)
+    /// The next item. For the tables that are made when this crate is built, so without the iterators
+    /// and closures that cannot be used there.
+    pub(super) const fn read(&mut self) -> Option<Item> {
+        let Some(first) = self.byte() else { return None };
+        let set = match first {
+            b'(' => return Some(Item::Open),
+            b')' => return Some(Item::Close),
+            b'[' => self.set(),
+            b'\\' => match self.byte() {
+                Some(own) => Set::of(own),
+                None => return None,
+            },
+            own => Set::of(own),
+        };
+        let (least, most) = self.times();
+        Some(Item::Place(Place { set, least, most }))
     }
 
-    fn set(&mut self) -> Set {
-        let mut set = Set::default();
+    const fn byte(&mut self) -> Option<u8> {
+        match self.rest {
+            [first, rest @ ..] => {
+                self.rest = rest;
+                Some(*first)
+            }
+            [] => None,
+        }
+    }
+
+    const fn set(&mut self) -> Set {
+        let mut set = Set(0);
         let mut last = None;
         loop {
-            match (self.byte(), self.rest.first()) {
+            match (self.byte(), self.rest) {
                 (None | Some(b']'), _) => return set,
-                (Some(b'-'), Some(to)) if *to != b']' && last.is_some() => {
-                    let from = last.take().unwrap_or(*to);
+                (Some(b'-'), [to, ..]) if *to != b']' && last.is_some() => {
+                    let from = match last.take() {
+                        Some(from) => from,
+                        None => *to,
+                    };
                     set = set.with_all(from, *to);
                     self.byte();
                 }
-                (Some(b'\\'), Some(own)) => {
+                (Some(b'\\'), [own, ..]) => {
                     set = set.with(*own);
                     last = None;
                     self.byte();
@@ -94,26 +124,35 @@ impl<'f> Items<'f> {
         }
     }
 
-    fn number(&mut self) -> Option<usize> {
-        let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (own, rest) = self.rest.split_at_checked(digits)?;
-        self.rest = rest;
-        let own = own.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
-        (digits > 0).then_some(own)
+    /// A number, or what holds where none is written.
+    const fn number(&mut self, otherwise: usize) -> usize {
+        let mut number = None;
+        while let [digit @ b'0'..=b'9', rest @ ..] = self.rest {
+            let sum = match number {
+                Some(sum) => sum,
+                None => 0,
+            };
+            number = Some(sum * 10 + (*digit - b'0') as usize);
+            self.rest = rest;
+        }
+        match number {
+            Some(number) => number,
+            None => otherwise,
+        }
     }
 
-    fn times(&mut self) -> (usize, usize) {
-        match self.rest.first() {
-            Some(b'?') => {
-                self.byte();
+    const fn times(&mut self) -> (usize, usize) {
+        match self.rest {
+            [b'?', rest @ ..] => {
+                self.rest = rest;
                 (0, 1)
             }
-            Some(b'{') => {
-                self.byte();
-                let least = self.number().unwrap_or(0);
+            [b'{', rest @ ..] => {
+                self.rest = rest;
+                let least = self.number(0);
                 let most = match self.byte() {
                     Some(b',') => {
-                        let most = self.number().unwrap_or(RUN);
+                        let most = self.number(RUN);
                         self.byte();
                         most
                     }
@@ -130,15 +169,7 @@ impl Iterator for Items<'_> {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
-        let set = match self.byte()? {
-            b'(' => return Some(Item::Open),
-            b')' => return Some(Item::Close),
-            b'[' => self.set(),
-            b'\\' => Set::default().with(self.byte()?),
-            own => Set::default().with(own),
-        };
-        let (least, most) = self.times();
-        Some(Item::Place(Place { set, least, most }))
+        self.read()
     }
 }
 

@@ -3,7 +3,6 @@
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeSet;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -43,13 +42,9 @@ impl Known {
         &self.name
     }
 
-    /// What its forms begin with, each as a form of its own, and each once.
-    pub(super) fn beginnings(&self) -> BTreeSet<String> {
-        let escape = |byte: &u8| match byte {
-            byte if byte.is_ascii_alphanumeric() => String::from(char::from(*byte)),
-            byte => format!("\\{}", char::from(*byte)),
-        };
-        self.forms.iter().map(|form| form.iter().take(WIDTH).map(escape).collect()).collect()
+    /// What its forms begin with, each once.
+    pub(super) fn beginnings(&self) -> BTreeSet<&[u8]> {
+        self.forms.iter().filter_map(|form| form.get(..WIDTH)).collect()
     }
 
     /// The secret, if one of its forms stands here.

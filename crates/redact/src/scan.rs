@@ -4,7 +4,6 @@
 //! What is found depends on the text alone, never on how it came in pieces: a rule that would have to
 //! see more says so, and is asked again.
 
-use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -18,11 +17,10 @@ use crate::known::Known;
 use crate::masked;
 use crate::pem;
 use crate::programs::PROGRAMS;
-use crate::rules;
 use crate::setting;
 use crate::state::{Inside, State, Step, earliest, earliest_of};
 use crate::tokens;
-use crate::trials::{BEHIND_PROGRAM, NAMES, PLACES, Trial};
+use crate::trials::{PLACES, SHIPPED, Trial};
 use crate::url;
 use crate::value::{Look, look};
 use crate::view::{Read, View};
@@ -34,7 +32,8 @@ pub(super) const REACH: usize = 128;
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) anchors: Anchors,
-    pub(super) trials: Vec<Trial>,
+    /// What is tried besides what is shipped.
+    trials: Vec<Trial>,
     pub(super) known: Arc<[Known]>,
     pub(super) custom: Arc<[Custom]>,
 }
@@ -45,40 +44,24 @@ type Commanded = Result<Option<Found>, usize>;
 impl Rules {
     /// The shipped rules, with what a policy adds.
     pub(super) fn new(known: Vec<Known>, custom: Vec<Custom>) -> Self {
-        let mut trials: Vec<Trial> = Vec::new();
-        let mut forms: Vec<Cow<'_, str>> = Vec::new();
-        for (index, own) in known.iter().enumerate() {
-            for form in own.beginnings() {
+        let mut anchors = Anchors::shipped();
+        let mut trials = Vec::new();
+        // What is added last is tried first.
+        for (index, own) in known.iter().enumerate().rev() {
+            for beginning in own.beginnings() {
+                anchors.add(SHIPPED.len() + trials.len(), beginning);
                 trials.push(Trial::Known(index));
-                forms.push(form.into());
             }
         }
-        for rule in rules::all() {
-            trials.push(Trial::Format(rule));
-            forms.push(rule.form.into());
-        }
-        for (index, (_, form, _)) in PLACES.iter().enumerate() {
-            trials.push(Trial::Place(index));
-            forms.push((*form).into());
-        }
-        for (index, call) in CALLS.iter().enumerate() {
-            trials.push(Trial::Call(index));
-            forms.push(call.name.replace('(', "\\(").replace('.', "\\.").into());
-        }
-        for (index, program) in PROGRAMS.iter().enumerate() {
-            trials.push(Trial::Command(index));
-            forms.push(match program.seen {
-                Some(beginning) => beginning.into(),
-                None => alloc::format!("{}{BEHIND_PROGRAM}", program.name).into(),
-            });
-        }
-        for form in NAMES {
-            trials.push(Trial::Name);
-            forms.push((*form).into());
-        }
-        let forms: Vec<&str> = forms.iter().map(AsRef::as_ref).collect();
-        let anchors = Anchors::of(&forms);
         Self { anchors, trials, known: known.into(), custom: custom.into() }
+    }
+
+    /// What is to be tried.
+    pub(super) fn trial(&self, own: Try) -> Option<Trial> {
+        match usize::from(own.rule).checked_sub(SHIPPED.len()) {
+            None => SHIPPED.get(usize::from(own.rule)).map(|(_, trial)| *trial),
+            Some(more) => self.trials.get(more).copied(),
+        }
     }
 
     /// The next secret of a text.
@@ -228,7 +211,7 @@ impl Rules {
             return Ok(None);
         };
         view.hold(found.range.start);
-        let trial = self.trials.get(usize::from(own.rule));
+        let trial = self.trial(own);
         let around = match masked::around(view, at)? {
             Some(around) => Some(around),
             None => masked::around(view, found.range.start)?,
@@ -243,7 +226,7 @@ impl Rules {
             return Ok(None);
         }
         if let Some(Trial::Command(index)) = trial {
-            state.command = Some((at, *index));
+            state.command = Some((at, index));
         }
         found.range.start = found.range.start.max(state.floor);
         Ok(Some(found))
@@ -264,7 +247,7 @@ impl Rules {
             && place < first.saturating_add(REACH)
         {
             let reaches = tries.into_iter().any(|own| {
-                let trial = self.trials.get(usize::from(own.rule));
+                let trial = self.trial(own);
                 own.runs || own.back > 0 || matches!(trial, Some(Trial::Place(_)))
             });
             let back = if reaches { REACH } else { 0 };
@@ -282,7 +265,7 @@ impl Rules {
         own: Try,
         floor: usize,
     ) -> Read<Option<Found>> {
-        let Some(mut trial) = self.trials.get(usize::from(own.rule)).copied() else {
+        let Some(mut trial) = self.trial(own) else {
             return Ok(None);
         };
         // What is no format begins where its own bytes begin.
@@ -341,7 +324,7 @@ impl Rules {
         let Some(found) = found else { return Ok(None) };
         let start = found.range.start;
         for own in self.anchors.at(view.text(), start) {
-            let Some(Trial::Format(rule)) = self.trials.get(usize::from(own.rule)) else {
+            let Some(Trial::Format(rule)) = self.trial(own) else {
                 continue;
             };
             if let Some(better) = tokens::find(view, start, own, rule)?

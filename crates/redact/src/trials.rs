@@ -1,6 +1,9 @@
 //! What is looked for, and the bytes that each begins with.
 
-use crate::rules::Rule;
+use crate::anchors::Beginning;
+use crate::calls::CALLS;
+use crate::programs::{PROGRAMS, Program};
+use crate::rules::{self, Rule};
 
 /// What is tried where its bytes stand.
 #[derive(Clone, Copy, Debug)]
@@ -114,4 +117,53 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 /// What stands behind the name of a program in its command line.
-pub(super) const BEHIND_PROGRAM: &str = "[ \"',\\\\\u{1f}\t][ -~]{2}";
+const BEHIND_PROGRAM: &str = "[ \"',\\\\\u{1f}\t][ -~]{2}";
+
+/// How many rules are shipped.
+const COUNT: usize = rules::COUNT + PLACES.len() + CALLS.len() + PROGRAMS.len() + NAMES.len();
+
+/// What is shipped, in the order in which it is tried where several begin.
+pub(super) static SHIPPED: [(Beginning<'static>, Trial); COUNT] = shipped();
+
+#[expect(clippy::indexing_slicing, reason = "a constant: out of bounds does not compile")]
+const fn shipped() -> [(Beginning<'static>, Trial); COUNT] {
+    const fn form(form: &str) -> Beginning<'_> {
+        Beginning { text: b"", form }
+    }
+    let mut all = [(form(""), Trial::Name); COUNT];
+    let (mut at, mut family) = (0, 0);
+    while family < rules::FAMILIES.len() {
+        let mut own = 0;
+        while own < rules::FAMILIES[family].len() {
+            let rule = &rules::FAMILIES[family][own];
+            all[at] = (form(rule.form), Trial::Format(rule));
+            (at, own) = (at + 1, own + 1);
+        }
+        family += 1;
+    }
+    let mut own = 0;
+    while own < PLACES.len() {
+        all[at] = (form(PLACES[own].1), Trial::Place(own));
+        (at, own) = (at + 1, own + 1);
+    }
+    own = 0;
+    while own < CALLS.len() {
+        all[at] = (Beginning { text: CALLS[own].name.as_bytes(), form: "" }, Trial::Call(own));
+        (at, own) = (at + 1, own + 1);
+    }
+    own = 0;
+    while own < PROGRAMS.len() {
+        let beginning = match &PROGRAMS[own] {
+            Program { seen: Some(beginning), .. } => form(beginning),
+            program => Beginning { text: program.name.as_bytes(), form: BEHIND_PROGRAM },
+        };
+        all[at] = (beginning, Trial::Command(own));
+        (at, own) = (at + 1, own + 1);
+    }
+    own = 0;
+    while own < NAMES.len() {
+        all[at] = (form(NAMES[own]), Trial::Name);
+        (at, own) = (at + 1, own + 1);
+    }
+    all
+}

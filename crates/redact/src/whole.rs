@@ -106,7 +106,7 @@ impl Rules {
                 break;
             };
             for own in tries {
-                let trial = self.trials.get(usize::from(own.rule));
+                let trial = self.trial(own);
                 if !by_pattern && !matches!(trial, Some(Trial::Known(_))) {
                     continue;
                 }

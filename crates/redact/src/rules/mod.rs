@@ -66,6 +66,17 @@ const fn crc(name: &'static str, form: &'static str, what: &'static str) -> Rule
 pub(super) const FAMILIES: &[&[Rule]] =
     &[code::RULES, cloud::RULES, ai::RULES, infra::RULES, business::RULES, keys::RULES];
 
+/// How many there are.
+#[expect(clippy::indexing_slicing, reason = "a constant: out of bounds does not compile")]
+pub(super) const COUNT: usize = {
+    let (mut count, mut family) = (0, 0);
+    while family < FAMILIES.len() {
+        count += FAMILIES[family].len();
+        family += 1;
+    }
+    count
+};
+
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Rule> {
     FAMILIES.iter().copied().flatten()
