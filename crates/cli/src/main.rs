@@ -15,6 +15,7 @@ mod through;
 
 use std::process::ExitCode;
 
+use capsule_runtime::Commands;
 use clap::Parser;
 use clap::error::ErrorKind;
 
@@ -27,6 +28,10 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|own| own == capsule_sandbox::EXECUTOR_ARGUMENT) {
         return capsule_sandbox::executor_main();
     }
+    // A command is run by a copy of this process. It is made before anything else is read, so that it
+    // holds nothing of that.
+    let own = std::env::args_os().nth(1).filter(|word| word == "exec");
+    let commands = own.map(|_| Commands::of_one_at_once());
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -37,7 +42,7 @@ fn main() -> ExitCode {
         }
     };
     let screen = Screen::new(&arguments.globals);
-    match command::run(&arguments, &screen) {
+    match command::run(&arguments, &screen, commands) {
         Ok(exit) => ExitCode::from(exit),
         Err(Failure::Quiet(exit)) => ExitCode::from(exit),
         Err(failure) => {

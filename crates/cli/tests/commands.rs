@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -308,6 +309,72 @@ fn a_killed_run_leaves_nothing_and_says_so() {
     assert!(verified.stdout.contains("5 not sealed"), "{}", verified.stdout);
     let replay = capsule.run(&["replay", "latest"]).exits(5);
     assert!(replay.stderr.contains("before it was sealed"), "{}", replay.stderr);
+}
+
+/// What the kernel lists as the executor of this process, once it is there.
+fn executor_of(process: u32) -> u32 {
+    let children = format!("/proc/{process}/task/{process}/children");
+    let mut found = None;
+    wait_until("there is an executor", || {
+        let all = fs::read_to_string(&children).unwrap_or_default();
+        found = all.split_whitespace().filter_map(|own| own.parse().ok()).find(|own: &u32| {
+            let name = fs::read_to_string(format!("/proc/{own}/comm")).unwrap_or_default();
+            name == "capsule-executo\n"
+        });
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+/// Whether the memory of a process holds these bytes; what cannot be read does not.
+fn holds(process: u32, sought: &[u8]) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let memory = fs::File::open(format!("/proc/{process}/mem")).unwrap();
+    let mut own = maps.lines().filter(|line| !line.contains("[v")).map(|line| {
+        let (from, rest) = line.split_once('-').unwrap();
+        let (to, _) = rest.split_once(' ').unwrap();
+        let [from, to] = [from, to].map(|at| u64::from_str_radix(at, 16).unwrap());
+        let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
+        memory.read_at(&mut bytes, from).map(|read| bytes[..read].to_vec()).unwrap_or_default()
+    });
+    own.any(|bytes| bytes.windows(sought.len()).any(|own| own == sought))
+}
+
+/// The executor of one command, which is a copy of the program that was started, has nothing of the
+/// environment of the user in it, shows its own name, and goes where that program goes.
+#[test]
+fn the_copy_that_runs_a_command_has_nothing_of_the_user() {
+    let mut capsule = capsule();
+    let canary = format!("canary-{}", std::process::id());
+    capsule.set("CAPSULE_TEST_CANARY", &canary);
+    let policy = capsule.policy(POLICY);
+    let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", "4"]);
+    let executor = executor_of(child.id());
+    wait_until("the command starts", || !processes("sleep 4").is_empty());
+    let words = fs::read(format!("/proc/{executor}/cmdline")).unwrap();
+    assert!(words.starts_with(b"capsule-executor\0"), "{}", String::from_utf8_lossy(&words));
+    assert!(words["capsule-executor".len()..].iter().all(|byte| *byte == 0));
+    match fs::File::open(format!("/proc/{executor}/mem")) {
+        Ok(_) => {
+            assert!(holds(child.id(), canary.as_bytes()), "this is where it would be found");
+            assert!(!holds(executor, canary.as_bytes()));
+        }
+        // Nobody but root can look into it.
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
+    }
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    wait_until("it goes, too", || !Path::new(&format!("/proc/{executor}")).exists());
+}
+
+/// That the executor begins on another processor does not keep commands from any.
+#[test]
+fn commands_may_use_all_processors() {
+    let capsule = capsule();
+    let policy = capsule.policy(&POLICY.replace("pwd]", "pwd, nproc]"));
+    let all = std::process::Command::new("nproc").output().unwrap();
+    let ran = capsule.run(&["exec", "--policy", &policy, "--", "nproc"]).exits(0);
+    assert_eq!(ran.stdout.as_bytes(), all.stdout);
 }
 
 /// NFR-11: the time of a command is kept even where the deciding process is stopped, or held up by

@@ -26,6 +26,12 @@ impl Executor {
 
     /// # Errors
     /// Always: this system has no sandbox yet.
+    pub fn at_once() -> Result<Self, SandboxError> {
+        Self::start()
+    }
+
+    /// # Errors
+    /// Always: this system has no sandbox yet.
     pub fn start_with(_program: &Path, _arguments: &[&OsStr]) -> Result<Self, SandboxError> {
         Self::start()
     }

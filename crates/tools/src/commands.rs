@@ -48,6 +48,17 @@ impl Commands {
         Self { one: true, ..Self::default() }
     }
 
+    /// The same with an executor that is a copy of this process, for a program that has done nothing so
+    /// far: it is there at once. Should it not be made, the first who needs one starts it.
+    #[must_use]
+    pub fn of_one_at_once() -> Self {
+        let state = match Executor::at_once() {
+            Ok(executor) => State::Running { executor, entered: false },
+            Err(_) => State::Idle,
+        };
+        Self { state: Rc::new(RefCell::new(state)), one: true }
+    }
+
     /// Whether one command is all that is expected.
     pub(crate) const fn is_one(&self) -> bool {
         self.one

@@ -19,9 +19,14 @@ use crate::signal;
 use crate::surroundings::Surroundings;
 use crate::through::Through;
 
-pub(crate) fn run(args: &Exec, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(
+    args: &Exec,
+    around: &Surroundings,
+    screen: &Screen,
+    commands: Option<Commands>,
+) -> Result<u8, Failure> {
     // The sandbox is made while the policy is read.
-    let commands = Commands::of_one();
+    let commands = commands.unwrap_or_else(Commands::of_one);
     commands.start();
     let law = around.law(&args.policy, None)?;
     let mut call = json!({ "argv": args.words });

@@ -39,7 +39,7 @@ use capsule_core::outcome::Problem;
 use capsule_core::tool::{Kind, Shape};
 use capsule_core::units::parse_duration;
 use capsule_report::{Story, kept};
-use capsule_runtime::{edit, signature_of};
+use capsule_runtime::{Commands, edit, signature_of};
 use capsule_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
@@ -48,14 +48,18 @@ use crate::failure::{Failure, usage};
 use crate::screen::Screen;
 use crate::surroundings::Surroundings;
 
-/// Runs a command; gives the exit status.
-pub(crate) fn run(arguments: &Arguments, screen: &Screen) -> Result<u8, Failure> {
+/// Runs a command; gives the exit status. What runs commands of the user may be there already.
+pub(crate) fn run(
+    arguments: &Arguments,
+    screen: &Screen,
+    commands: Option<Commands>,
+) -> Result<u8, Failure> {
     let around = || Surroundings::look(&arguments.globals);
     match &arguments.command {
         Command::Init => init::run(&around()?, screen),
         Command::Run(args) => run::run(args, &around()?, screen),
         Command::Call(args) => call::run(args, &around()?, screen),
-        Command::Exec(args) => exec::run(args, &around()?, screen),
+        Command::Exec(args) => exec::run(args, &around()?, screen, commands),
         Command::Replay(args) => replay::run(args, &around()?, screen),
         Command::Report(args) => report::run(args, &around()?, screen),
         Command::ListRuns(args) => list_runs::run(args, &around()?, screen),

@@ -1,26 +1,32 @@
 //! The executor: one small process per run, which starts that run's commands and nothing else.
 //!
-//! It is this same program, started anew so that it is small (a copy of it is made for every call),
-//! has one thread, and holds nothing of the deciding process but a socket. It does what it is told
-//! over that socket and ends when the other end is gone.
+//! It is small (a copy of it is made for every call), has one thread, and holds nothing of the
+//! deciding process but a socket: it is this same program, started anew, or a copy that this program
+//! makes of itself before it does anything else, and that forgets with which words it was started. It
+//! does what it is told over that socket and ends when the other end is gone.
 
 pub(crate) mod cgroup;
 pub(crate) mod sample;
 mod watch;
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use capsule_core::confinement::ProcessLimits;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{chdir, getppid, setsid, umask};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::thread::set_name;
 
 use crate::backend::{self, Built, Entered, First, Ground, Paths, Probe, Streams, View};
 use crate::kernel;
 use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
 use watch::Ending;
 
+/// The name under which it shows in lists of processes.
+pub(crate) const NAME: &str = "capsule-executor";
 /// How much sooner than other processes the kernel ends this one and its commands when memory runs
 /// out, of a thousand: commands go before anything else of the user's.
 const FIRST_TO_GO: &str = "500";
@@ -37,16 +43,34 @@ enum Stage {
 
 /// Serves one run until the other end of the socket is gone.
 pub(crate) fn serve() -> ExitCode {
-    serve_on(backend::probe)
+    serve_on(kernel::inherited_socket(), backend::probe)
+}
+
+/// The same as a copy of the deciding process, which never becomes that again.
+pub(crate) fn serve_as_copy(socket: OwnedFd) -> ! {
+    let _leave = kernel::LeaveOnDrop;
+    let served = shed(socket).map(|socket| serve_on(socket, backend::probe));
+    kernel::leave(i32::from(served != Ok(ExitCode::SUCCESS)))
+}
+
+/// Lets go of what a copy has of the deciding process, as far as [`begin`] does not: its words and its
+/// streams. The socket takes the place of one of these.
+fn shed(socket: OwnedFd) -> Result<OwnedFd, Errno> {
+    kernel::forget_words(NAME)?;
+    set_name(&CString::new(NAME).unwrap_or_default())?;
+    let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    dup2_stdout(&nothing)?;
+    dup2_stderr(&nothing)?;
+    dup2_stdin(&socket)?;
+    Ok(kernel::inherited_socket())
 }
 
 /// Serves one program that nothing confines, and nothing else.
 pub(crate) fn serve_unconfined() -> ExitCode {
-    serve_on(backend::bare::prepare)
+    serve_on(kernel::inherited_socket(), backend::bare::prepare)
 }
 
-fn serve_on(probe: fn() -> Probe) -> ExitCode {
-    let socket = kernel::inherited_socket();
+fn serve_on(socket: OwnedFd, probe: fn() -> Probe) -> ExitCode {
     if begin().is_err() {
         return ExitCode::FAILURE;
     }

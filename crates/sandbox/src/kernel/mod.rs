@@ -5,16 +5,18 @@
 mod confine;
 mod process;
 mod signal;
+mod words;
 
 pub(crate) use confine::{
     attach_filter, landlock_abi, make_writable, set_mount_attributes, unshare,
 };
 pub(crate) use process::{
-    Alone, Birth, CloneRequest, LeaveOnDrop, Program, close_range, end_children, give_birth,
+    Alone, Birth, CloneRequest, LeaveOnDrop, Program, close_range, copy, end_children, give_birth,
     give_plain_birth, inherited_socket, kill_everyone_else, leave, memory_of_children,
     start_program, wait_for,
 };
 pub(crate) use signal::{default_signals, die_with_parent, outlive_no_parent};
+pub(crate) use words::forget_words;
 
 use std::io;
 

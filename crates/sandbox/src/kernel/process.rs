@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
+use rustix::fs::stat;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, kill_process, pidfd_open,
@@ -31,7 +32,7 @@ pub(crate) fn close_range(numbers: RangeInclusive<u32>) -> Result<(), Errno> {
     checked(result).map(|_| ())
 }
 
-/// The socket that the executor was given as its standard input.
+/// The socket that the executor has in place of a standard input.
 pub(crate) fn inherited_socket() -> OwnedFd {
     // SAFETY: needs that nobody else closes descriptor 0. It is called once, first thing in the
     // executor, which never reads its standard input otherwise.
@@ -196,7 +197,17 @@ pub(crate) fn give_plain_birth(cgroup: Option<BorrowedFd<'_>>) -> Result<Birth, 
     }
 }
 
-/// Makes a plain copy of this process; none in the copy.
+/// Makes a plain copy of a process that has one thread; none in the copy.
+///
+/// # Errors
+/// The kernel refused, or this process has more than one thread (`BUSY`).
+pub(crate) fn copy() -> Result<Option<Pid>, Errno> {
+    // A folder has an entry in each of its folders, in itself and in the one above it. Who is alone
+    // stays so: nobody else can start a thread.
+    if stat("/proc/self/task")?.st_nlink == 3 { fork() } else { Err(Errno::BUSY) }
+}
+
+/// Makes a plain copy of this process, which has one thread; none in the copy.
 ///
 /// # Errors
 /// The kernel refused.

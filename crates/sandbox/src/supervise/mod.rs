@@ -3,6 +3,7 @@
 
 mod call;
 mod capture;
+mod copy;
 mod order;
 mod unconfined;
 
@@ -12,7 +13,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use capsule_core::confinement::{Hold, Tier, Walls};
@@ -21,9 +22,10 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::executor::cgroup;
+use crate::executor::{self, cgroup};
+use crate::kernel;
 use crate::protocol::socket::{self, Message};
 use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request, Stage, Staged, Step};
 use crate::waiting;
@@ -34,8 +36,6 @@ use crate::{EXECUTOR_ARGUMENT, Exit, Launch, Mask, SandboxError, Staging, Target
 
 /// How long an executor may take to end by itself once its socket is closed.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// The name under which it shows in lists of processes.
-const NAME: &str = "capsule-executor";
 
 /// A handle on the executor of one run. Dropping it ends the executor and whatever it still runs.
 ///
@@ -43,7 +43,8 @@ const NAME: &str = "capsule-executor";
 /// the thread.
 #[derive(Debug)]
 pub struct Executor {
-    child: Child,
+    /// None once it was waited for.
+    child: Option<Pid>,
     /// None once the executor was given up.
     socket: Option<OwnedFd>,
     walls: Option<Walls>,
@@ -76,12 +77,10 @@ impl Executor {
     /// The process could not be started.
     pub fn start_with(program: &Path, arguments: &[&OsStr]) -> Result<Self, SandboxError> {
         let failed = |reason: String| SandboxError::Start { reason };
-        let (here, there) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(|errno| failed(text(errno)))?;
+        let (here, there) = sockets()?;
         // Without hooks between fork and exec, so that the memory of this process is not copied.
         let child = Command::new(program)
-            .arg0(NAME)
+            .arg0(executor::NAME)
             .args(arguments)
             .env_clear()
             .stdin(there)
@@ -89,16 +88,31 @@ impl Executor {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| failed(error.to_string()))?;
-        Ok(Self {
+        Ok(Self::of(i32::try_from(child.id()).ok().and_then(Pid::from_raw), here))
+    }
+
+    /// Makes an executor of a copy of this process, for a program that has done nothing so far: in its
+    /// memory the copy has whatever this process has, but for the words and the environment that the
+    /// kernel gave it, which it overwrites.
+    ///
+    /// # Errors
+    /// The copy could not be made, among others because this process has more than one thread.
+    pub fn at_once() -> Result<Self, SandboxError> {
+        let (child, socket) = copy::make()?;
+        Ok(Self::of(Some(child), socket))
+    }
+
+    fn of(child: Option<Pid>, socket: OwnedFd) -> Self {
+        Self {
             child,
-            socket: Some(here),
+            socket: Some(socket),
             walls: None,
             floor: Tier::default(),
             tmp: PathBuf::new(),
             open: false,
             entering: None,
             torn: false,
-        })
+        }
     }
 
     /// What the executor can hold on this machine. Waits for it to have found out.
@@ -210,10 +224,10 @@ impl Executor {
         self.socket = None;
     }
 
-    /// The number of the executor's process, for diagnostics.
+    /// The number of the executor's process, for diagnostics; 0 once it was given up.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child.map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
     }
 
     /// Every wall must be there, down to the floor.
@@ -284,16 +298,13 @@ impl Executor {
     /// Ends the executor for good: the kernel ends its commands with it. Gives the error to return.
     fn give_up(&mut self, reason: &'static str) -> SandboxError {
         self.socket = None;
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if let Some(pid) = self.pid() {
-            cgroup::remove_leftover(pid);
+        if let Some(child) = self.child.take() {
+            // It is ours until it was waited for, so the number means no other process.
+            let _ = kill_process(child, Signal::KILL);
+            let _ = kernel::wait_for(child);
+            cgroup::remove_leftover(child);
         }
         SandboxError::ExecutorDied { reason }
-    }
-
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 }
 
@@ -303,18 +314,24 @@ impl Drop for Executor {
         if self.socket.take().is_none() {
             return; // it was given up and waited for, or parted with
         }
-        let handle = self.pid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let handle = self.child.and_then(|child| pidfd_open(child, PidfdFlags::empty()).ok());
         let ended = handle.is_some_and(|handle| {
             let mut files = [PollFd::new(&handle, PollFlags::IN)];
             let waited = rustix::io::retry_on_intr(|| waiting::wait(&mut files, Some(GOODBYE)));
             waited.is_ok_and(|ready| ready > 0)
         });
         if ended {
-            let _ = self.child.wait();
+            let _ = self.child.take().map(kernel::wait_for);
         } else {
             self.give_up("it did not end by itself");
         }
     }
+}
+
+/// The two ends of what is said between an executor and this process.
+fn sockets() -> Result<(OwnedFd, OwnedFd), SandboxError> {
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| SandboxError::Start { reason: text(errno) })
 }
 
 /// The path of an open file, and what must be found there.
