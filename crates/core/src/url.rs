@@ -3,10 +3,11 @@
 //! Nothing is matched as text: `allowed.com.evil.com`, `user@evil` and `http://evil/?u=allowed.com`
 //! have other hosts than a reader in a hurry sees.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ::url::{Host, Url};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::code::Code;
 use crate::glob::Glob;
 use crate::limits;
+use crate::net::{self, Reserved};
 
 /// A parsed `http` or `https` URL without credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,37 @@ impl Address {
         }
         let url = Url::parse(asked).map_err(|_| Code::NetUrl)?;
         Self::checked(url)
+    }
+
+    /// Whether a command line names, as programs read it (the scheme may be missing), the service that
+    /// tells a machine of a cloud its settings, and hands out its credentials to whoever asks.
+    ///
+    /// Source: the documentation of the instance metadata services of AWS, Azure, Google Cloud, Oracle
+    /// Cloud, DigitalOcean and Alibaba Cloud. Most are at `169.254.169.254`, beside others of that block.
+    pub(crate) fn is_metadata_service(word: &str) -> bool {
+        const NAMES: [&str; 6] = [
+            "instance-data",
+            "instance-data.ec2.internal",
+            "metadata",
+            "metadata.azure.internal",
+            "metadata.goog",
+            "metadata.google.internal",
+        ];
+        const ADDRESSES: [IpAddr; 3] = [
+            IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+            IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+            IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+        ];
+        let whole = if word.contains("://") { word.into() } else { format!("http://{word}") };
+        let Some(address) = Url::parse(&whole).ok().filter(Url::has_host).map(Self) else {
+            return false;
+        };
+        match address.host() {
+            HostName::Name(name) => NAMES.contains(&name.trim_end_matches('.')),
+            HostName::Ip(own) => {
+                ADDRESSES.contains(&own) || net::reserved(own) == Some(Reserved::LinkLocal)
+            }
+        }
     }
 
     /// Where a redirect from here leads.
@@ -275,6 +308,36 @@ mod tests {
         let pattern = UrlPattern::parse(pattern).unwrap();
         let matched = Address::parse(url).is_ok_and(|address| pattern.matches(&address));
         assert_eq!(matched, expected, "{} {url}", pattern.as_str());
+    }
+
+    /// However a program may be told of it.
+    #[test]
+    fn services_that_hand_out_credentials_are_known() {
+        for word in [
+            "http://169.254.169.254/latest/meta-data/",
+            "169.254.169.254/latest",
+            "http://2852039166/",
+            "http://0xA9FEA9FE/",
+            "http://0251.0376.0251.0376/",
+            "http://[fd00:ec2::254]/latest/meta-data/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://169.254.170.2/v2/credentials",
+            "metadata.google.internal/computeMetadata/v1/",
+            "http://METADATA.google.internal./",
+            "http://100.100.100.200/latest/meta-data/",
+        ] {
+            assert!(Address::is_metadata_service(word), "{word}");
+        }
+        for word in [
+            "https://example.org/169.254.169.254",
+            "http://localhost:8000",
+            "x.json",
+            "",
+            "-",
+            "http://",
+        ] {
+            assert!(!Address::is_metadata_service(word), "{word}");
+        }
     }
 
     #[test]

@@ -48,6 +48,7 @@ const OPTION: &[Key] = &[
     key("first"),
     key("changes"),
     key("narrows"),
+    key("except"),
 ];
 const ADDS: &[Key] = &[key("effect"), key("why"), key("instead"), key("touches")];
 const STYLES: &[(&str, Style)] =
@@ -263,6 +264,7 @@ fn options(reader: &mut Reader, node: &Node) -> Vec<Opt> {
             attached,
             until: texts(reader, section.get("until")),
             adds: adds(reader, &section),
+            except: texts(reader, section.get("except")),
             only: section.get("only").map(|node| effects(reader, node)),
             targets: section.get("targets").map(|node| targets(reader, node)).unwrap_or_default(),
             first,

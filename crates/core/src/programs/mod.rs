@@ -109,6 +109,8 @@ pub struct Opt {
     pub until: Vec<String>,
     /// What it adds to the command's own effects.
     pub adds: Adds,
+    /// Values with which it adds nothing.
+    pub except: Vec<String>,
     /// All that the command does with it, whatever it would do without.
     pub only: Option<Effects>,
     /// What particular values add.

@@ -155,6 +155,9 @@ impl Walk {
             let added = self.word(word::Place::Before, kind, word);
             seen.words.extend(added);
         }
+        if own.asks_for_help() {
+            seen.only = seen.only.or(Some(Effects::of(Effect::Reads)));
+        }
         if seen.only.is_none() {
             self.reading.added.append(&mut seen.words);
             if seen.changes {
@@ -364,7 +367,9 @@ impl Walk {
             }
         }
         let adds = &option.adds;
-        let added = (!adds.effects.is_empty()).then(|| self.adds(adds, spelled));
+        let is_none = adds.effects.is_empty()
+            || value.as_ref().is_some_and(|own| option.except.contains(own));
+        let added = (!is_none).then(|| self.adds(adds, spelled));
         let added = added.map(|added| self.started(added));
         self.reading.added.extend(added.clone());
         let runs =

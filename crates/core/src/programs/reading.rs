@@ -42,6 +42,16 @@ pub struct Level {
     pub operands: Vec<String>,
 }
 
+impl Level {
+    /// Whether the command is asked what it is or does, and nothing else: it says that and ends. These
+    /// two long options have no other meaning anywhere; of the short ones this cannot be said.
+    pub(super) fn asks_for_help(&self) -> bool {
+        let is_alone = self.operands.is_empty();
+        matches!(self.flags.as_slice(), [Flag { spelled, names, value: None, added: None }]
+            if is_alone && !names.is_empty() && matches!(spelled.as_str(), "--help" | "--version"))
+    }
+}
+
 /// An option on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flag {
