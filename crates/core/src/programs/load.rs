@@ -55,6 +55,7 @@ const STYLES: &[(&str, Style)] =
     &[("gnu", Style::Letters), ("words", Style::Words), ("bundle", Style::Bundle)];
 const WORDS: &[(&str, Word)] = &[
     ("text", Word::Text),
+    ("argument", Word::Argument),
     ("path", Word::Path),
     ("written", Word::Written),
     ("deleted", Word::Deleted),
@@ -246,7 +247,9 @@ fn options(reader: &mut Reader, node: &Node) -> Vec<Opt> {
         let names: Vec<String> = names.split(", ").map(Into::into).collect();
         let is_name = |name: &String| {
             let keyed = name.ends_with('=') && !name.starts_with('-');
-            !name.contains(' ') && (keyed || name.starts_with('-') && !name.contains('='))
+            let marks = name.trim_start_matches('-').trim_matches('?').is_empty();
+            let is_plain = marks || !name.contains([' ', '?']);
+            is_plain && (keyed || name.starts_with('-') && !name.contains('='))
         };
         if !names.iter().all(is_name) {
             reader.wrong(at, "names such as `-n, --lines`");

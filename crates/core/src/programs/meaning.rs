@@ -69,6 +69,19 @@ fn effects_of(kind: Word, text: &str) -> Effects {
         (Word::Script, text) if text.contains("://") => {
             Effects::of(Effect::Network).with(Effect::Starts)
         }
+        // Many programs read from an address, and write to one, where a file is expected.
+        (Word::Path, text) if is_address(text) => Effects::of(Effect::Network),
+        (Word::Written, text) if is_address(text) => {
+            Effects::of(Effect::Network).with(Effect::Publishes)
+        }
         _ => kind.effects(),
     }
+}
+
+/// Whether a word is an address of another computer, and no file of this one.
+fn is_address(text: &str) -> bool {
+    let of_scheme = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.chars().all(of_scheme) && !scheme.eq_ignore_ascii_case("file")
+    })
 }

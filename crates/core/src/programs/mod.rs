@@ -34,6 +34,8 @@ pub use word::{PathUse, Start, Use};
 pub enum Word {
     /// Text.
     Text,
+    /// What is given to a program of the project: text, unless it leads somewhere else.
+    Argument,
     /// A path that is read.
     Path,
     /// A path that is written.

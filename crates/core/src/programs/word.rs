@@ -140,6 +140,10 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
             Some(alloc::vec![PathUse { usage: Use::Delete, ..PathUse::read(text) }])
         }
         (Word::Url, _) => Some(file_of(text).map(PathUse::read).into_iter().collect()),
+        (Word::Argument, _) => {
+            let value = text.split_once('=').map(|(_, value)| value);
+            Some([Some(text), value].into_iter().flatten().filter_map(PathUse::stray).collect())
+        }
         (Word::Code, _) => Some(embedded::code_paths(text)),
         (Word::Awk, _) => Some(embedded::awk_paths(text)),
         (Word::Name, _) => Some(alloc::vec![PathUse { sure: false, ..PathUse::read(text) }]),

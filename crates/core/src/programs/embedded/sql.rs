@@ -195,12 +195,13 @@ fn statements(text: &str) -> Vec<Vec<String>> {
                 flush(&mut word, &mut found);
                 found.push(Vec::new());
             }
-            '\n' if found.last().is_some_and(|own| {
-                own.first().is_some_and(|word| word.starts_with(['.', '\\']))
-            }) =>
-            {
+            '\n' => {
                 flush(&mut word, &mut found);
-                found.push(Vec::new());
+                // An order to the shell ends with its line.
+                let first = found.last().and_then(|own| own.first());
+                if first.is_some_and(|word| word.starts_with(['.', '\\'])) {
+                    found.push(Vec::new());
+                }
             }
             own if own.is_alphanumeric()
                 || matches!(own, '_' | '\\' | '?')
