@@ -145,3 +145,24 @@ fn a_denial_of_our_own_files_says_what_to_do() {
     assert_eq!(got["rule"], "no-own-files", "{got}");
     assert!(got["suggestion"].is_string(), "{got}");
 }
+
+/// SAF-6: what is refused most says what to do instead, by name.
+#[test]
+fn what_is_refused_most_names_the_way() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    for (policy, command, way) in [
+        ("builtin:readonly", "sed -i s/a/b/ x", "`fs.edit`"),
+        ("builtin:developer", "sh <<'X'\nls\nls src\nX", "`fs.write`"),
+        ("builtin:developer", "cat x | bash", "`fs.write`"),
+        ("builtin:developer", "rm -rf $X/", "write the value itself"),
+        ("builtin:developer", "rm -rf /", "relative to the workspace"),
+        ("builtin:developer", "git push", "Tell the user what is ready"),
+        ("builtin:developer", "for x in *; do wc $x; done", "`xargs`"),
+        ("builtin:developer", "ls **/*.rs", "`find`"),
+    ] {
+        let args = json!({ "command": command }).to_string();
+        let ran = capsule.run(&["call", "shell.run", "--policy", policy, "--args", &args]).exits(3);
+        let suggestion = ran.json()["suggestion"].as_str().unwrap_or_default().to_owned();
+        assert!(suggestion.contains(way), "{command}: {suggestion}");
+    }
+}
