@@ -61,6 +61,9 @@ struct Seen {
     uncertain: bool,
     /// All that the command does, whatever its nature.
     only: Option<Effects>,
+    /// The same by a letter which asks for help where nothing else stands, and may be the name of a
+    /// computer elsewhere.
+    asked: Option<Effects>,
     /// An option says what is run.
     given: bool,
     /// An option said what the first operand says otherwise.
@@ -157,6 +160,9 @@ impl Walk {
         }
         if own.asks_for_help() {
             seen.only = seen.only.or(Some(Effects::of(Effect::Reads)));
+        }
+        if own.operands.is_empty() {
+            seen.only = seen.only.or(seen.asked);
         }
         if seen.only.is_none() {
             self.reading.added.append(&mut seen.words);
@@ -375,7 +381,8 @@ impl Walk {
         let runs =
             matches!(option.value, Some(Word::Script | Word::Code | Word::Command | Word::Sql));
         seen.given |= runs || added.is_some();
-        seen.only = seen.only.or(option.only);
+        let only = if spelled == "-h" { &mut seen.asked } else { &mut seen.only };
+        *only = only.or(option.only);
         seen.changes |= option.changes;
         self.reading.walks_all &= !option.narrows;
         if option.first && !seen.first {

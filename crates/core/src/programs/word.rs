@@ -146,6 +146,7 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
         }
         (Word::Code, _) => Some(embedded::code_paths(text)),
         (Word::Awk, _) => Some(embedded::awk_paths(text)),
+        (Word::Sql, _) => Some(embedded::sql_paths(text)),
         (Word::Name, _) => Some(alloc::vec![PathUse { sure: false, ..PathUse::read(text) }]),
         (Word::Sed, _) => Some(embedded::sed_paths(text)),
         (Word::Range, _) => Some(range(text)),

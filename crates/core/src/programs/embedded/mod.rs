@@ -47,6 +47,12 @@ pub(super) fn awk_paths(text: &str) -> Vec<PathUse> {
     named.filter(|own| !own.path.starts_with("/dev/std") && own.path != "/dev/null").collect()
 }
 
+/// The files outside of the workspace that statements in SQL name in quotes, where they read or write
+/// files.
+pub(super) fn sql_paths(text: &str) -> Vec<PathUse> {
+    sql::files(text).into_iter().filter_map(PathUse::stray).collect()
+}
+
 /// The files outside of the workspace that a program text names.
 pub(super) fn code_paths(text: &str) -> Vec<PathUse> {
     code::paths(text).iter().map(|path| PathUse::read(path)).collect()

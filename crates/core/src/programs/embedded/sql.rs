@@ -94,6 +94,37 @@ fn statement_effect(words: &[String]) -> Vec<(Effect, &'static str)> {
     found
 }
 
+/// Words by which statements reach files.
+const REACHES: &[&str] = &[
+    "attach",
+    "copy",
+    "export",
+    "glob",
+    "import",
+    "into",
+    "load",
+    "read_blob",
+    "read_csv",
+    "read_csv_auto",
+    "read_json",
+    "read_json_auto",
+    "read_parquet",
+    "read_text",
+    "readfile",
+    "restore",
+    "parquet_scan",
+    "writefile",
+];
+
+/// What stands in quotes, where the statements reach files.
+pub(super) fn files(text: &str) -> Vec<&str> {
+    let reaches = |words: &Vec<String>| words.iter().any(|own| REACHES.contains(&own.as_str()));
+    match statements(text).iter().any(reaches) {
+        true => text.split('\'').skip(1).step_by(2).collect(),
+        false => Vec::new(),
+    }
+}
+
 /// A command of the SQLite shell.
 fn dot_command(word: &str) -> Option<(Effect, &'static str)> {
     const PRINTS: &[&str] = &[
