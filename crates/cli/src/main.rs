@@ -38,6 +38,8 @@ fn main() -> ExitCode {
             // Help goes to standard output and is no error; clap knows which is which.
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let printed = error.print();
+            // Nobody needs to wait for an executor that nobody needs.
+            commands.inspect(Commands::part);
             return ExitCode::from(if asked && printed.is_ok() { 0 } else { 2 });
         }
     };

@@ -367,12 +367,33 @@ fn the_copy_that_runs_a_command_has_nothing_of_the_user() {
     wait_until("it goes, too", || !Path::new(&format!("/proc/{executor}")).exists());
 }
 
+/// What the loader was told to put into the program is in no executor: that one is started anew.
+#[test]
+fn what_the_user_preloads_is_not_copied() {
+    let mut capsule = capsule();
+    capsule.set("LD_LIBRARY_PATH", "/nowhere/capsule-test-libraries");
+    let policy = capsule.policy(POLICY);
+    let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", "3"]);
+    wait_until("the command starts", || !processes("sleep 3").is_empty());
+    let own = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    let executor: u32 = own.split_whitespace().next().unwrap().parse().unwrap();
+    let words = fs::read(format!("/proc/{executor}/cmdline")).unwrap();
+    assert!(words.starts_with(b"capsule-executor\0__capsule-executor\0"), "{words:?}");
+    if fs::File::open(format!("/proc/{executor}/mem")).is_ok() {
+        assert!(holds(child.id(), b"capsule-test-libraries"), "this is where it would be found");
+        assert!(!holds(executor, b"capsule-test-libraries"));
+    }
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+}
+
 /// That the executor begins on another processor does not keep commands from any.
 #[test]
 fn commands_may_use_all_processors() {
     let capsule = capsule();
     let policy = capsule.policy(&POLICY.replace("pwd]", "pwd, nproc]"));
-    let all = std::process::Command::new("nproc").output().unwrap();
+    let mut all = std::process::Command::new("nproc");
+    let all = all.env_remove("OMP_NUM_THREADS").env_remove("OMP_THREAD_LIMIT").output().unwrap();
     let ran = capsule.run(&["exec", "--policy", &policy, "--", "nproc"]).exits(0);
     assert_eq!(ran.stdout.as_bytes(), all.stdout);
 }

@@ -47,16 +47,16 @@ pub(crate) fn serve() -> ExitCode {
 }
 
 /// The same as a copy of the deciding process, which never becomes that again.
-pub(crate) fn serve_as_copy(socket: OwnedFd) -> ! {
+pub(crate) fn serve_as_copy(socket: OwnedFd, words: kernel::Words) -> ! {
     let _leave = kernel::LeaveOnDrop;
-    let served = shed(socket).map(|socket| serve_on(socket, backend::probe));
+    let served = shed(socket, &words).map(|socket| serve_on(socket, backend::probe));
     kernel::leave(i32::from(served != Ok(ExitCode::SUCCESS)))
 }
 
 /// Lets go of what a copy has of the deciding process, as far as [`begin`] does not: its words and its
 /// streams. The socket takes the place of one of these.
-fn shed(socket: OwnedFd) -> Result<OwnedFd, Errno> {
-    kernel::forget_words(NAME)?;
+fn shed(socket: OwnedFd, words: &kernel::Words) -> Result<OwnedFd, Errno> {
+    kernel::forget_words(words, NAME);
     set_name(&CString::new(NAME).unwrap_or_default())?;
     let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     dup2_stdout(&nothing)?;

@@ -16,7 +16,7 @@ pub(crate) use process::{
     start_program, wait_for,
 };
 pub(crate) use signal::{default_signals, die_with_parent, outlive_no_parent};
-pub(crate) use words::forget_words;
+pub(crate) use words::{Words, forget_words, words};
 
 use std::io;
 

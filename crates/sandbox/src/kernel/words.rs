@@ -9,26 +9,33 @@ use rustix::io::Errno;
 /// by default, three quarters of it in all.
 const MOST: usize = 8 << 20;
 
-/// Overwrites the words and the environment that this process was started with, and shows a name in
-/// their place where the system lists processes.
+/// Where these lie; the same in every copy of this process.
+pub(crate) struct Words(Range<usize>);
+
+/// Where the words and the environment of this process lie.
 ///
 /// # Errors
-/// The kernel does not say where they are, or says what cannot be.
-pub(crate) fn forget_words(name: &str) -> Result<(), Errno> {
+/// The kernel does not say it, or says what cannot be.
+pub(crate) fn words() -> Result<Words, Errno> {
+    let stat = fs::read_to_string("/proc/self/stat").map_err(|error| super::errno(&error))?;
+    place(&stat).map(Words)
+}
+
+/// Overwrites the words and the environment that this process was started with, and shows a name in
+/// their place where the system lists processes.
+pub(crate) fn forget_words(Words(place): &Words, name: &str) {
     // SAFETY: nobody else reads the environment meanwhile: the caller has one thread, and is a copy
     // of a process that does nothing else but become the executor.
     unsafe { libc::clearenv() };
-    let place =
-        place(&fs::read_to_string("/proc/self/stat").map_err(|error| super::errno(&error))?)?;
     let first = std::ptr::with_exposed_provenance_mut::<u8>(place.start);
     // SAFETY: the kernel says that what it put on the stack of this process for its start lies there,
-    // below every frame. The library's list of variables, which led there, was cleared above; its
-    // list of words still leads there, and finds empty ones: each still ends in a zero.
+    // below every frame, and so it does in a copy. The library's list of variables, which led there,
+    // was cleared above; its list of words still leads there, and finds empty ones: each still ends in
+    // a zero.
     unsafe { first.write_bytes(0, place.len()) };
     let shown = name.len().min(place.len().saturating_sub(1));
     // SAFETY: as above, with as many bytes as both have.
     unsafe { first.copy_from_nonoverlapping(name.as_ptr(), shown) };
-    Ok(())
 }
 
 /// Where words and environment lie, one behind the other, in the 48th to 51st field of
