@@ -99,6 +99,7 @@ fn the_policy_holds_in_the_lower_tier() {
         outside = outside.display(),
         socket = socket.display(),
     );
+    // In the text, where no policy looks for them: here the walls are tried.
     let paths = [
         "open/a.txt",
         "other/b.txt",
@@ -113,7 +114,7 @@ fn the_policy_holds_in_the_lower_tier() {
     ];
     let plan = capsule.plan(&format!(
         "- {{ tool: shell.run, args: {{ argv: {} }} }}\n",
-        serde_json::to_string(&[&["perl", "-e", script.as_str()][..], &paths].concat()).unwrap()
+        json!(["perl", "-e", format!("@ARGV = qw({}); {script}", paths.join(" "))])
     ));
     let ran = capsule
         .run_without_namespaces(&["run", &plan, "--policy", &policy, "--json"])

@@ -142,7 +142,8 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
         (Word::Url, _) => Some(file_of(text).map(PathUse::read).into_iter().collect()),
         (Word::Argument, _) => {
             let value = text.split_once('=').map(|(_, value)| value);
-            Some([Some(text), value].into_iter().flatten().filter_map(PathUse::stray).collect())
+            let named = [Some(text), value].into_iter().flatten().filter(|own| is_of_machine(own));
+            Some(named.filter_map(PathUse::stray).collect())
         }
         (Word::Code, _) => Some(embedded::code_paths(text)),
         (Word::Awk, _) => Some(embedded::awk_paths(text)),
@@ -163,6 +164,18 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
             Some(paths)
         }
         _ => Some(Vec::new()),
+    }
+}
+
+/// Whether a word can only mean a place of the machine. `/api` may be a route, `/static/` an address.
+fn is_of_machine(text: &str) -> bool {
+    const ROOTS: [&str; 20] = [
+        "Users", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt",
+        "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",
+    ];
+    match text.strip_prefix('/') {
+        Some(rest) => ROOTS.contains(&rest.split('/').next().unwrap_or_default()),
+        None => true,
     }
 }
 
