@@ -7,7 +7,6 @@ use core::mem;
 use crate::programs::embedded;
 use crate::programs::read::Walk;
 use crate::programs::{Added, Adds, Effect, Effects, PathUse, Word, word};
-use crate::url::Address;
 
 impl Walk {
     /// Notes what is added for a word, with the places that change without being named.
@@ -36,12 +35,6 @@ impl Walk {
             let (effects, why) = (Effects::of(effect), Some(why.to_string()));
             let own = Adds { effects, why, ..Adds::default() }.by(text);
             added.push(Added { guessed: kind == Word::Code, ..own });
-        }
-        if kind == Word::Url && Address::is_metadata_service(text) {
-            let why = Some("hands out the credentials of the machine".to_string());
-            added.push(
-                Adds { effects: Effects::of(Effect::Secrets), why, ..Adds::default() }.by(text),
-            );
         }
         match word::paths(place, kind, text) {
             Some(paths) => {

@@ -158,11 +158,9 @@ impl Walk {
             let added = self.word(word::Place::Before, kind, word);
             seen.words.extend(added);
         }
-        if own.asks_for_help() {
-            seen.only = seen.only.or(Some(Effects::of(Effect::Reads)));
-        }
         if own.operands.is_empty() {
-            seen.only = seen.only.or(seen.asked);
+            let help = own.asks_for_help().then_some(Effects::of(Effect::Reads));
+            seen.only = seen.only.or(help).or(seen.asked);
         }
         if seen.only.is_none() {
             self.reading.added.append(&mut seen.words);

@@ -43,12 +43,12 @@ pub struct Level {
 }
 
 impl Level {
-    /// Whether the command is asked what it is or does, and nothing else: it says that and ends. These
-    /// two long options have no other meaning anywhere; of the short ones this cannot be said.
+    /// Whether the only option asks what the command is or does: without an operand it says that and
+    /// ends. These two long options have no other meaning anywhere; of the short ones this cannot be
+    /// said.
     pub(super) fn asks_for_help(&self) -> bool {
-        let is_alone = self.operands.is_empty();
         matches!(self.flags.as_slice(), [Flag { spelled, names, value: None, added: None }]
-            if is_alone && !names.is_empty() && matches!(spelled.as_str(), "--help" | "--version"))
+            if !names.is_empty() && matches!(spelled.as_str(), "--help" | "--version"))
     }
 }
 

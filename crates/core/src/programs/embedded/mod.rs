@@ -1,6 +1,6 @@
 //! The small languages that stand in words of command lines: scripts of `sed`, programs of `awk`,
-//! statements in SQL. Each is read just far enough to tell printing from the rest; what cannot be
-//! told is unknown.
+//! statements in SQL, addresses. Each is read just far enough to tell printing from the rest; what
+//! cannot be told is unknown.
 
 mod awk;
 mod code;
@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use crate::programs::word::{PathUse, Use};
 use crate::programs::{Effect, Word};
+use crate::url::Address;
 
 /// What a text does besides reading and printing, each with its reason.
 pub(crate) fn effects(kind: Word, text: &str) -> Vec<(Effect, &'static str)> {
@@ -22,6 +23,9 @@ pub(crate) fn effects(kind: Word, text: &str) -> Vec<(Effect, &'static str)> {
         Word::Awk => awk::effects(text),
         Word::Code => code::effects(text),
         Word::Sql => sql::effects(text),
+        Word::Url if Address::is_metadata_service(text) => {
+            alloc::vec![(Effect::Secrets, "hands out the credentials of the machine")]
+        }
         _ => Vec::new(),
     }
 }
@@ -50,7 +54,7 @@ pub(super) fn awk_paths(text: &str) -> Vec<PathUse> {
 /// The files outside of the workspace that statements in SQL name in quotes, where they read or write
 /// files.
 pub(super) fn sql_paths(text: &str) -> Vec<PathUse> {
-    sql::files(text).into_iter().filter_map(PathUse::stray).collect()
+    sql::files(text).iter().filter_map(|path| PathUse::stray(path)).collect()
 }
 
 /// The files outside of the workspace that a program text names.

@@ -10,7 +10,7 @@ use crate::programs::Effect;
 pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
     let mut found = Vec::new();
     for statement in statements(text) {
-        found.extend(statement_effect(&statement));
+        found.extend(statement_effect(&statement.words));
     }
     found
 }
@@ -103,6 +103,7 @@ const REACHES: &[&str] = &[
     "import",
     "into",
     "load",
+    "parquet_scan",
     "read_blob",
     "read_csv",
     "read_csv_auto",
@@ -112,15 +113,15 @@ const REACHES: &[&str] = &[
     "read_text",
     "readfile",
     "restore",
-    "parquet_scan",
     "writefile",
 ];
 
 /// What stands in quotes, where the statements reach files.
-pub(super) fn files(text: &str) -> Vec<&str> {
-    let reaches = |words: &Vec<String>| words.iter().any(|own| REACHES.contains(&own.as_str()));
-    match statements(text).iter().any(reaches) {
-        true => text.split('\'').skip(1).step_by(2).collect(),
+pub(super) fn files(text: &str) -> Vec<String> {
+    let found = statements(text);
+    let mut words = found.iter().flat_map(|own| &own.words);
+    match words.any(|own| REACHES.contains(&own.as_str())) {
+        true => found.into_iter().flat_map(|own| own.quoted).collect(),
         false => Vec::new(),
     }
 }
@@ -187,14 +188,34 @@ fn backslash_command(word: &str) -> Option<(Effect, &'static str)> {
     (!prints).then_some((Effect::Starts, "is a command that may run programs or write files"))
 }
 
-/// The statements of a text, each as its words in lower case, without what is quoted or a comment.
-fn statements(text: &str) -> Vec<Vec<String>> {
-    let mut found = alloc::vec![Vec::new()];
+/// Goes on behind the end of a comment.
+fn skip_comment(letters: &mut impl Iterator<Item = char>) {
+    let mut before = ' ';
+    for own in letters {
+        if before == '*' && own == '/' {
+            break;
+        }
+        before = own;
+    }
+}
+
+/// A statement, without its comments.
+#[derive(Default)]
+struct Statement {
+    /// What is not quoted, in lower case.
+    words: Vec<String>,
+    /// What is quoted, each as it stands between its quotes.
+    quoted: Vec<String>,
+}
+
+/// The statements of a text.
+fn statements(text: &str) -> Vec<Statement> {
+    let mut found = alloc::vec![Statement::default()];
     let mut word = String::new();
     let mut letters = text.chars().peekable();
-    let flush = |word: &mut String, found: &mut Vec<Vec<String>>| {
+    let flush = |word: &mut String, found: &mut Vec<Statement>| {
         if let Some(last) = found.last_mut().filter(|_| !word.is_empty()) {
-            last.push(word.to_lowercase().to_string());
+            last.words.push(word.to_lowercase().to_string());
         }
         word.clear();
     };
@@ -202,7 +223,10 @@ fn statements(text: &str) -> Vec<Vec<String>> {
         match letter {
             '\'' | '"' | '`' => {
                 flush(&mut word, &mut found);
-                letters.by_ref().find(|own| *own == letter);
+                let quoted = letters.by_ref().take_while(|own| *own != letter).collect();
+                if let Some(last) = found.last_mut() {
+                    last.quoted.push(quoted);
+                }
             }
             '-' if letters.next_if_eq(&'-').is_some() => {
                 flush(&mut word, &mut found);
@@ -214,24 +238,18 @@ fn statements(text: &str) -> Vec<Vec<String>> {
                 if letters.next_if_eq(&'!').is_some() {
                     continue;
                 }
-                let mut before = ' ';
-                for own in letters.by_ref() {
-                    if before == '*' && own == '/' {
-                        break;
-                    }
-                    before = own;
-                }
+                skip_comment(&mut letters);
             }
             ';' => {
                 flush(&mut word, &mut found);
-                found.push(Vec::new());
+                found.push(Statement::default());
             }
             '\n' => {
                 flush(&mut word, &mut found);
                 // An order to the shell ends with its line.
-                let first = found.last().and_then(|own| own.first());
+                let first = found.last().and_then(|own| own.words.first());
                 if first.is_some_and(|word| word.starts_with(['.', '\\'])) {
-                    found.push(Vec::new());
+                    found.push(Statement::default());
                 }
             }
             own if own.is_alphanumeric()
@@ -269,6 +287,20 @@ mod tests {
         ] {
             assert_eq!(effects(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn places_are_in_quotes_of_any_kind() {
+        for text in [
+            "copy t to '/home/x'",
+            "-- don't\ncopy t to '/home/x'",
+            "/* it's */ attach \"/home/x\" as o",
+            "select 'a''b'; copy t to '/home/x'",
+            "load '/home/x",
+        ] {
+            assert!(files(text).iter().any(|own| own == "/home/x"), "{text}: {:?}", files(text));
+        }
+        assert_eq!(files("select path from routes where path = '/api/users'"), [""; 0]);
     }
 
     #[test]
