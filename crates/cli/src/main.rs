@@ -25,13 +25,13 @@ use crate::screen::Screen;
 
 fn main() -> ExitCode {
     // The executor is this same program, started again by the sandbox with a hidden argument.
-    if std::env::args_os().nth(1).is_some_and(|own| own == capsule_sandbox::EXECUTOR_ARGUMENT) {
+    let first = std::env::args_os().nth(1);
+    if first.as_ref().is_some_and(|own| own == capsule_sandbox::EXECUTOR_ARGUMENT) {
         return capsule_sandbox::executor_main();
     }
     // A command is run by a copy of this process. It is made before anything else is read, so that it
     // holds nothing of that.
-    let own = std::env::args_os().nth(1).filter(|word| word == "exec");
-    let commands = own.map(|_| Commands::of_one_at_once());
+    let commands = first.filter(|own| own == "exec").map(|_| Commands::of_one_at_once());
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
