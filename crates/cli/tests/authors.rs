@@ -104,6 +104,8 @@ fn a_policy_is_shown_as_it_decides() {
     assert!(denials.into_iter().all(|own| own["rule"] != "no-network-programs"));
     let audit = rule(&shown, "audit", "audit");
     assert_eq!((&audit["at"], says(audit, "payloads")), (&Value::Null, json!(["full"])));
+    let signed = json!(["every 64 events", "approval", "denial", "run-end"]);
+    assert_eq!(says(audit, "checkpoint"), signed);
     let text = capsule.run(&["policy", "show", "--resolved", "--policy", &policy]).exits(0).stdout;
     assert!(text.lines().all(|line| line.chars().count() <= 80 + 40), "{text}");
     for line in

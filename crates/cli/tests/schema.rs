@@ -148,7 +148,11 @@ sandbox:
   network: { shell.run: none }
   tmp: private
   workspace: staged
-audit: { payloads: full, erase_payloads_after: never }
+audit:
+  payloads: full
+  checkpoint: { every: 64, on: [approval, denial, run-end] }
+  anchors: ["file:~/.local/state/capsule/anchors", "file:/var/lib/anchors"]
+  erase_payloads_after: never
 profile: mine
 profiles:
   mine:
@@ -202,6 +206,10 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
         "minItems" => {
             let least = usize::try_from(with.as_u64().unwrap()).unwrap();
             value.as_array().is_none_or(|items| items.len() >= least)
+        }
+        "maxItems" => {
+            let most = usize::try_from(with.as_u64().unwrap()).unwrap();
+            value.as_array().is_none_or(|items| items.len() <= most)
         }
         "items" => {
             value.as_array().is_none_or(|items| items.iter().all(|item| fits(root, with, item)))

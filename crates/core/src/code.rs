@@ -685,6 +685,18 @@ codes! {
     Integrity = "store.integrity", Machine, IntegrityFailed,
         "The record is not what was written.", "A changed, missing or added row or payload.",
         "Keep the file as it is, and compare it with a copy.";
+    AuditNoKey = "audit.no-key", Machine, BadUsage,
+        "What should be signed cannot be: there is no key beside the store.",
+        "A policy with `audit.checkpoint` or `audit.anchors`, on a machine where nobody made a key.",
+        "Make one with `capsule init`; it prints the public line that others verify with.";
+    AuditKey = "audit.key", Machine, RuntimeError,
+        "The key beside the store is there and cannot be used, so nothing was run.",
+        "A changed file, or rights that others have to it.",
+        "Read the message. A key that others could read is put away; `capsule init` makes another.";
+    AuditAnchor = "audit.anchor", Machine, RuntimeError,
+        "An anchor could not be written or read.",
+        "A folder that nobody may write to, a full disk, or a file that holds something else.",
+        "Read the message; name another file in `audit.anchors`, or put this one away.";
     ReplayDiverged = "replay.diverged", Asker, ReplayDiverged,
         "The replay met something that is not in its recording.",
         "The plan, its arguments or their order changed.",

@@ -51,6 +51,19 @@ pub const GLOB_BYTES: usize = 1_024;
 /// The largest compiled regular expression of a policy, in bytes.
 pub const REGEX_BYTES: usize = 1 << 20;
 
+/// The most events between two checkpoints that a policy may ask for.
+pub const CHECKPOINT_EVERY: u64 = 1_000_000;
+/// The most anchors of a policy; each is written to, and waited for, at every checkpoint.
+pub const ANCHORS: usize = 8;
+/// The largest signed note that is read. The format wants room for 16 signatures at least.
+pub const NOTE_BYTES: usize = 100_000;
+/// The longest name of a log.
+pub const ORIGIN_BYTES: usize = 100;
+/// The largest file of public keys.
+pub const KEYS_BYTES: usize = 100_000;
+/// The largest anchor file: some 300,000 checkpoints. Then it is to be put away.
+pub const ANCHOR_BYTES: usize = 64_000_000;
+
 // ---- names --------------------------------------------------------------------------------------
 
 /// The fewest characters of a run's label: 20 bits, enough to be read aloud.

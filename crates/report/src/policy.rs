@@ -10,8 +10,9 @@ use capsule_core::diagnostic::{Lines, Position};
 use capsule_core::escape;
 use capsule_core::net;
 use capsule_core::policy::{
-    Constraint, DIALECT, FetchRule, FileRule, Layer, LayerKind, Lift, Never, PathPattern, PathRule,
-    Payloads, Policy, Profile, Quota, Source, Token, ToolRule, Unattended, UrlRule, WordPattern,
+    CheckpointRule, Constraint, DIALECT, FetchRule, FileRule, Layer, LayerKind, Lift, Never,
+    PathPattern, PathRule, Payloads, Policy, Profile, Quota, Source, Token, ToolRule, Unattended,
+    UrlRule, WordPattern,
 };
 use capsule_core::units::{show_size, show_span};
 use capsule_core::yaml::{self, Node, Value};
@@ -105,8 +106,15 @@ pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
         Payloads::Full => "full",
         Payloads::Digest => "digest",
     };
-    let audit = RuleLine::new("audit", "audit", &place("audit"));
-    lines.push(audit.says("payloads", [payloads]));
+    let audit = RuleLine::new("audit", "audit", &place("audit")).says("payloads", [payloads]);
+    let signed = &policy.audit.checkpoints;
+    let moments = [signed.approval, signed.denial, signed.run_end];
+    let moments =
+        CheckpointRule::MOMENTS.into_iter().zip(moments).filter(|(_, is_named)| *is_named);
+    let moments = moments.map(|(word, _)| word.to_owned());
+    let every = std::iter::once(format!("every {} events", signed.every));
+    let anchors = policy.audit.anchors.iter().map(|own| format!("file:{}", own.path));
+    lines.push(audit.says("checkpoint", every.chain(moments)).says("anchors", anchors));
     lines
 }
 

@@ -12,6 +12,7 @@ use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
 use capsule_core::policy::Payloads;
 
+use crate::checkpoint::{Attested, Attesting, Trust};
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::PayloadRow;
@@ -37,6 +38,8 @@ pub struct Proof {
     pub payloads: u64,
     /// Payloads whose bytes were erased, withheld or never kept.
     pub absent: u64,
+    /// What is signed, and what was seen elsewhere.
+    pub attested: Attested,
 }
 
 impl Proof {
@@ -51,6 +54,7 @@ impl Proof {
             run_sealed: false,
             payloads: 0,
             absent: 0,
+            attested: Attested::default(),
         }
     }
 }
@@ -81,6 +85,7 @@ struct Checker<'s> {
     open: BTreeMap<RunId, Walk>,
     proof: Proof,
     referenced: u64,
+    attesting: Attesting<'s>,
 }
 
 impl Store {
@@ -89,6 +94,14 @@ impl Store {
     /// # Errors
     /// When the store cannot be read at all. A fault that was found is not an error but a result.
     pub fn verify(&self, run: Option<&str>) -> Result<Verified, StoreError> {
+        self.verify_by(run, &Trust::default())
+    }
+
+    /// Verifies the store by what was told from elsewhere.
+    ///
+    /// # Errors
+    /// As [`Store::verify`].
+    pub fn verify_by(&self, run: Option<&str>, trust: &Trust) -> Result<Verified, StoreError> {
         let mut checker = Checker {
             store: self,
             wanted: run,
@@ -96,6 +109,7 @@ impl Store {
             open: BTreeMap::new(),
             proof: Proof::empty(),
             referenced: 0,
+            attesting: Attesting::new(trust),
         };
         // One snapshot for everything, while other processes go on writing.
         self.sql.execute_batch("BEGIN").map_err(StoreError::read)?;
@@ -103,7 +117,11 @@ impl Store {
         let ended = self.sql.execute_batch("ROLLBACK").map_err(StoreError::read);
         let verified = verified?;
         ended?;
-        Ok(verified.map(|()| checker.proof))
+        let Checker { attesting, mut proof, .. } = checker;
+        Ok(verified.and_then(|()| {
+            proof.attested = attesting.end(proof.leaves)?;
+            Ok(proof)
+        }))
     }
 }
 
@@ -130,7 +148,8 @@ const fn belongs_to_no_run(event: &Event) -> bool {
         Event::RunExported(_)
         | Event::ChangesDiscarded { .. }
         | Event::GrantRevoked { .. }
-        | Event::UndoDropped { .. } => true,
+        | Event::UndoDropped { .. }
+        | Event::Checkpoint { .. } => true,
         Event::RunOpened(_)
         | Event::CallProposed(_)
         | Event::CallDecided(_)
@@ -151,7 +170,7 @@ const fn belongs_to_no_run(event: &Event) -> bool {
     }
 }
 
-fn fault(place: impl Into<String>, what: impl Into<String>) -> Fault {
+pub(crate) fn fault(place: impl Into<String>, what: impl Into<String>) -> Fault {
     Fault { place: place.into(), what: what.into() }
 }
 
@@ -218,9 +237,14 @@ impl Checker<'_> {
         if row.hash != hash.0 {
             return Ok(Err(fault(place, "its bytes do not match their hash")));
         }
-        self.tree.push(hash);
         let entry =
             hold!(Entry::from_bytes(&row.bytes).map_err(|error| fault(&place, error.to_string())));
+        self.attesting.reach(&self.tree);
+        match &entry.event {
+            Event::Checkpoint { note } => hold!(self.attesting.note(&place, note, &self.tree)),
+            _ => self.attesting.pass(entry.run),
+        }
+        self.tree.push(hash);
         let keeps = hold!(self.order(&place, row, &entry));
         let checked = PayloadRow::checked_with_digest;
         let payloads = match self.store.payloads_in(leaf, &entry.event, checked) {
@@ -314,6 +338,7 @@ impl Checker<'_> {
             let what = format!("{rows} are stored and {} are known to events", self.referenced);
             return Ok(Err(fault("payloads", what)));
         }
+        self.attesting.reach(&self.tree);
         self.proof.leaves = self.tree.size();
         self.proof.root = self.tree.root();
         self.proof.unsealed = u64::try_from(self.open.len()).unwrap_or(u64::MAX);

@@ -109,6 +109,12 @@ pub enum Event {
         /// How many files.
         files: u64,
     },
+    /// The tree was signed as it stood before this event. Belongs to no run.
+    #[serde(rename = "checkpoint")]
+    Checkpoint {
+        /// A signed note (C2SP signed-note) whose text is a checkpoint (C2SP tlog-checkpoint).
+        note: String,
+    },
 }
 
 impl Event {
@@ -137,6 +143,7 @@ impl Event {
             Self::RunExported(_) => "run.exported",
             Self::ChangesDiscarded { .. } => "changes.discarded",
             Self::UndoDropped { .. } => "undo.dropped",
+            Self::Checkpoint { .. } => "checkpoint",
         }
     }
 
@@ -185,7 +192,8 @@ impl Event {
             | Self::GrantRevoked { .. }
             | Self::RunExported(_)
             | Self::ChangesDiscarded { .. }
-            | Self::UndoDropped { .. } => Vec::new(),
+            | Self::UndoDropped { .. }
+            | Self::Checkpoint { .. } => Vec::new(),
         };
         maybe.into_iter().filter_map(|(own, class)| Some((own?, class))).collect()
     }

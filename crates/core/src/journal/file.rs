@@ -1,8 +1,11 @@
 //! What tells the file of a store, wherever it lies and whoever meets it.
 
-/// What SQLite, the locks of runs, staged workspaces and undo records put beside a store: the ends of
-/// their names.
-pub const BESIDE: [&str; 6] = ["-wal", "-shm", "-journal", ".locks", STAGED, UNDO];
+/// What SQLite, the locks of runs, staged workspaces, undo records and the key put beside a store: the
+/// ends of their names.
+pub const BESIDE: [&str; 7] = ["-wal", "-shm", "-journal", ".locks", STAGED, UNDO, KEY];
+
+/// What is put behind a store's name for the file of the key that signs its tree.
+pub const KEY: &str = ".key";
 
 /// What is put behind a store's name for the folder of its staged workspaces.
 pub const STAGED: &str = ".staged";

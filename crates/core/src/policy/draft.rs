@@ -147,6 +147,11 @@ impl Draft {
         self.policy.root.as_deref()
     }
 
+    /// The files that checkpoints are added to, from the root on.
+    pub fn anchors(&self) -> impl Iterator<Item = &str> {
+        self.policy.audit.anchors.iter().map(|own| own.path.as_str())
+    }
+
     /// The same policy under the digest of the text that it was recorded from: credentials in the
     /// recorded text are masked, and do not change what it decides.
     #[must_use]

@@ -5,6 +5,7 @@
 //! that can [`decide`]. One function decides for enforcement, explanation, examples and replay.
 
 mod apply;
+mod audit;
 mod base;
 mod bounds;
 mod budget;
@@ -23,6 +24,7 @@ mod usage;
 mod variables;
 
 pub use apply::{APPLY, UNDO};
+pub use audit::{AnchorRule, AuditRule, CheckpointRule, Payloads};
 pub use base::{shipped, shipped_names};
 pub use bounds::{Bounds, Contents, Reach, Scope, Sight};
 pub use budget::Budgets;
@@ -34,8 +36,8 @@ pub use decide::{Case, Check, Judgement, Trace, decide};
 pub use draft::{Draft, Extended, LayerDraft, Roots};
 pub use layer::{Layer, LayerKind, is_layer};
 pub use model::{
-    AuditRule, Constraint, Example, Expectation, Expected, FetchRule, FileRule, Lift, Never,
-    PathRule, Payloads, Policy, PolicyTest, Quota, SandboxRule, Source, ToolRule, UrlRule,
+    Constraint, Example, Expectation, Expected, FetchRule, FileRule, Lift, Never, PathRule, Policy,
+    PolicyTest, Quota, SandboxRule, Source, ToolRule, UrlRule,
 };
 pub use narrow::{GitRule, TestRule};
 pub use parse::DIALECT;

@@ -17,6 +17,7 @@ use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::net;
 use crate::path::WorkspacePath;
+use crate::policy::audit::AuditRule;
 use crate::policy::budget::Budgets;
 use crate::policy::commands::ExecRule;
 use crate::policy::layer::Layer;
@@ -303,24 +304,6 @@ pub struct SandboxRule {
     /// Whether commands whose rules name `proc.unconfined` may run where the machine has no sandbox
     /// (`require: false`).
     pub optional: bool,
-}
-
-/// What is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AuditRule {
-    /// Whether payloads are kept or only their digests.
-    pub payloads: Payloads,
-}
-
-/// Whether payloads are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Payloads {
-    /// They are; the run can be replayed.
-    #[default]
-    Full,
-    /// Only their digests are; the run cannot be replayed.
-    Digest,
 }
 
 /// What a policy's author says that a rule decides.

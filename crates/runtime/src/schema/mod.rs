@@ -11,7 +11,7 @@ mod tools;
 use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
 use capsule_core::limits;
-use capsule_core::policy::{LayerKind, shipped_names};
+use capsule_core::policy::{CheckpointRule, LayerKind, shipped_names};
 use capsule_core::programs::Effect;
 use capsule_core::tool::Catalogue;
 use serde_json::{Map, Value, json};
@@ -201,10 +201,34 @@ fn audit() -> Value {
                         words(["full", "digest"]),
                     ),
                 ),
+                ("checkpoint", checkpoint()),
+                (
+                    "anchors",
+                    about(
+                        "Files that every checkpoint is added to: `file:` and a path from the root or \
+                         the home folder on.",
+                        json!({
+                            "type": "array",
+                            "maxItems": limits::ANCHORS,
+                            "items": { "type": "string", "pattern": "^file:(/|~/)" },
+                        }),
+                    ),
+                ),
                 ("erase_payloads_after", about("When payloads are erased.", words(["never"]))),
             ],
         ),
     )
+}
+
+fn checkpoint() -> Value {
+    let every = json!({
+        "type": "integer",
+        "minimum": 1,
+        "maximum": limits::CHECKPOINT_EVERY,
+        "description": "Each time that the record has so many events more.",
+    });
+    let on = about("And at these moments.", list(words(CheckpointRule::MOMENTS)));
+    about("When the record is signed.", object(&[], [("every", every), ("on", on)]))
 }
 
 fn never() -> Value {

@@ -4,6 +4,7 @@
 //! it does not have are errors with a suggestion. Nothing is ignored.
 
 mod approval;
+mod audit;
 mod exec;
 mod fetch;
 mod files;
@@ -33,9 +34,10 @@ use crate::confinement::WorkspaceAccess;
 use crate::diagnostic::{Diagnostic, Diagnostics, Lines, Position};
 use crate::digest::Digest;
 use crate::limits;
+use crate::policy::audit::Payloads;
 use crate::policy::base;
 use crate::policy::layer::LayerKind;
-use crate::policy::model::{Constraint, Payloads, Policy, Source, ToolRule};
+use crate::policy::model::{Constraint, Policy, Source, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::policy::stakes::{Hazard, Stakes};
 use crate::tool::{Catalogue, ToolName};
@@ -324,7 +326,7 @@ fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Opti
     if sandbox.workspace == WorkspaceAccess::Direct {
         places(context, &writes);
     }
-    let audit = section.get("audit").map(|node| sandbox::audit(context, node)).unwrap_or_default();
+    let audit = section.get("audit").map(|node| audit::rule(context, node)).unwrap_or_default();
     if let (WorkspaceAccess::Staged, Payloads::Digest) = (sandbox.workspace, audit.payloads) {
         let message = "staged changes are applied from the record, which this policy does not keep";
         context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), message);

@@ -1,15 +1,13 @@
-//! Reads what commands are confined to, and what is kept.
+//! Reads what commands are confined to.
 
 use crate::code::Code;
 use crate::confinement::{Network, Tier, WorkspaceAccess};
-use crate::policy::model::{AuditRule, Payloads, SandboxRule};
+use crate::policy::model::SandboxRule;
 use crate::policy::parse::Context;
-use crate::yaml::{Key, Node, key, later};
+use crate::yaml::{Key, Node, key};
 
 const SANDBOX: &[Key] =
     &[key("require"), key("floor"), key("level"), key("network"), key("tmp"), key("workspace")];
-const AUDIT: &[Key] =
-    &[key("payloads"), later("checkpoint"), later("anchors"), key("erase_payloads_after")];
 
 /// What commands are confined to. `writes` says whether the rule of any program lets it write.
 pub(super) fn rule(context: &mut Context<'_>, node: Option<&Node>, writes: bool) -> SandboxRule {
@@ -66,21 +64,6 @@ pub(super) fn rule(context: &mut Context<'_>, node: Option<&Node>, writes: bool)
             }
         }
         None => {}
-    }
-    rule
-}
-
-/// What is kept.
-pub(super) fn audit(context: &mut Context<'_>, node: &Node) -> AuditRule {
-    let mut rule = AuditRule::default();
-    let Some(section) = context.reader.section(node, "`audit`", AUDIT) else { return rule };
-    if let Some(node) = section.get("payloads")
-        && context.reader.word(node, &["full", "digest"]) == Some("digest")
-    {
-        rule.payloads = Payloads::Digest;
-    }
-    if let Some(node) = section.get("erase_payloads_after") {
-        context.reader.only(node, "never", &[]);
     }
     rule
 }

@@ -1,0 +1,137 @@
+//! What is kept of a run, when the log is signed, and where signed checkpoints are told besides.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::decision::Verdict;
+use crate::journal::Event;
+use crate::outcome::Status;
+use crate::policy::model::Source;
+
+/// What is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditRule {
+    /// Whether payloads are kept or only their digests.
+    pub payloads: Payloads,
+    /// When the log is signed.
+    pub checkpoints: CheckpointRule,
+    /// The files that every checkpoint is added to.
+    pub anchors: Vec<AnchorRule>,
+}
+
+impl AuditRule {
+    /// Whether the policy says itself that the log is signed, so that nothing runs where it cannot be.
+    #[must_use]
+    pub const fn demands_signing(&self) -> bool {
+        self.checkpoints.source.is_some() || !self.anchors.is_empty()
+    }
+}
+
+/// Whether payloads are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payloads {
+    /// They are; the run can be replayed.
+    #[default]
+    Full,
+    /// Only their digests are; the run cannot be replayed.
+    Digest,
+}
+
+/// When the log is signed. A policy that does not say has it signed wherever there is a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointRule {
+    /// Where the policy says so.
+    pub source: Option<Source>,
+    /// Each time that the log has so many events more, whichever runs they belong to.
+    pub every: u64,
+    /// When a person answered.
+    pub approval: bool,
+    /// When a call was denied, or refused while it ran.
+    pub denial: bool,
+    /// When a run ended.
+    pub run_end: bool,
+}
+
+impl CheckpointRule {
+    /// The word of [`CheckpointRule::approval`].
+    pub const APPROVAL: &str = "approval";
+    /// The word of [`CheckpointRule::denial`].
+    pub const DENIAL: &str = "denial";
+    /// The word of [`CheckpointRule::run_end`].
+    pub const RUN_END: &str = "run-end";
+    /// Every moment that can be named.
+    pub const MOMENTS: [&str; 3] = [Self::APPROVAL, Self::DENIAL, Self::RUN_END];
+
+    /// Whether the log is signed once these events stand in it, which made it longer by `grown`.
+    pub fn is_due<'e>(
+        &self,
+        events: impl IntoIterator<Item = &'e Event>,
+        grown: &Range<u64>,
+    ) -> bool {
+        let passed = |size: u64| size.checked_div(self.every);
+        passed(grown.start) != passed(grown.end) || events.into_iter().any(|own| self.names(own))
+    }
+
+    /// Whether it is one of the moments.
+    fn names(&self, event: &Event) -> bool {
+        match event {
+            Event::ApprovalAnswered(_) | Event::PlanAnswered(_) | Event::AnswerGiven(_) => {
+                self.approval
+            }
+            Event::CallDecided(decided) => self.denial && decided.decision == Verdict::Deny,
+            Event::CallFinished(finished) => self.denial && finished.status == Status::Denied,
+            Event::RunSealed(_) => self.run_end,
+            _ => false,
+        }
+    }
+}
+
+impl Default for CheckpointRule {
+    fn default() -> Self {
+        Self { source: None, every: 64, approval: true, denial: true, run_end: true }
+    }
+}
+
+/// A file that every checkpoint is added to, so that what was signed stands in more than one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnchorRule {
+    /// Where the policy says so.
+    pub source: Source,
+    /// The file, from the root on.
+    pub path: String,
+}
+
+impl AnchorRule {
+    /// What stands before the path of a file.
+    pub const FILE: &str = "file:";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+    use crate::journal::RunSealed;
+
+    /// So many events, whatever they are, and the moments that are named.
+    #[test]
+    fn due_after_so_many_events_and_at_the_moments_that_are_named() {
+        let other = Event::ApprovalCovered { call: 2, by: 1 };
+        let sealed = Event::RunSealed(RunSealed {
+            suspended: None,
+            exit: Exit::Ok,
+            events: 3,
+            calls: 0,
+            outputs: None,
+        });
+        let rule = CheckpointRule::default();
+        assert!(!rule.is_due([&other], &(62..63)));
+        assert!(rule.is_due([&other], &(63..64)));
+        assert!(!rule.is_due([&other], &(64..65)));
+        assert!(rule.is_due([&other], &(60..70)), "two events or three at once");
+        assert!(rule.is_due([&other, &sealed], &(1..3)));
+        let silent = CheckpointRule { run_end: false, ..rule };
+        assert!(!silent.is_due([&sealed], &(1..2)));
+    }
+}

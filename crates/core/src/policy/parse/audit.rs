@@ -1,0 +1,108 @@
+//! Reads what is kept, when the log is signed, and where that is told besides.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::escape;
+use crate::limits;
+use crate::policy::audit::{AnchorRule, AuditRule, CheckpointRule, Payloads};
+use crate::policy::parse::Context;
+use crate::yaml::{Key, Node, key};
+
+const AUDIT: &[Key] =
+    &[key("payloads"), key("checkpoint"), key("anchors"), key("erase_payloads_after")];
+
+/// What is kept.
+pub(super) fn rule(context: &mut Context<'_>, node: &Node) -> AuditRule {
+    let mut rule = AuditRule::default();
+    let Some(section) = context.reader.section(node, "`audit`", AUDIT) else { return rule };
+    if let Some(node) = section.get("payloads")
+        && context.reader.word(node, &["full", "digest"]) == Some("digest")
+    {
+        rule.payloads = Payloads::Digest;
+    }
+    if let Some(node) = section.get("checkpoint") {
+        rule.checkpoints = checkpoints(context, node);
+    }
+    if let Some(node) = section.get("anchors") {
+        rule.anchors = anchors(context, node);
+    }
+    if let Some(node) = section.get("erase_payloads_after") {
+        context.reader.only(node, "never", &[]);
+    }
+    rule
+}
+
+/// When the log is signed. What is not said is as where nothing is.
+fn checkpoints(context: &mut Context<'_>, node: &Node) -> CheckpointRule {
+    let mut rule =
+        CheckpointRule { source: Some(context.source(node)), ..CheckpointRule::default() };
+    let keys = [key("every"), key("on")];
+    let Some(section) = context.reader.section(node, "`checkpoint`", &keys) else { return rule };
+    if let Some(node) = section.get("every")
+        && let Some(every) = context.reader.number(node)
+    {
+        rule.every = every;
+        if !(1..=limits::CHECKPOINT_EVERY).contains(&every) {
+            let message = format!("`every` counts events, from 1 to {}", limits::CHECKPOINT_EVERY);
+            context.error(Code::PolicyValue, node, message);
+        }
+    }
+    if let Some(node) = section.get("on") {
+        let items = context.reader.list(node, "a list of moments").unwrap_or_default();
+        let named: Vec<&str> = items
+            .iter()
+            .filter_map(|item| context.reader.word(item, &CheckpointRule::MOMENTS))
+            .collect();
+        rule.approval = named.contains(&CheckpointRule::APPROVAL);
+        rule.denial = named.contains(&CheckpointRule::DENIAL);
+        rule.run_end = named.contains(&CheckpointRule::RUN_END);
+    }
+    rule
+}
+
+fn anchors(context: &mut Context<'_>, node: &Node) -> Vec<AnchorRule> {
+    let items = context.reader.list(node, "a list of files").unwrap_or_default();
+    if items.len() > limits::ANCHORS {
+        let message = format!("{} anchors; at most {}", items.len(), limits::ANCHORS);
+        context.error(Code::PolicyValue, node, message);
+    }
+    items.iter().filter_map(|item| anchor(context, item)).collect()
+}
+
+fn anchor(context: &mut Context<'_>, node: &Node) -> Option<AnchorRule> {
+    let text = context.reader.line(node)?;
+    let wrong = |why: &str| {
+        let message = format!("`{}` {why}", escape::line(&text));
+        Diagnostic::error(Code::PolicyValue, node.span.clone(), message)
+            .hint("an anchor is a file, from the root or the home folder on: `file:~/anchors`")
+    };
+    let Some(path) = text.strip_prefix(AnchorRule::FILE) else {
+        context.reader.problem(wrong("is no anchor that this build knows"));
+        return None;
+    };
+    let path = match path.strip_prefix("~/") {
+        // Who has no home has nothing that begins with it.
+        Some(_) if context.home.is_empty() => {
+            context.reader.problem(wrong("begins with a home folder, and there is none"));
+            return None;
+        }
+        Some(rest) => format!("{}/{rest}", context.home.trim_end_matches('/')),
+        None => path.to_string(),
+    };
+    if !is_plain(&path) {
+        context.reader.problem(wrong("is no file from the root on, without `.` and `..`"));
+        return None;
+    }
+    Some(AnchorRule { source: context.source(node), path })
+}
+
+/// Whether a path begins at the root, names something, and leads nowhere else than it reads.
+fn is_plain(path: &str) -> bool {
+    let Some(names) = path.strip_prefix('/') else { return false };
+    names.split('/').all(|name| !matches!(name, "" | "." | ".."))
+        && path.len() <= limits::PATH_BYTES
+}
