@@ -1,6 +1,7 @@
 //! Bytes as a store holds them. What is read as an entry is of a version that this build knows and
 //! is canonical, so that it has one reading: it is written as the same bytes, and its header says
-//! the same. The action and the facts that a replay serves from read back. A tree is the same
+//! the same. A note is written as it was read, and what it says is not believed without its key; no
+//! text holds a checkpoint of another size or root than stands in it. The action and the facts that a replay serves from read back. A tree is the same
 //! however it was kept on the way.
 
 #![no_main]
@@ -8,6 +9,7 @@
 use capsule_core::action::{Action, Facts};
 use capsule_core::id::{RunId, canonical_label};
 use capsule_core::journal::{Entry, Frontier, Header, VERSION, leaf_hash};
+use capsule_store::{Checkpoint, Note, Seal, Sightings, Verifier};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -20,6 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         fuzz::assert_kept(&facts);
     }
     tree(bytes);
+    signed(&String::from_utf8_lossy(bytes));
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Some(run) = RunId::parse(text)
     {
@@ -37,6 +40,34 @@ fn entry(bytes: &[u8]) {
     assert_eq!((header.prev, header.at), (entry.prev, entry.at));
     assert_eq!(header.kind, entry.event.kind());
     let _ = entry.event.payloads();
+}
+
+fn signed(text: &str) {
+    let key = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
+    let key = Verifier::parse(key).expect("a public line");
+    if let Some(note) = Note::parse(text) {
+        assert_eq!(note.to_string(), text);
+        assert_ne!(note.seal(&key), Seal::Good, "nobody has the key");
+        if let Some(own) = note.checkpoint() {
+            assert!(text.starts_with(&own.text()));
+            assert_eq!(Checkpoint::parse(&own.text()).as_ref(), Some(&own));
+            // Words end at spaces, so an origin with one is not found again.
+            let seen = Sightings::of("x", &format!("{text} {}", own.line()));
+            assert!(
+                own.origin.contains(char::is_whitespace)
+                    || seen.knows(&own)
+                    || !is_word(&own.origin)
+            );
+        }
+    }
+    if let Some(read) = Verifier::parse(text.trim()) {
+        assert_eq!(read.to_string(), text.trim());
+    }
+    let _ = Sightings::of("x", text);
+}
+
+fn is_word(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_alphanumeric())
 }
 
 fn tree(bytes: &[u8]) {

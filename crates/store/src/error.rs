@@ -54,6 +54,22 @@ pub enum StoreError {
         /// Why.
         why: String,
     },
+    /// The key beside the store is there and cannot be used, or could not be made.
+    #[error("the key `{}`: {why}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// An anchor cannot be written or read.
+    #[error("the anchor `{}`: {why}", path.display())]
+    Anchor {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// There is no such run.
     #[error("there is no run `{0}`")]
     RunUnknown(String),
@@ -77,6 +93,8 @@ impl StoreError {
             Self::Write(_) => Code::StoreWrite,
             Self::Entry { .. } | Self::Integrity { .. } => Code::Integrity,
             Self::Target { .. } => Code::Usage,
+            Self::Key { .. } => Code::AuditKey,
+            Self::Anchor { .. } => Code::AuditAnchor,
             Self::RunUnknown(_) => Code::RunUnknown,
             Self::RunAmbiguous { .. } => Code::RunAmbiguous,
         }

@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use capsule_core::digest::Digest;
+use capsule_core::id::RunId;
 use capsule_core::journal::{Durability, PayloadRef};
 
+use crate::checkpoint::Signer;
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::{Payload, Stored};
@@ -13,8 +15,9 @@ use crate::target::check_target;
 use crate::write::{Kept, Unwritten, append};
 
 impl Store {
-    /// Writes a run into a file of its own, private payloads withheld; gives the file's digest. The
-    /// file appears whole or not at all; see [`check_target`] for what is replaced.
+    /// Writes a run into a file of its own, private payloads withheld and signed if the store has a key;
+    /// gives the file's digest. The file appears whole or not at all; see [`check_target`] for what is
+    /// replaced.
     ///
     /// # Errors
     /// When the run cannot be read, or the file cannot be written or is something else.
@@ -42,13 +45,18 @@ impl Store {
             .sql
             .pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
             .map_err(StoreError::write)?;
+        let mut last = 0;
         self.visit(run, |stored| {
+            last = stored.entry.at;
             let payloads = self.payloads(stored.leaf, &stored.entry.event)?;
             let kept = payloads.into_iter().map(carried).collect();
             let Stored { entry, bytes, .. } = stored;
             let own = Unwritten { entry, bytes, kept };
             append(&mut store, &[own], Durability::Process).map(drop)
         })?;
+        if let (Some(signer), Some(run)) = (Signer::beside(&self.path)?, RunId::parse(run)) {
+            store.checkpoint_of_run(&signer, run, last)?;
+        }
         store.sql.close().map_err(|(_, error)| StoreError::write(error))?;
         let file = fs::File::open(path).map_err(StoreError::write)?;
         file.sync_all().map_err(StoreError::write)?;

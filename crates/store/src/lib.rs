@@ -5,6 +5,7 @@
 //! `FORMAT.md` is the norm for what stands on disk.
 
 mod about;
+mod checkpoint;
 mod error;
 mod export;
 mod grants;
@@ -18,12 +19,17 @@ mod read;
 mod schema;
 mod target;
 mod verify;
+mod whole;
 mod write;
 
+pub use checkpoint::{
+    Anchor, Anchored, Attested, Checkpoint, Note, Seal, Sightings, Signer, Signing, Trust,
+    Verifier, is_origin, read_keys,
+};
 pub use error::StoreError;
 pub use lock::{Claim, RunLock};
 pub use open::Store;
 pub use read::{Filter, Payload, RunState, RunSummary, Stored};
 pub use target::{beside, check_target};
 pub use verify::{Fault, Proof, Verified};
-pub use write::{Clock, KEY_BYTES, RunWriter};
+pub use write::{Clock, KEY_BYTES, RunWriter, Written};

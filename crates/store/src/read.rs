@@ -8,6 +8,7 @@ use capsule_core::journal::{
 };
 use rusqlite::{OptionalExtension, Row, params};
 
+use crate::checkpoint::Note;
 use crate::error::StoreError;
 use crate::lock::RunLock;
 use crate::open::Store;
@@ -356,7 +357,8 @@ impl Store {
     pub(crate) fn is_one_run(&self) -> Result<bool, StoreError> {
         self.sql
             .query_row(
-                "SELECT count(DISTINCT run) = 1 AND count(run) = count(*) FROM events",
+                "SELECT count(DISTINCT run) = 1
+                    AND count(run) = count(*) FILTER (WHERE kind <> 'checkpoint') FROM events",
                 [],
                 |row| row.get(0),
             )
@@ -377,6 +379,15 @@ impl Store {
             )
             .map_err(StoreError::read)?;
         u64::try_from(leaf).map_err(StoreError::read)
+    }
+
+    /// The tree as it was when a run was sealed, and the checkpoint that was signed right behind that.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the run is not sealed.
+    pub fn sealed(&self, run: &str) -> Result<(Frontier, Option<Note>), StoreError> {
+        let size = self.sealed_at(run)? + 1;
+        Ok((self.tree_at(size)?, self.checkpoint_at(size)?))
     }
 
     /// The size and root of the tree when it had this many leaves.

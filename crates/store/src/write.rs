@@ -1,6 +1,8 @@
 //! Writing events: one short transaction each, no lock in between. What leads to nothing yet is written
 //! together with the event after it.
 
+use std::ops::Range;
+
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
@@ -10,6 +12,7 @@ use capsule_core::journal::{
 use capsule_core::policy::Payloads;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use crate::checkpoint::{Note, Signing};
 use crate::error::StoreError;
 use crate::lock::RunLock;
 use crate::open::Store;
@@ -51,6 +54,20 @@ pub struct RunWriter {
     pending: Vec<Unwritten>,
     tree: Frontier,
     lock: Option<RunLock>,
+    signing: Option<Signing>,
+    /// The newest checkpoint that this run had signed.
+    note: Option<Note>,
+}
+
+/// What a run's writer leaves behind.
+#[derive(Debug)]
+pub struct Written {
+    /// The store.
+    pub store: Store,
+    /// The tree as it was when the run's last event was its newest leaf.
+    pub tree: Frontier,
+    /// The checkpoint that was signed last, if any was.
+    pub note: Option<Note>,
 }
 
 /// An event with its bytes and the payloads that wait for it.
@@ -85,6 +102,8 @@ impl Store {
             pending: Vec::new(),
             tree: Frontier::default(),
             lock: Some(lock),
+            signing: None,
+            note: None,
         })
     }
 
@@ -128,11 +147,32 @@ impl RunWriter {
         &self.store
     }
 
-    /// Ends the writing: the lock goes, the store stays, with the tree as it was when the run's last
-    /// event was its newest leaf.
+    /// Has the tree signed while the run goes on. Before anything is written.
+    pub fn sign_by(&mut self, signing: Option<Signing>) {
+        self.signing = signing;
+    }
+
+    /// Ends the writing: the lock goes, the store stays.
     #[must_use]
-    pub fn finish(self) -> (Store, Frontier) {
-        (self.store, self.tree)
+    pub fn finish(self) -> Written {
+        Written { store: self.store, tree: self.tree, note: self.note }
+    }
+
+    /// Writes what waits to be written; gives how much longer the tree became.
+    fn write(&mut self, durability: Durability) -> Result<Range<u64>, StoreError> {
+        let tree = append(&mut self.store, &self.pending, durability)?;
+        let grown = u64::try_from(self.pending.len()).unwrap_or(u64::MAX);
+        self.tree = tree;
+        Ok(self.tree.size().saturating_sub(grown)..self.tree.size())
+    }
+
+    /// Signs the tree if it is time to, now that these events stand in it.
+    fn sign(&mut self, written: &[Unwritten], grown: &Range<u64>) -> Result<(), StoreError> {
+        let Some(signing) = &self.signing else { return Ok(()) };
+        let events = written.iter().map(|own| &own.entry.event);
+        let signed = signing.see(&mut self.store, events, (grown, self.at))?;
+        self.note = signed.or(self.note.take());
+        Ok(())
     }
 }
 
@@ -182,18 +222,14 @@ impl Journal for RunWriter {
         let is_seal = matches!(entry.event, Event::RunSealed(_));
         let kept = std::mem::take(&mut self.waiting);
         self.pending.push(Unwritten { entry, bytes, kept });
-        if durability != Durability::Next {
-            match append(&mut self.store, &self.pending, durability) {
-                Ok(tree) => self.tree = tree,
-                Err(error) => {
-                    // Nothing of it happened. What waited before goes on waiting.
-                    let unwritten = self.pending.pop();
-                    self.waiting = unwritten.map(|own| own.kept).unwrap_or_default();
-                    return Err(error);
-                }
-            }
-            self.pending.clear();
-        }
+        let grown = match durability {
+            Durability::Next => None,
+            _ => Some(self.write(durability).inspect_err(|_| {
+                // Nothing of it happened. What waited before goes on waiting.
+                let unwritten = self.pending.pop();
+                self.waiting = unwritten.map(|own| own.kept).unwrap_or_default();
+            })?),
+        };
         self.seq = recorded.seq;
         self.prev = Some(prev);
         if self.seq == LONG_RUN {
@@ -202,6 +238,10 @@ impl Journal for RunWriter {
         }
         if is_seal {
             self.lock = None;
+        }
+        if let Some(grown) = grown {
+            let written = std::mem::take(&mut self.pending);
+            self.sign(&written, &grown)?;
         }
         Ok(recorded)
     }
@@ -229,15 +269,20 @@ fn append_to(
     for entry in entries {
         insert(&transaction, entry, &mut tree)?;
     }
-    transaction
-        .prepare_cached("UPDATE tree SET size = ?1, peaks = ?2")?
-        .execute(params![number(tree.size()), tree.to_bytes()])?;
+    set_frontier(&transaction, &tree)?;
     transaction.commit()?;
     Ok(tree)
 }
 
+/// Keeps the right edge of the tree in its cache.
+pub(crate) fn set_frontier(sql: &Connection, tree: &Frontier) -> rusqlite::Result<()> {
+    sql.prepare_cached("UPDATE tree SET size = ?1, peaks = ?2")?
+        .execute(params![number(tree.size()), tree.to_bytes()])
+        .map(drop)
+}
+
 /// Makes an entry the newest leaf of the tree.
-fn insert(
+pub(crate) fn insert(
     transaction: &Transaction<'_>,
     Unwritten { entry, bytes, kept }: &Unwritten,
     tree: &mut Frontier,
