@@ -1,6 +1,7 @@
 //! The command line, as typed.
 
 mod approvals;
+mod audit;
 mod plan;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use approvals::{
     AnswerArgs, Approvals, ApprovalsList, GrantsOf, OneQuestion, Resume, ScopeArg,
 };
+pub(crate) use audit::{Audit, AuditAnchor, AuditExport, ExportFormat, InitArgs, Verify};
 pub(crate) use plan::{Plan, PlanCheck, PlanPreflight};
 
 /// Carries out the tool calls of agents and plans under a strict policy.
@@ -61,7 +63,7 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Write a starter policy and editor schemas into .capsule/
-    Init,
+    Init(InitArgs),
     /// Run a plan under a policy
     Run(Run),
     /// Make one tool call under a policy, recorded as a run
@@ -99,6 +101,9 @@ pub(crate) enum Command {
     Feedback(FeedbackArgs),
     /// Check that the record is what was written
     Verify(Verify),
+    /// Sign the record, tell others of it, write it out
+    #[command(subcommand)]
+    Audit(Audit),
     /// Check, explain, show and compare policies
     #[command(subcommand)]
     Policy(Policy),
@@ -107,7 +112,7 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Mask what looks like a secret: standard input to standard output
     Redact,
-    /// Check this machine: sandbox layers, kernel, store
+    /// Check this machine: sandbox layers, kernel, store, key
     Doctor,
     /// Say what a code means, what causes it and what to do
     ExplainCode(ExplainCode),
@@ -333,14 +338,6 @@ pub(crate) struct FeedbackArgs {
     /// Why
     #[arg(short = 'm', long = "message", value_name = "WHY")]
     pub(crate) message: Option<String>,
-}
-
-/// `verify`.
-#[derive(Debug, Args)]
-pub(crate) struct Verify {
-    /// A run; the whole store is checked in any case
-    #[arg(value_name = "RUN")]
-    pub(crate) run: Option<String>,
 }
 
 /// `policy`.

@@ -19,6 +19,8 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// Something wants care.
 pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
+/// As it is.
+pub(crate) const PLAIN: Style = Style::new();
 /// What to do next.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 

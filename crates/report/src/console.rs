@@ -11,6 +11,7 @@ use capsule_core::escape;
 use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{Problem, Status};
 use capsule_core::units::{show_duration, show_size};
+use capsule_store::Note;
 
 use crate::approval::{AnsweredBy, Approval};
 use crate::changes::{change_count, change_lines};
@@ -311,11 +312,16 @@ impl Console {
         lines
     }
 
-    /// Where the run stands in the store's tree.
+    /// Where the run stands in the store's tree, and the checkpoint that was signed when it ended: one line
+    /// that can be noted down elsewhere.
     #[must_use]
-    pub fn seal(&self, size: u64, root: &Digest) -> String {
+    pub fn seal(&self, size: u64, root: &Digest, note: Option<&Note>) -> Vec<String> {
         let events = self.story.sealed.as_ref().map_or(0, |end| end.sealed.events);
-        format!("sealed {events} events · size {} · root {}", thousands(size), root.short())
+        let size_told = thousands(size);
+        let sealed = format!("sealed {events} events · size {size_told} · root {}", root.short());
+        let own = note.and_then(Note::checkpoint).filter(|own| own.size == size);
+        let signed = own.map(|own| format!("checkpoint {}", own.line()));
+        std::iter::once(sealed).chain(signed).collect()
     }
 }
 

@@ -107,6 +107,11 @@ pub fn run(store: &Store, id: &str) -> Result<Value, StoreError> {
     }
     if let Some(run) = run.as_object_mut() {
         beyond(&story, run);
+        if story.sealed.is_some()
+            && let Some(note) = store.checkpoint_at(store.sealed_at(id)? + 1)?
+        {
+            run.insert("checkpoint".into(), json!(note.to_string()));
+        }
     }
     Ok(run)
 }

@@ -10,8 +10,9 @@ use capsule_core::journal::{
 };
 use capsule_core::json;
 use capsule_core::outcome::Problem;
+use capsule_core::policy::AuditRule;
 use capsule_redact::Redactor;
-use capsule_store::{Payload, Store, StoreError};
+use capsule_store::{Payload, Signing, Store, StoreError};
 use serde_json::Value;
 
 use crate::hands::now;
@@ -59,7 +60,9 @@ impl Aside<'_> {
             let own = payloads.iter().find(|(own, _)| *own == document.text);
             own.and_then(|(_, kept)| kept.bytes.clone()).unwrap_or_default()
         };
+        let signing = Signing::of(&store, &AuditRule::default(), false)?;
         let mut writer = store.begin(Box::new(now), subject.payloads)?;
+        writer.sign_by(signing);
         let label = label(&writer)?;
         let mut again = |document: &Document| {
             let text = writer.keep(PayloadClass::Document, &kept(document))?;

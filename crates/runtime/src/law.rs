@@ -123,6 +123,7 @@ impl Law {
         let mut layers = layers::find(lookup.user, &workspace, (file.as_deref(), &home))?;
         let own = lookup.own.iter().map(|path| real(path)).chain(file.clone());
         let own = own.chain(layers.iter().map(|own| own.path.clone()));
+        let own = own.chain(draft.anchors().map(|path| real_place(Path::new(path))));
         let roots = Roots {
             workspace: workspace.path().to_string_lossy().into_owned(),
             own: own.map(|path| path.to_string_lossy().into_owned()).collect(),
@@ -377,6 +378,17 @@ pub fn shown_name(path: &str) -> String {
 #[must_use]
 pub fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The same for a file that may not be there, in folders that may not be there.
+fn real_place(path: &Path) -> PathBuf {
+    let mut above = path.ancestors();
+    let real = above.find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
+    match real.map(|(folder, real)| (path.strip_prefix(folder), real)) {
+        Some((Ok(rest), real)) if rest.as_os_str().is_empty() => real,
+        Some((Ok(rest), real)) => real.join(rest),
+        _ => path.to_owned(),
+    }
 }
 
 /// Reads a text file that a person wrote: a regular file, UTF-8, not too large.

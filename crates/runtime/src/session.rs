@@ -17,7 +17,7 @@ use capsule_core::json;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::{Payloads, Profile, Unattended};
 use capsule_redact::Redactor;
-use capsule_store::{RunWriter, Store, StoreError};
+use capsule_store::{Note, RunWriter, Signing, Store, StoreError, Written};
 use capsule_tools::{Cancel, Commands, Sink};
 use serde_json::Value;
 
@@ -224,6 +224,8 @@ pub struct Finished {
     pub size: u64,
     /// The tree's root then.
     pub root: Digest,
+    /// The checkpoint that was signed last while it went on, if any was.
+    pub note: Option<Note>,
     /// The file that the run was written to, and its digest.
     pub exported: Option<(PathBuf, Digest)>,
     /// What it changed and waits to be applied or discarded.
@@ -235,8 +237,15 @@ fn writer(
     store: Store,
     law: &Law,
     with: Option<&Resumption>,
-) -> Result<(RunWriter, String), StoreError> {
-    let mut writer = store.begin(Box::new(now), law.policy.audit.payloads)?;
+) -> Result<(RunWriter, String), OpenError> {
+    let audit = &law.policy.audit;
+    let signing = Signing::of(&store, audit, law.roots.lifts)?;
+    if signing.is_none() && audit.demands_signing() {
+        let wants = "the policy wants the log signed, and there is no key beside the store";
+        return Err(Problem::new(Code::AuditNoKey, wants).into());
+    }
+    let mut writer = store.begin(Box::new(now), audit.payloads)?;
+    writer.sign_by(signing);
     if let Some(with) = with {
         writer.take_key(with.pending.key);
     }
@@ -466,7 +475,7 @@ impl<'o> Session<'o> {
             // Nothing is in it; what cannot be removed now is in nobody's way.
             let _ = changes::remove(&folder);
         }
-        let (mut store, tree) = journal.into_inner().finish();
+        let Written { mut store, tree, note } = journal.into_inner().finish();
         let exported = match out {
             Some(path) => {
                 let sha256 = store.export(&self.id.to_string(), path)?;
@@ -481,6 +490,6 @@ impl<'o> Session<'o> {
             }
             None => None,
         };
-        Ok(Finished { size: tree.size(), root: tree.root(), exported, staged })
+        Ok(Finished { size: tree.size(), root: tree.root(), note, exported, staged })
     }
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 use capsule_core::capability::Capability;
 use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
 use capsule_core::decision::Verdict;
+use capsule_core::digest::Digest;
 use capsule_core::escape;
 use capsule_core::journal::STAGED;
 use capsule_core::policy::Profile;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_staging};
-use capsule_store::Store;
+use capsule_store::{Checkpoint, Seal, Signer, Store};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -37,6 +38,7 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
     }
     checks.insert(0, kernel());
     checks.push(store(around));
+    checks.push(key(around));
     checks.push(waiting(around));
     if screen.json {
         let list: Vec<Value> = checks
@@ -229,6 +231,35 @@ fn kernel() -> Check {
     };
     let detail = format!("{} {release} · {cgroup}", std::env::consts::OS);
     Check { name: "kernel".into(), hold: Hold::Held, detail }
+}
+
+/// The key that signs the record: it is there, its own alone, and what it signs is known by its public line.
+fn key(around: &Surroundings) -> Check {
+    let name = String::from("signing key");
+    let signer = match Signer::beside(&around.store) {
+        Ok(Some(signer)) => signer,
+        Ok(None) => {
+            let detail = "there is none, so nothing is signed: `capsule init` makes one".into();
+            return Check { name, hold: Hold::Weaker, detail };
+        }
+        Err(error) => {
+            let detail = format!("{error}; no run begins until it is usable or put away");
+            return Check { name, hold: Hold::Missing, detail };
+        }
+    };
+    let public = signer.verifier();
+    let trial = Checkpoint { origin: public.name().into(), size: 0, root: Digest::of(b"") };
+    let (hold, told) = match signer.sign(&trial).seal(public) {
+        Seal::Good => (Hold::Held, "signs and verifies"),
+        Seal::Bad | Seal::Absent => (Hold::Missing, "does not verify what it signs"),
+    };
+    let newest = Store::open_read_only(&around.store).and_then(|own| own.newest_checkpoint());
+    let newest = newest.ok().flatten().and_then(|note| note.checkpoint());
+    let newest = newest.map_or_else(
+        || "nothing is signed yet".to_owned(),
+        |own| format!("the newest checkpoint is of {} events", own.size),
+    );
+    Check { name, hold, detail: format!("{told}; {newest}; {public}") }
 }
 
 fn store(around: &Surroundings) -> Check {

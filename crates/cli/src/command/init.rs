@@ -1,4 +1,4 @@
-//! `capsule init`: a starter policy and editor schemas, in `.capsule/`.
+//! `capsule init`: a starter policy and editor schemas, in `.capsule/`, and the key that signs the record.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::code::Code;
 use capsule_core::escape;
+use capsule_core::limits::ORIGIN_BYTES;
 use capsule_core::outcome::Problem;
 use capsule_runtime::plan::schema;
 use capsule_runtime::{CATALOGUE, policy_schema};
+use capsule_store::{Signer, Verifier, is_origin};
 use serde_json::json;
 
+use crate::args::InitArgs;
 use crate::failure::Failure;
 use crate::screen::{GOOD, HINT, Screen};
 use crate::surroundings::Surroundings;
@@ -18,7 +21,8 @@ use crate::surroundings::Surroundings;
 /// The starter policy: reading is free, writing is bounded to one folder, few commands.
 const STARTER: &str = include_str!("../../../../policies/starter.yaml");
 
-pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(crate) fn run(args: &InitArgs, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let key = key(args, around)?;
     let folder = around.beginning().join(".capsule");
     let wrong = |error: std::io::Error, path: &Path| {
         Problem::new(Code::FileSystem, format!("`{}`: {error}", path.display()))
@@ -45,36 +49,72 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(wrong(error, &policy).into()),
     };
-    tell(&policy, &wrote, is_new, around, screen)
+    Made { schemas: &wrote, policy: (&policy, is_new), key: &key }.tell(around, screen)
 }
 
-/// Says what was written, and what to do with it.
-fn tell(
-    policy: &Path,
-    schemas: &[PathBuf],
-    is_new: bool,
-    around: &Surroundings,
-    screen: &Screen,
-) -> Result<u8, Failure> {
-    if screen.json {
-        let all: Vec<&Path> = schemas.iter().map(PathBuf::as_path).chain([policy]).collect();
-        let (wrote, kept) = all.split_at(schemas.len() + usize::from(is_new));
-        screen.say_json(&json!({ "wrote": wrote, "kept": kept }))?;
-        return Ok(0);
+/// The key beside the store, which is made where there is none, and whether it was made. It is never made
+/// anew: what it signed would be somebody else's.
+fn key(args: &InitArgs, around: &Surroundings) -> Result<(Verifier, bool), Failure> {
+    let origin = args.origin.as_deref();
+    if let Some(name) = origin.filter(|name| !is_origin(name)) {
+        let message = format!("`{}` is no name for a record", escape::line(name));
+        let hint = format!("up to {ORIGIN_BYTES} letters, digits, `.`, `-`, `_` and `/`");
+        return Err(Problem::new(Code::Usage, message).suggest(hint).into());
     }
-    let shown = |path: &Path| {
-        let path = path.strip_prefix(&around.cwd).unwrap_or(path).display().to_string();
-        escape::line(&path).into_owned()
-    };
-    for schema in schemas {
-        screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {}", shown(schema)))?;
+    if let Some(own) = Signer::beside(&around.store)? {
+        let own = own.verifier().clone();
+        if origin.is_none_or(|name| name == own.name()) {
+            return Ok((own, false));
+        }
+        let message = format!("the record has a key, by which it is called `{}`", own.name());
+        let hint = "leave `--origin` out, or put the key away that lies beside the store";
+        return Err(Problem::new(Code::Usage, message).suggest(hint).into());
     }
-    let policy = shown(policy);
-    screen.say(&match is_new {
-        true => format!("{GOOD}✔ wrote{GOOD:#} {policy}"),
-        false => format!("· kept  {policy}, which was there already"),
-    })?;
-    screen.complain(&format!("{HINT}next{HINT:#}: capsule policy check --policy {policy}"));
-    screen.complain(&format!("      capsule exec --policy {policy} -- ls"));
-    Ok(0)
+    Ok((Signer::make(&around.store, origin)?.verifier().clone(), true))
+}
+
+/// What there is now that was not there before, and what was left as it was.
+struct Made<'m> {
+    schemas: &'m [PathBuf],
+    policy: (&'m Path, bool),
+    key: &'m (Verifier, bool),
+}
+
+impl Made<'_> {
+    /// Says so, and what to do with it.
+    fn tell(&self, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+        let (policy, policy_is_new) = self.policy;
+        let (key, key_is_new) = self.key;
+        if screen.json {
+            let all: Vec<&Path> =
+                self.schemas.iter().map(PathBuf::as_path).chain([policy]).collect();
+            let (wrote, kept) = all.split_at(self.schemas.len() + usize::from(policy_is_new));
+            let key = json!({ "origin": key.name(), "public": key.to_string(), "new": key_is_new });
+            screen.say_json(&json!({ "wrote": wrote, "kept": kept, "key": key }))?;
+            return Ok(0);
+        }
+        let shown = |path: &Path| {
+            let path = path.strip_prefix(&around.cwd).unwrap_or(path).display().to_string();
+            escape::line(&path).into_owned()
+        };
+        for schema in self.schemas {
+            screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {}", shown(schema)))?;
+        }
+        let policy = shown(policy);
+        screen.say(&match policy_is_new {
+            true => format!("{GOOD}✔ wrote{GOOD:#} {policy}"),
+            false => format!("· kept  {policy}, which was there already"),
+        })?;
+        screen.say(&match key_is_new {
+            true => {
+                format!("{GOOD}✔ made{GOOD:#}  the key that signs the record, beside the store")
+            }
+            false => String::from("· kept  the key that signs the record, beside the store"),
+        })?;
+        screen.say("        its public line, for others to verify with (--key):")?;
+        screen.say(&format!("        {key}"))?;
+        screen.complain(&format!("{HINT}next{HINT:#}: capsule policy check --policy {policy}"));
+        screen.complain(&format!("      capsule exec --policy {policy} -- ls"));
+        Ok(0)
+    }
 }

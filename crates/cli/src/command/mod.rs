@@ -2,6 +2,7 @@
 
 mod ahead;
 mod approvals;
+mod audit;
 mod call;
 mod changes;
 mod code;
@@ -56,7 +57,7 @@ pub(crate) fn run(
 ) -> Result<u8, Failure> {
     let around = || Surroundings::look(&arguments.globals);
     match &arguments.command {
-        Command::Init => init::run(&around()?, screen),
+        Command::Init(args) => init::run(args, &around()?, screen),
         Command::Run(args) => run::run(args, &around()?, screen),
         Command::Call(args) => call::run(args, &around()?, screen),
         Command::Exec(args) => exec::run(args, &around()?, screen, commands),
@@ -74,6 +75,7 @@ pub(crate) fn run(
         Command::Resume(args) => resume::run(args, &around()?, screen),
         Command::Stats(of) => stats::run(of, &around()?, screen),
         Command::Verify(args) => verify::run(args, &around()?, screen),
+        Command::Audit(of) => audit::run(of, &around()?, screen),
         Command::Policy(Policy::Check(args)) => policy::check(args, &around()?, screen),
         Command::Policy(Policy::Test(args)) => policy_test::run(args, &around()?, screen),
         Command::Policy(Policy::Explain(args)) => policy::explain::run(args, &around()?, screen),

@@ -48,8 +48,8 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
     if screen.json {
         screen.say_json(&capsule_report::run_json(&store, &id)?)?;
     } else {
-        let tree = store.tree_at(store.sealed_at(&id)? + 1)?;
-        screen.say(&timeline.console.seal(tree.size(), &tree.root()))?;
+        let (tree, note) = store.sealed(&id)?;
+        screen.say_all(&timeline.console.seal(tree.size(), &tree.root(), note.as_ref()))?;
     }
     if let Some(out) = &out {
         // Every event that the replay made equals the recorded one, so they are its record too.

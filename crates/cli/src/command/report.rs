@@ -28,8 +28,8 @@ pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Resu
     })?;
     printed?;
     if console.story.sealed.is_some() {
-        let tree = store.tree_at(store.sealed_at(&id)? + 1)?;
-        screen.say(&console.seal(tree.size(), &tree.root()))?;
+        let (tree, note) = store.sealed(&id)?;
+        screen.say_all(&console.seal(tree.size(), &tree.root(), note.as_ref()))?;
     } else {
         for call in console.story.calls.iter().filter(|call| call.is_unknown()) {
             let about = capsule_core::escape::line(&call.about()).into_owned();

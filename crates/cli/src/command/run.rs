@@ -109,7 +109,8 @@ impl Ending {
             screen.say_json(&capsule_report::run_json(&store, &id)?)?;
             return Ok(exit.status());
         }
-        screen.say(&timeline.console.seal(finished.size, &finished.root))?;
+        let note = finished.note.as_ref();
+        screen.say_all(&timeline.console.seal(finished.size, &finished.root, note))?;
         if let Some((path, digest)) = &finished.exported {
             screen.complain(&format!("written {} · sha256 {digest}", path.display()));
         }

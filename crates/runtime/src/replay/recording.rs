@@ -382,7 +382,7 @@ mod tests {
         let run = writer.run().to_string();
         writer.append(sealed.clone(), Durability::Process).unwrap();
         writer.append(Event::StepEnded(ended), Durability::Process).unwrap();
-        writer.finish().0.export(&run, &one).unwrap();
+        writer.finish().store.export(&run, &one).unwrap();
         let replayed = |path| {
             let store = Store::open_read_only(path).unwrap();
             let mut recording = Recording::of(store, &run, false).unwrap();

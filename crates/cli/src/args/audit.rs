@@ -1,0 +1,61 @@
+//! What commands about the record take: signing it, telling others of it, checking it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// What the record is called in what is signed, such as `acme/laptop-3` [default: by its key]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) origin: Option<String>,
+}
+
+/// `verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// A run, or the file of a run that was written out; the whole store is checked in any case
+    #[arg(value_name = "RUN|FILE")]
+    pub(crate) run: Option<String>,
+    /// A file of public lines: everything signed must be by one of these keys, and something must be
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
+    /// A text with checkpoints that was kept elsewhere, `-` for standard input; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub(crate) anchor: Vec<PathBuf>,
+}
+
+/// `audit`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Sign the record as it is now, and print the checkpoint
+    Checkpoint,
+    /// Sign the record as it is now, and add the checkpoint to files elsewhere
+    Anchor(AuditAnchor),
+    /// Print every event of the record, one a line
+    Export(AuditExport),
+}
+
+/// `audit anchor`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditAnchor {
+    /// Files to add it to; they are made where they are not there
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// `audit export`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditExport {
+    /// The form
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
+    pub(crate) format: ExportFormat,
+}
+
+/// How the record is written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object a line: the leaf, its hash, the event, and its payloads
+    Jsonl,
+}
