@@ -11,7 +11,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use approvals::{
     AnswerArgs, Approvals, ApprovalsList, GrantsOf, OneQuestion, Resume, ScopeArg,
 };
-pub(crate) use audit::{Audit, AuditAnchor, AuditExport, ExportFormat, InitArgs, Verify};
+pub(crate) use audit::{
+    Audit, AuditAnchor, AuditErase, AuditExport, ExportFormat, InitArgs, Verify,
+};
 pub(crate) use plan::{Plan, PlanCheck, PlanPreflight};
 
 /// Carries out the tool calls of agents and plans under a strict policy.

@@ -6,7 +6,8 @@ use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::outcome::Problem;
 use capsule_runtime::{
-    AsideError, Cause, ChangesError, Divergence, News, OpenError, ReplayError, ResumeError, Text,
+    AsideError, Cause, ChangesError, Divergence, EraseError, News, OpenError, ReplayError,
+    ResumeError, Text,
 };
 use capsule_store::StoreError;
 
@@ -47,6 +48,15 @@ impl From<OpenError> for Failure {
             OpenError::Store(error) => error.into(),
             OpenError::Refused(problem) => problem.into(),
             OpenError::Weaker(news) => Self::Weaker(news),
+        }
+    }
+}
+
+impl From<EraseError> for Failure {
+    fn from(error: EraseError) -> Self {
+        match error {
+            EraseError::Store(error) => error.into(),
+            EraseError::Problem(problem) => problem.into(),
         }
     }
 }

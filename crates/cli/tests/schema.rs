@@ -152,7 +152,7 @@ audit:
   payloads: full
   checkpoint: { every: 64, on: [approval, denial, run-end] }
   anchors: ["file:~/.local/state/capsule/anchors", "file:/var/lib/anchors"]
-  erase_payloads_after: never
+  erase_payloads_after: 30d
 profile: mine
 profiles:
   mine:

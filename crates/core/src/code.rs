@@ -697,6 +697,10 @@ codes! {
         "An anchor could not be written or read.",
         "A folder that nobody may write to, a full disk, or a file that holds something else.",
         "Read the message; name another file in `audit.anchors`, or put this one away.";
+    AuditNeeded = "audit.needed", Asker, BadUsage,
+        "The run is still needed, so nothing of it was erased.",
+        "It goes on, waits for an answer, or has changes that nobody applied or discarded.",
+        "Bring it to its end first.";
     ReplayDiverged = "replay.diverged", Asker, ReplayDiverged,
         "The replay met something that is not in its recording.",
         "The plan, its arguments or their order changed.",

@@ -55,6 +55,8 @@ pub const REGEX_BYTES: usize = 1 << 20;
 pub const CHECKPOINT_EVERY: u64 = 1_000_000;
 /// The most anchors of a policy; each is written to, and waited for, at every checkpoint.
 pub const ANCHORS: usize = 8;
+/// The longest that payloads are kept where a policy has them erased: a hundred years, in seconds.
+pub const KEPT_SECONDS: u64 = 100 * 365 * 86_400;
 /// The largest signed note that is read. The format wants room for 16 signatures at least.
 pub const NOTE_BYTES: usize = 100_000;
 /// The longest name of a log.

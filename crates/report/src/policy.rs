@@ -10,9 +10,9 @@ use capsule_core::diagnostic::{Lines, Position};
 use capsule_core::escape;
 use capsule_core::net;
 use capsule_core::policy::{
-    CheckpointRule, Constraint, DIALECT, FetchRule, FileRule, Layer, LayerKind, Lift, Never,
-    PathPattern, PathRule, Payloads, Policy, Profile, Quota, Source, Token, ToolRule, Unattended,
-    UrlRule, WordPattern,
+    AuditRule, CheckpointRule, Constraint, DIALECT, FetchRule, FileRule, Layer, LayerKind, Lift,
+    Never, PathPattern, PathRule, Payloads, Policy, Profile, Quota, Source, Token, ToolRule,
+    Unattended, UrlRule, WordPattern,
 };
 use capsule_core::units::{show_size, show_span};
 use capsule_core::yaml::{self, Node, Value};
@@ -102,20 +102,26 @@ pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
     lines.extend(crate::stakes::lines(policy, &place));
     lines.push(sandbox(policy, &place("sandbox")));
     lines.extend(secrets(policy, &place("redaction")));
-    let payloads = match policy.audit.payloads {
+    lines.push(audit(&policy.audit, &place("audit")));
+    lines
+}
+
+/// What is kept and for how long, when the record is signed, and where that is told.
+fn audit(rule: &AuditRule, place: &Source) -> RuleLine {
+    let payloads = match rule.payloads {
         Payloads::Full => "full",
         Payloads::Digest => "digest",
     };
-    let audit = RuleLine::new("audit", "audit", &place("audit")).says("payloads", [payloads]);
-    let signed = &policy.audit.checkpoints;
+    let signed = &rule.checkpoints;
     let moments = [signed.approval, signed.denial, signed.run_end];
     let moments =
         CheckpointRule::MOMENTS.into_iter().zip(moments).filter(|(_, is_named)| *is_named);
-    let moments = moments.map(|(word, _)| word.to_owned());
     let every = std::iter::once(format!("every {} events", signed.every));
-    let anchors = policy.audit.anchors.iter().map(|own| format!("file:{}", own.path));
-    lines.push(audit.says("checkpoint", every.chain(moments)).says("anchors", anchors));
-    lines
+    RuleLine::new("audit", "audit", place)
+        .says("payloads", [payloads])
+        .says("erase_payloads_after", rule.erase_after.map(|term| show_span(term * 1_000)))
+        .says("checkpoint", every.chain(moments.map(|(word, _)| word.to_owned())))
+        .says("anchors", rule.anchors.iter().map(|own| format!("file:{}", own.path)))
 }
 
 /// What a layer says by itself, in the same order. `text` is its own, behind how its place is shown.

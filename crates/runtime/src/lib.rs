@@ -9,6 +9,7 @@ mod author;
 mod changes;
 mod check;
 mod delivered;
+mod erase;
 mod feedback;
 mod hands;
 mod law;
@@ -48,6 +49,7 @@ pub use check::{
     Checked, Claim, check, check_claims, claims, explain, explain_call, explain_case, trace_case,
 };
 pub use delivered::Delivered;
+pub use erase::{EraseError, erase};
 pub use feedback::Feedback;
 pub use hands::{Hands, Live, Machine, Variables};
 pub use law::{Law, LawError, Lookup, PolicySource, Text, Texts, read_text, real, shown_name};

@@ -184,6 +184,7 @@ impl Opening<'_> {
             policy_since: self.policy_since,
             profile: run.policy.profile.name.clone(),
             payloads: run.policy.audit.payloads,
+            erase_after: run.policy.audit.erase_after,
             inputs,
             key: self.key,
             workspace: self.workspace,

@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use crate::approval::{Desk, Empty, Prompt};
 use crate::changes::{self, Waiting};
+use crate::erase::erase_due;
 use crate::hands::{Hands, Live, Machine, Variables, now, secrets};
 use crate::law::{Law, real};
 use crate::layers::{Met, News};
@@ -230,6 +231,8 @@ pub struct Finished {
     pub exported: Option<(PathBuf, Digest)>,
     /// What it changed and waits to be applied or discarded.
     pub staged: Option<Waiting>,
+    /// How many earlier runs were erased when it ended, as their policies say.
+    pub erased: usize,
 }
 
 /// What writes a run, under the key of the one that it goes on with, and the run's label.
@@ -461,6 +464,7 @@ impl<'o> Session<'o> {
         out: Option<&Path>,
     ) -> Result<Finished, StoreError> {
         seal(&mut self.run, exit, outputs)?;
+        let erases = self.run.policy.audit.erase_after.is_some();
         let Run { journal, hands, .. } = self.run;
         let staged = hands.staged_changes();
         if let (Some(waiting), Some(folder)) = (staged, &self.staged) {
@@ -490,6 +494,7 @@ impl<'o> Session<'o> {
             }
             None => None,
         };
-        Ok(Finished { size: tree.size(), root: tree.root(), note, exported, staged })
+        let erased = if erases { erase_due(&mut store)? } else { 0 };
+        Ok(Finished { size: tree.size(), root: tree.root(), note, exported, staged, erased })
     }
 }

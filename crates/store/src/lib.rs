@@ -6,6 +6,7 @@
 
 mod about;
 mod checkpoint;
+mod erase;
 mod error;
 mod export;
 mod grants;

@@ -5,7 +5,7 @@
 //! tables, views and triggers are those of this format. The memory that it takes grows with the
 //! number of runs that are open at one time, not with the number of events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
@@ -86,6 +86,8 @@ struct Checker<'s> {
     proof: Proof,
     referenced: u64,
     attesting: Attesting<'s>,
+    /// The runs of which the record says that they were erased. That it does is verified as it is walked.
+    erased: BTreeSet<RunId>,
 }
 
 impl Store {
@@ -110,10 +112,14 @@ impl Store {
             proof: Proof::empty(),
             referenced: 0,
             attesting: Attesting::new(trust),
+            erased: BTreeSet::new(),
         };
         // One snapshot for everything, while other processes go on writing.
         self.sql.execute_batch("BEGIN").map_err(StoreError::read)?;
-        let verified = checker.walk();
+        let verified = self.erased().and_then(|erased| {
+            checker.erased = erased;
+            checker.walk()
+        });
         let ended = self.sql.execute_batch("ROLLBACK").map_err(StoreError::read);
         let verified = verified?;
         ended?;
@@ -149,6 +155,7 @@ const fn belongs_to_no_run(event: &Event) -> bool {
         | Event::ChangesDiscarded { .. }
         | Event::GrantRevoked { .. }
         | Event::UndoDropped { .. }
+        | Event::PayloadErased { .. }
         | Event::Checkpoint { .. } => true,
         Event::RunOpened(_)
         | Event::CallProposed(_)
@@ -258,7 +265,8 @@ impl Checker<'_> {
                 self.proof.payloads += 1;
                 continue;
             }
-            if keeps == Payloads::Full && !payload.class.is_private() {
+            let is_erased = entry.run.is_some_and(|run| self.erased.contains(&run));
+            if keeps == Payloads::Full && !payload.class.is_private() && !is_erased {
                 let commit = reference.commit.to_string();
                 let place = format!("payload {}… of {place}", commit.get(..8).unwrap_or(""));
                 let what = "its bytes are gone, and its run keeps them";

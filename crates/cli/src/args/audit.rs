@@ -33,6 +33,8 @@ pub(crate) enum Audit {
     Checkpoint,
     /// Sign the record as it is now, and add the checkpoint to files elsewhere
     Anchor(AuditAnchor),
+    /// Erase what runs read and wrote; their events and hashes stay
+    Erase(AuditErase),
     /// Print every event of the record, one a line
     Export(AuditExport),
 }
@@ -43,6 +45,20 @@ pub(crate) struct AuditAnchor {
     /// Files to add it to; they are made where they are not there
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// `audit erase`.
+#[derive(Debug, Args)]
+pub(crate) struct AuditErase {
+    /// Runs; nothing of them can be replayed, undone or read again
+    #[arg(value_name = "RUN", required_unless_present = "due")]
+    pub(crate) runs: Vec<String>,
+    /// All runs whose policy says that it is time (`audit.erase_payloads_after`)
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) due: bool,
+    /// Only say what would be erased
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// `audit export`.

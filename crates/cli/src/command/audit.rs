@@ -4,20 +4,24 @@ use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::journal::leaf_hash;
 use capsule_core::outcome::Problem;
-use capsule_runtime::this_moment;
+use capsule_runtime::{EraseError, this_moment};
 use capsule_store::{Anchor, Note, Signer, Store, StoreError};
 use serde_json::{Value, json};
 
-use crate::args::{Audit, AuditAnchor, AuditExport, ExportFormat};
+use crate::args::{Audit, AuditAnchor, AuditErase, AuditExport, ExportFormat};
 use crate::command::open_store;
 use crate::failure::Failure;
-use crate::screen::{GOOD, Screen};
+use crate::screen::{CARE, GOOD, Screen};
 use crate::surroundings::Surroundings;
+
+/// How many runs that are due are erased by one command.
+const DUE_AT_ONCE: usize = 10_000;
 
 pub(crate) fn run(of: &Audit, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     match of {
         Audit::Checkpoint => checkpoint(around, screen),
         Audit::Anchor(args) => anchor(args, around, screen),
+        Audit::Erase(args) => erase(args, around, screen),
         Audit::Export(args) => export(args, around, screen),
     }
 }
@@ -81,6 +85,69 @@ fn anchor(args: &AuditAnchor, around: &Surroundings, screen: &Screen) -> Result<
     }
     screen.say(&format!("checkpoint {line}"))?;
     Ok(0)
+}
+
+/// Erases runs, one after the other. Each that could not be is said, and the others are erased.
+fn erase(args: &AuditErase, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let seen = open_store(around)?;
+    let runs: Vec<String> = match args.due {
+        true => seen.due(this_moment(), DUE_AT_ONCE)?.0,
+        false => args.runs.iter().map(|run| seen.find(run)).collect::<Result<_, _>>()?,
+    };
+    let labels: Vec<String> = runs.iter().map(|run| seen.label(run)).collect();
+    if args.dry_run {
+        let counts: Vec<u64> =
+            runs.iter().map(|run| seen.erasable(run)).collect::<Result<_, _>>()?;
+        let all: Vec<_> = labels.iter().zip(&counts).collect();
+        if screen.json {
+            let list: Vec<Value> =
+                all.iter().map(|(run, own)| json!({ "run": run, "payloads": own })).collect();
+            screen.say_json(&json!({ "would_erase": list }))?;
+            return Ok(0);
+        }
+        all.iter().try_for_each(|(run, own)| screen.say(&format!("{run} holds {own} payloads")))?;
+        return Ok(0);
+    }
+    drop(seen);
+    let mut store = Store::open(&around.store)?;
+    let (mut erased, mut failed) = (Vec::new(), None);
+    for (run, label) in runs.iter().zip(&labels) {
+        match capsule_runtime::erase(&mut store, run) {
+            Ok(payloads) => erased.push((label, payloads)),
+            // Those that are due and still needed come later.
+            Err(EraseError::Problem(_)) if args.due => {}
+            Err(error) => failed = failed.or(Some(Failure::from(error))),
+        }
+    }
+    // Also where nothing was there: somebody may have used the store the last time.
+    let is_thorough = erased.is_empty() || store.compact();
+    tell_erased(&erased, is_thorough, screen)?;
+    failed.map_or(Ok(0), Err)
+}
+
+fn tell_erased(
+    erased: &[(&String, u64)],
+    is_thorough: bool,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    if screen.json {
+        let list: Vec<Value> = erased
+            .iter()
+            .map(|(run, payloads)| json!({ "run": run, "payloads": payloads }))
+            .collect();
+        return screen.say_json(&json!({ "erased": list, "thorough": is_thorough }));
+    }
+    for (label, payloads) in erased {
+        screen.say(&match payloads {
+            0 => format!("· {label} holds nothing that could be erased"),
+            _ => format!("{GOOD}✔ erased{GOOD:#} {payloads} payloads of {label}"),
+        })?;
+    }
+    if !is_thorough {
+        let why = "somebody else uses the store, so copies stand in unused parts of its file";
+        screen.complain(&format!("{CARE}note{CARE:#}: {why}; run it again later"));
+    }
+    Ok(())
 }
 
 /// Prints every event with its payloads. Those that never leave the store do not.

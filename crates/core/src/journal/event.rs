@@ -109,6 +109,14 @@ pub enum Event {
         /// How many files.
         files: u64,
     },
+    /// What the payloads of a run held is erased. Belongs to no run.
+    #[serde(rename = "payload.erased")]
+    PayloadErased {
+        /// The run.
+        subject: RunId,
+        /// How many payloads.
+        payloads: u64,
+    },
     /// The tree was signed as it stood before this event. Belongs to no run.
     #[serde(rename = "checkpoint")]
     Checkpoint {
@@ -143,6 +151,7 @@ impl Event {
             Self::RunExported(_) => "run.exported",
             Self::ChangesDiscarded { .. } => "changes.discarded",
             Self::UndoDropped { .. } => "undo.dropped",
+            Self::PayloadErased { .. } => "payload.erased",
             Self::Checkpoint { .. } => "checkpoint",
         }
     }
@@ -193,6 +202,7 @@ impl Event {
             | Self::RunExported(_)
             | Self::ChangesDiscarded { .. }
             | Self::UndoDropped { .. }
+            | Self::PayloadErased { .. }
             | Self::Checkpoint { .. } => Vec::new(),
         };
         maybe.into_iter().filter_map(|(own, class)| Some((own?, class))).collect()
@@ -256,6 +266,9 @@ pub struct RunOpened {
     pub profile: String,
     /// Whether payloads are kept. Where they are, one whose bytes are gone was taken away.
     pub payloads: Payloads,
+    /// After how many seconds they are erased, if they ever are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erase_after: Option<u64>,
     /// The inputs, as JSON, masked.
     pub inputs: PayloadRef,
     /// The key for the digests of raw arguments.

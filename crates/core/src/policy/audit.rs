@@ -14,6 +14,8 @@ use crate::policy::model::Source;
 pub struct AuditRule {
     /// Whether payloads are kept or only their digests.
     pub payloads: Payloads,
+    /// After how many seconds payloads are erased, if they ever are.
+    pub erase_after: Option<u64>,
     /// When the log is signed.
     pub checkpoints: CheckpointRule,
     /// The files that every checkpoint is added to.

@@ -214,7 +214,14 @@ fn audit() -> Value {
                         }),
                     ),
                 ),
-                ("erase_payloads_after", about("When payloads are erased.", words(["never"]))),
+                (
+                    "erase_payloads_after",
+                    about(
+                        "When payloads are erased: so long after their run began, when a later run ends \
+                         or somebody asks. Events and hashes stay.",
+                        json!({ "anyOf": [words(["never"]), of("duration")] }),
+                    ),
+                ),
             ],
         ),
     )

@@ -31,9 +31,22 @@ pub(super) fn rule(context: &mut Context<'_>, node: &Node) -> AuditRule {
         rule.anchors = anchors(context, node);
     }
     if let Some(node) = section.get("erase_payloads_after") {
-        context.reader.only(node, "never", &[]);
+        rule.erase_after = term(context, node);
     }
     rule
+}
+
+/// After how many seconds payloads are erased: whole ones, one at least.
+fn term(context: &mut Context<'_>, node: &Node) -> Option<u64> {
+    if node.text() == Some("never") {
+        return None;
+    }
+    let term = context.reader.duration(node)?.as_secs();
+    if !(1..=limits::KEPT_SECONDS).contains(&term) {
+        let message = "payloads are kept from a second to a hundred years, or `never` erased";
+        context.error(Code::PolicyValue, node, message);
+    }
+    Some(term)
 }
 
 /// When the log is signed. What is not said is as where nothing is.

@@ -1,0 +1,171 @@
+//! What the record holds of a run is erased, and the record stays whole.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::fs;
+use std::time::Duration;
+
+use capsule_testkit::Capsule;
+
+const OPEN: &str = "version: 1
+name: open
+tools:
+  fs.read: allow
+  fs.write: { decision: allow, paths: [\"**\"] }
+  shell.run: { executables: { ls: allow, touch: { decision: allow, writes: [\"**\"] } } }
+";
+
+/// What must not be found again.
+const WORDS: &str = "the quick brown marker";
+
+fn capsule() -> Capsule {
+    Capsule::new(env!("CARGO_BIN_EXE_capsule"))
+}
+
+/// Whether a text stands in any file of the store's folder, raw.
+fn is_found(capsule: &Capsule, text: &str) -> bool {
+    let mut folders = vec![capsule.store().parent().unwrap().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else if fs::read(entry.path())
+                .unwrap()
+                .windows(text.len())
+                .any(|window| window == text.as_bytes())
+            {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+fn label(capsule: &Capsule) -> String {
+    let runs = capsule.run(&["list-runs", "--json"]).exits(0).json();
+    runs[0]["label"].as_str().or(runs["runs"][0]["label"].as_str()).unwrap().to_owned()
+}
+
+/// APR-11: payloads, salts and what was kept for undo are gone from every file; the record verifies, and
+/// says of everything that needs them that it cannot.
+#[test]
+fn what_is_erased_is_gone_and_the_record_is_whole() {
+    let capsule = capsule();
+    let _ = capsule.run(&["init"]).exits(0);
+    // Nothing is staged where no command writes.
+    let policy =
+        capsule.policy(&OPEN.replace(", touch: { decision: allow, writes: [\"**\"] }", ""));
+    capsule.file("a.txt", WORDS);
+    let plan = capsule.plan(
+        "version: 1\nsteps:\n  - { id: a, tool: fs.read, args: { path: a.txt } }\n  - { id: b, tool: fs.write, args: \
+         { path: a.txt, content: other, mode: overwrite } }\n",
+    );
+    let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(0);
+    let first = label(&capsule);
+    let _ = capsule.run(&["exec", "--policy", &policy, "--", "ls"]).exits(0);
+    let second = label(&capsule);
+    assert_ne!(first, second);
+    assert!(is_found(&capsule, WORDS), "it stands in the store, and in what is kept for an undo");
+    let before = capsule.run(&["verify", "--json"]).exits(0).json();
+    let dry = capsule.run(&["audit", "erase", "--dry-run", &first]).exits(0).stdout;
+    assert!(dry.contains("payloads"), "{dry}");
+    assert!(is_found(&capsule, WORDS));
+    let told = capsule.run(&["audit", "erase", &first]).exits(0).stdout;
+    assert!(told.contains("erased"), "{told}");
+    assert!(!is_found(&capsule, WORDS), "{told}");
+    let again = capsule.run(&["audit", "erase", &first]).exits(0).stdout;
+    assert!(again.contains("nothing that could be erased"), "{again}");
+    let after = capsule.run(&["verify", "--json"]).exits(0).json();
+    assert_eq!(after["leaves"], before["leaves"].as_u64().unwrap() + 1, "one event says so");
+    assert!(after["payloads"]["absent"].as_u64() > before["payloads"]["absent"].as_u64());
+    // Everything that needs what is gone says so.
+    let ran = capsule.run(&["replay", &first]).exits(5);
+    assert!(ran.stderr.contains("replay.incomplete"), "{}", ran.stderr);
+    assert_ne!(capsule.run(&["undo", &first]).status, 0);
+    for reading in [
+        &["report", first.as_str()][..],
+        &["report", &first, "--format", "json"],
+        &["show-run", &first],
+        &["list-runs"],
+        &["approvals", "list"],
+        &["grants", "list"],
+        &["stats", "safety"],
+        &["audit", "export"],
+    ] {
+        let ran = capsule.run(reading).exits(0);
+        assert!(!ran.stdout.contains(WORDS), "{reading:?}");
+    }
+    // The other run is as it was.
+    let _ = capsule.run(&["replay", &second]).exits(0);
+    // A payload that is gone without an event that says so is a fault as before.
+    let sql = rusqlite::Connection::open(capsule.store()).unwrap();
+    sql.execute_batch("UPDATE payloads SET bytes = NULL, salt = NULL, sha256 = NULL").unwrap();
+    let ran = capsule.run(&["verify"]).exits(6);
+    assert!(ran.stderr.contains("its run keeps them"), "{}", ran.stderr);
+}
+
+/// What is still needed is not erased.
+#[test]
+fn a_run_that_is_needed_is_kept() {
+    let capsule = capsule();
+    let policy = capsule.policy(OPEN);
+    let _ = capsule.run(&["exec", "--policy", &policy, "--", "touch", "new"]).exits(0);
+    let ran = capsule.run(&["audit", "erase", "latest"]).exits(2);
+    assert!(ran.stderr.contains("staged changes"), "{}", ran.stderr);
+    let _ = capsule.run(&["discard", "latest"]).exits(0);
+    let _ = capsule.run(&["audit", "erase", "latest"]).exits(0);
+    // A question that waits.
+    let asking = capsule.policy(&format!(
+        "{OPEN}  fs.list: ask\nprofiles:\n  supervised:\n    decide: {{ \"*\": ask }}\n    unattended: wait\n\
+         profile: supervised\n"
+    ));
+    let args = ["call", "fs.list", "--args", "{\"path\":\".\"}", "--policy", &asking];
+    let waiting = capsule.run(&args).exits(4);
+    let ran = capsule.run(&["audit", "erase", "latest"]).exits(2);
+    assert!(ran.stderr.contains("waits for an answer"), "{} {}", waiting.stderr, ran.stderr);
+    let subject = label(&capsule);
+    let _ = capsule.run(&["approvals", "answer", &subject, "--deny", "-m", "no"]).exits(0);
+    let ran = capsule.run(&["audit", "erase", &subject]).exits(2);
+    assert!(ran.stderr.contains("waits to be gone on with"), "{}", ran.stderr);
+    let resumed = capsule.run(&["resume", &subject]);
+    assert_eq!(resumed.status, 3, "{}", resumed.stderr);
+    let _ = capsule.run(&["audit", "erase", &subject, "latest"]).exits(0);
+    assert!(capsule.run(&["verify"]).exits(0).stdout.contains("erased"));
+    for reading in [&["approvals", "list"][..], &["show-run", &subject], &["list-runs"]] {
+        let _ = capsule.run(reading).exits(0);
+    }
+    assert_ne!(capsule.run(&["resume", &subject]).status, 0);
+    let _ = capsule.run(&["audit", "erase", "r-ZZZZ"]).exits(2);
+}
+
+/// A policy has what was recorded under it erased after its term, when a later run ends or somebody asks.
+#[test]
+fn policies_say_how_long_it_is_kept() {
+    let capsule = capsule();
+    let short = capsule.policy(&format!("{OPEN}audit: {{ erase_payloads_after: 2s }}\n"));
+    capsule.file("a.txt", WORDS);
+    let read = |policy: &str| {
+        let args = ["call", "fs.read", "--args", "{\"path\":\"a.txt\"}", "--policy", policy];
+        let _ = capsule.run(&args).exits(0);
+        label(&capsule)
+    };
+    let first = read(&short);
+    let _ = capsule.run(&["replay", &first]).exits(0);
+    let due = capsule.run(&["audit", "erase", "--due", "--json"]).exits(0).json();
+    assert_eq!(due["erased"].as_array().unwrap().len(), 0, "{due}");
+    std::thread::sleep(Duration::from_millis(2_300));
+    let second = read(&short);
+    let _ = capsule.run(&["replay", &first]).exits(5);
+    let _ = capsule.run(&["replay", &second]).exits(0);
+    // Under a policy that says nothing, nothing is erased, and nothing of it is.
+    let keeping = capsule.policy(OPEN);
+    let third = read(&keeping);
+    std::thread::sleep(Duration::from_millis(2_100));
+    let _ = read(&keeping);
+    let _ = capsule.run(&["replay", &second]).exits(0);
+    let due = capsule.run(&["audit", "erase", "--due", "--json"]).exits(0).json();
+    assert_eq!(due["erased"].as_array().unwrap().len(), 1, "{due}");
+    let _ = capsule.run(&["replay", &second]).exits(5);
+    let _ = capsule.run(&["replay", &third]).exits(0);
+    let _ = capsule.run(&["verify"]).exits(0);
+}
