@@ -6,6 +6,9 @@
 STORE is a store or a run that was written out, PUBLIC_LINE the line that `capsule init` printed, and ANCHOR
 a file with checkpoints that was kept elsewhere. It prints what it found and ends with 0, or names the first
 thing that does not fit and ends with 1.
+
+What it leaves out: whether the tables beside the events (columns, views, the cache of the tree) say the same, and
+whether payloads that are gone were rightly erased. `capsule verify` looks at these, too.
 """
 
 import base64
@@ -64,15 +67,16 @@ class Key:
             fail("the public line is not one of Ed25519")
 
     def signed(self, note):
-        """The text of a note, if this key signed it."""
+        """The lines of a note, if this key signed it and no signature is wrongly said to be its."""
         text, _, below = note.rpartition("\n\n")
         text += "\n"
+        own = []
         for line in below.splitlines():
             _, name, signature = line.split(" ")
             signature = base64.b64decode(signature)
             if name == self.name and signature[:4] == self.id:
-                return text if self.verifies(text.encode(), signature[4:]) else None
-        return None
+                own.append(self.verifies(text.encode(), signature[4:]))
+        return text.splitlines() if own and all(own) else None
 
     def verifies(self, text, signature):
         with tempfile.TemporaryDirectory() as folder:
@@ -84,56 +88,96 @@ class Key:
             return subprocess.run(asked + named, capture_output=True).returncode == 0
 
 
-def payloads(sql):
-    """Every payload that is there, against what its event committed to."""
-    count = 0
-    for row, commitment, salt, data in sql.execute("SELECT id, commitment, salt, bytes FROM payloads"):
-        if data is None:
-            continue
-        leaf = sql.execute("SELECT bytes FROM events WHERE leaf = ?", (row // 16,)).fetchone()
-        if sha256(salt, data).hex() != commitment or commitment.encode() not in leaf[0]:
-            fail(f"payload {row} is not what event {row // 16} committed to")
-        count += 1
-    return count
+def committed(value):
+    """What an event commits to, wherever in it that stands."""
+    if isinstance(value, dict):
+        if set(value) == {"bytes", "commit"}:
+            yield value["commit"]
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for part in value:
+        yield from committed(part)
+
+
+def payloads(sql, leaf, event):
+    """Those of an event: every one has its row, and what is there is what was committed to."""
+    there, rows = 0, sql.execute(
+        "SELECT commitment, salt, bytes FROM payloads WHERE id >= ? AND id < ?", (leaf * 16, leaf * 16 + 16)
+    ).fetchall()
+    if sorted(committed(event["body"])) != sorted(row[0] for row in rows):
+        fail(f"event {leaf} has other payloads than it commits to")
+    for commitment, salt, data in rows:
+        if data is not None:
+            there += 1
+            if sha256(salt, data).hex() != commitment:
+                fail(f"a payload of event {leaf} is not what it committed to")
+    return there
 
 
 def main(store, key, anchor=None):
     key = Key(key)
     sql = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
-    tree, signed, previous = Tree(), 0, {}
-    seen = dict(checkpoints(pathlib.Path(anchor).read_text(), key.name)) if anchor else {}
+    seen = list(checkpoints(pathlib.Path(anchor).read_text(), key.name)) if anchor else []
+    tree, signed, runs, there, found = Tree(), 0, {}, 0, 0
     for leaf, data in sql.execute("SELECT leaf, bytes FROM events ORDER BY leaf"):
         if leaf != tree.size:
             fail(f"event {tree.size} is missing")
-        if seen.get(tree.size, tree.root()) != tree.root():
-            fail(f"the anchor saw the first {tree.size} events otherwise")
+        found += compare(seen, tree)
         event = json.loads(data)
         run = event["run"]
-        if run and (event["seq"], event["prev"]) != previous.get(run, (1, None)):
+        if run and (event["seq"], event["prev"]) != runs.get(run, (1, None)):
             fail(f"event {leaf} does not follow the one before it in {run}")
-        previous[run] = (event["seq"] + 1, sha256(data).hex())
+        if run:
+            # Nothing follows a seal.
+            is_end = event["kind"] == "run.sealed"
+            if is_end and event["body"]["events"] != event["seq"]:
+                fail(f"the seal of {run} counts other events than there are")
+            runs[run] = None if is_end else (event["seq"] + 1, sha256(data).hex())
         if event["kind"] == "checkpoint":
-            text = key.signed(event["body"]["note"])
-            if text is None:
+            lines = key.signed(event["body"]["note"])
+            if lines is None:
                 fail(f"event {leaf} is not signed by {key.name}")
-            if text.split("\n")[1:3] != [str(leaf), base64.b64encode(tree.root()).decode()]:
+            # That of one run, where nothing else is in the tree.
+            names = [key.name] + [f"{key.name}/run/{run}" for run in runs if len(runs) == 1]
+            root = base64.b64encode(tree.root()).decode()
+            if lines[0] not in names or lines[1:3] != [str(leaf), root]:
                 fail(f"event {leaf} signs another history")
             signed = leaf
+        there += payloads(sql, leaf, event)
         tree.push(sha256(b"\0", data))
-    if any(size > tree.size for size in seen):
-        fail(f"the anchor saw {max(seen)} events, and here are {tree.size}")
-    if not signed or (anchor and not seen):
+    found += compare(seen, tree)
+    if any(size > tree.size for size, _ in seen):
+        fail(f"the anchor saw {max(seen)[0]} events, and here are {tree.size}")
+    if not signed or (anchor and not found):
         fail("nothing is signed by this key, or the anchor knows nothing of this log")
-    print(f"verified: {tree.size} events, the first {signed} signed by {key.name}; "
-          f"{payloads(sql)} payloads; root {tree.root().hex()}")
+    print(f"verified: {tree.size} events, the first {signed} signed by {key.name}; {there} payloads; "
+          f"root {tree.root().hex()}")
+    if anchor:
+        print(f"the anchor saw the first {max(size for size, _ in seen)}")
+
+
+def compare(seen, tree):
+    """How often the anchor saw a tree of this size; it was this one each time."""
+    own = [root for size, root in seen if size == tree.size]
+    if any(root != tree.root() for root in own):
+        fail(f"the anchor saw the first {tree.size} events otherwise")
+    return len(own)
 
 
 def checkpoints(text, origin):
-    """The checkpoints of a log in any text: its origin, a size and a root as three words."""
-    words = [word for word in text.split() if any(letter.isalnum() for letter in word)]
+    """The checkpoints of a log in any text: its origin, a size and a root as three words, not in signatures."""
+    lines = [[word for word in line.split() if word == "—" or any(map(str.isalnum, word))]
+             for line in text.splitlines()]
+    words = [word for line in lines if line[:1] != ["—"] for word in line if word != "—"]
     for name, size, root in zip(words, words[1:], words[2:]):
-        if name == origin and size.isdigit():
-            yield int(size), base64.b64decode(root)
+        if name == origin and size.isdecimal() and str(int(size)) == size != "0":
+            try:
+                root = base64.b64decode(root, validate=True)
+            except ValueError:
+                continue
+            if len(root) == 32:
+                yield int(size), root
 
 
 if __name__ == "__main__":

@@ -138,6 +138,34 @@ fn an_old_copy_of_the_store_is_found() {
     assert!(line.starts_with("checkpoint acme/log "), "{report}");
     let piped = own.capsule.run_with(&["verify", "--anchor", "-"], line);
     assert!(piped.exits(0).stdout.contains("✔ anchor"));
+    // What an anchor does not say is said; so is which log it is, and that it knows others.
+    let told = own.run(&["verify", "--anchor", &pull, "--json"]).exits(0).json();
+    assert_eq!(told["anchors"][0]["origin"], "acme/log", "{told}");
+    let claims = told["not_proven"].to_string();
+    assert!(claims.contains("cut off behind the first"), "{claims}");
+    assert!(!claims.contains("is about"), "{claims}");
+    let _ = own.exec(&policy, &["ls"]).exits(0);
+    let told = own.run(&["verify", "--anchor", &pull, "--json"]).exits(0).json();
+    let claims = told["not_proven"].to_string();
+    assert!(claims.contains("no anchor has seen them"), "{claims}");
+    let mixed = own.outside("mixed.txt");
+    fs::write(
+        &mixed,
+        format!("{note}\nacme/1og 6 {}=\nacme/log 0 {}=\n", "A".repeat(43), "A".repeat(43)),
+    )
+    .unwrap();
+    let told = own.run(&["verify", "--anchor", &mixed, "--json"]).exits(0).json();
+    assert!(told["not_proven"].to_string().contains("knows `acme/1og`"), "{told}");
+    // A log of no events is every log, and says nothing.
+    let nothing = own.outside("nothing.txt");
+    fs::write(&nothing, "acme/log 0 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n").unwrap();
+    let _ = own.run(&["verify", "--anchor", &nothing]).exits(6);
+    // No file takes the place of a run.
+    let ran = Signed::new();
+    let _ = ran.exec(&ran.open(), &["ls"]).exits(0);
+    fs::copy(own.capsule.store(), ran.capsule.workspace().join("latest")).unwrap();
+    let told = ran.run(&["verify", "latest", "--json"]).exits(0).json();
+    assert_eq!(told["store"], ran.capsule.store().to_str().unwrap(), "{told}");
     // Back to what it was.
     let _ = fs::remove_file(store.with_file_name("store.db-shm"));
     fs::write(store.with_file_name("store.db-wal"), old_log).unwrap();
@@ -145,6 +173,13 @@ fn an_old_copy_of_the_store_is_found() {
     let _ = own.run(&["verify", "--key", &key]).exits(0);
     let ran = own.run(&["verify", "--anchor", &pull]).exits(6);
     assert!(ran.stderr.contains("pr-812.txt: it saw"), "{}", ran.stderr);
+    // Nothing is signed of it before an anchor was asked.
+    let anchor = own.outside("anchor");
+    fs::write(&anchor, &note).unwrap();
+    let leaves = || own.run(&["verify", "--json"]).exits(0).json()["leaves"].clone();
+    let before = leaves();
+    let _ = own.run(&["audit", "anchor", &anchor]).exits(6);
+    assert_eq!(leaves(), before);
     let _ = own.exec(&policy, &["ls"]).exits(0);
     let _ = own.exec(&policy, &["ls"]).exits(0);
     let ran = own.run(&["verify", "--anchor", &pull, "--json"]).exits(6).json();
@@ -185,10 +220,44 @@ fn anchors_are_told_or_nothing_runs() {
     let ran = own.exec(&policy, &["ls"]).exits(10);
     assert!(ran.stderr.contains("audit.anchor"), "{}", ran.stderr);
     assert_eq!(own.run(&["list-runs", "--json"]).exits(0).json(), before, "nothing began");
-    // No key, where the policy wants signatures.
+    // No key, where the policy wants signatures; and another one, of which the anchor knows nothing.
+    fs::remove_dir(&anchor).unwrap();
+    fs::rename(own.outside("away"), &anchor).unwrap();
     fs::remove_file(own.private()).unwrap();
     let ran = own.exec(&policy, &["ls"]).exits(2);
     assert!(ran.stderr.contains("audit.no-key"), "{}", ran.stderr);
+    let _ = own.run(&["init"]).exits(0);
+    let ran = own.exec(&policy, &["ls"]).exits(10);
+    assert!(ran.stderr.contains("it knows other logs"), "{}", ran.stderr);
+    let _ = own.run(&["audit", "anchor", &anchor]).exits(0);
+    let _ = own.exec(&policy, &["ls"]).exits(0);
+    // The store is no anchor of itself.
+    let store = store.to_string_lossy().into_owned();
+    let ran = own.run(&["audit", "anchor", &store]).exits(10);
+    assert!(ran.stderr.contains("belongs to the store"), "{}", ran.stderr);
+}
+
+/// A run whose end could not be told is over all the same: what it changed waits, and somebody hears of both.
+#[test]
+fn an_anchor_that_is_lost_at_the_end_loses_nothing_else() {
+    let own = Signed::new();
+    let anchor = own.outside("anchor");
+    let policy = own.capsule.policy(&format!(
+        "version: 1\nname: x\ntools:\n  shell.run: {{ executables: {{ perl: {{ decision: allow, writes: [\"**\"] }} }} \
+         }}\naudit: {{ anchors: [\"file:{anchor}\"] }}\n"
+    ));
+    own.capsule.file("x.pl", "open(F, '>', 'new') and print F 'x'; sleep 3;");
+    let child = own.capsule.command(&["exec", "--policy", &policy, "--", "perl", "x.pl"]);
+    let mut child = { child }.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    while !own.capsule.store().exists() || own.run(&["list-runs"]).stdout.is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let _ = fs::remove_file(&anchor);
+    fs::create_dir(&anchor).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(10));
+    assert!(own.run(&["changes", "latest"]).exits(0).stdout.contains("new"));
+    let _ = own.run(&["verify", "--key", &own.key_file()]).exits(0);
 }
 
 /// A key that others may read could be anybody's.
@@ -226,9 +295,17 @@ fn key_and_anchors_are_out_of_reach() {
         let _ = read(path).exits(3);
         let cat = capsule.run(&["exec", "--policy", &policy, "--", "cat", path]);
         assert_ne!(cat.status, 0, "{path}: {}", cat.stdout);
-        let held = "open(F, '<', $ARGV[0]) and print 'ESCAPED ', <F>; print 'held';";
-        let perl = capsule.run(&["exec", "--policy", &policy, "--", "perl", "-e", held, path]);
-        assert!(!perl.stdout.contains("ESCAPED"), "{path}: {}", perl.stdout);
+        // By a name that nobody sees before it runs.
+        let parts: Vec<String> = path.bytes().map(|byte| byte.to_string()).collect();
+        let held = format!(
+            "my $p = join('', map {{ chr }} ({})); open(F, '<', $p) and print 'ESCAPED ', <F>; open(G, '>>', $p) \
+             and print 'ESCAPED'; open(O, '<', 'open.txt') and print 'held ', <O>;",
+            parts.join(",")
+        );
+        let script = capsule.file("try.pl", held);
+        let script = script.file_name().unwrap().to_string_lossy().into_owned();
+        let perl = capsule.run(&["exec", "--policy", &policy, "--", "perl", &script]);
+        assert_eq!(perl.stdout, "held fine", "{path}: {}", perl.stderr);
     }
     // The same rule in a policy that came with the folder.
     let elsewhere = capsule.around().join("elsewhere").to_string_lossy().into_owned();
@@ -236,6 +313,13 @@ fn key_and_anchors_are_out_of_reach() {
     let ran = capsule.run(&["exec", "--policy", "policy.yaml", "--", "ls"]).exits(10);
     assert!(ran.stderr.contains("audit anchor"), "{}", ran.stderr);
     assert!(!capsule.around().join("elsewhere").exists());
+    fs::write(capsule.around().join("elsewhere"), "").unwrap();
+    let _ = capsule.run(&["exec", "--policy", "policy.yaml", "--", "ls"]).exits(10);
+    assert_eq!(
+        fs::read(capsule.around().join("elsewhere")).unwrap(),
+        b"",
+        "an empty file is somebody's"
+    );
     let _ = capsule.run(&["audit", "anchor", &elsewhere]).exits(0);
     let _ = capsule.run(&["exec", "--policy", "policy.yaml", "--", "ls"]).exits(0);
 }
@@ -257,6 +341,9 @@ fn a_stranger_verifies_without_us() {
     let _ = own.run(&["audit", "anchor", &anchor]).exits(0);
     let verified = own.run(&["verify", &out, "--key", &own.key_file()]).exits(0).stdout;
     assert!(verified.contains("(key supplied by you)"), "{verified}");
+    // The anchor of the whole log knows nothing of this one, and accuses nobody.
+    let ran = own.run(&["verify", &out, "--key", &own.key_file(), "--anchor", &anchor]).exits(6);
+    assert!(ran.stderr.contains("no checkpoint of this log"), "{}", ran.stderr);
     let root = std::env::var_os("CAPSULE_TEST_ROOT")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.."), PathBuf::from);
     let script = root.join("examples/verify/verify.py");
@@ -264,13 +351,33 @@ fn a_stranger_verifies_without_us() {
         Command::new("python3").arg(&script).args(args).output().unwrap().into()
     };
     let store = own.capsule.store().to_string_lossy().into_owned();
-    let told = ask(&[&store, &own.public, &anchor]).exits(0).stdout;
     let ours = own.run(&["verify", "--json"]).exits(0).json();
+    let told = ask(&[&store, &own.public, &anchor]).exits(0).stdout;
     assert!(told.contains(ours["root"].as_str().unwrap()), "{told}");
     let told = ask(&[&out, &own.public]).exits(0).stdout;
     assert!(told.contains("signed by acme/log"), "{told}");
     let stranger = Signed::new();
     assert!(ask(&[&out, &stranger.public]).exits(1).stdout.contains("NOT verified"));
+    // Anchors that saw something else: as many events, more of them, and at the very end.
+    let leaves = ours["leaves"].as_u64().unwrap();
+    let other = format!("{}=", "A".repeat(43));
+    for size in [leaves - 3, leaves, leaves + 5] {
+        let text = format!("{}\nacme/log {size} {other}\n", fs::read_to_string(&anchor).unwrap());
+        fs::write(own.outside("wrong"), &text).unwrap();
+        let refused = ask(&[&store, &own.public, &own.outside("wrong")]).exits(1);
+        assert!(refused.stdout.contains("the anchor saw"), "{size}: {}", refused.stdout);
+        let _ = own.run(&["verify", "--anchor", &own.outside("wrong")]).exits(6);
+    }
+    let chat = format!("I saw acme/log 3 times\n{}", fs::read_to_string(&anchor).unwrap());
+    fs::write(own.outside("chat"), chat).unwrap();
+    let _ = ask(&[&store, &own.public, &own.outside("chat")]).exits(0);
+    // Payloads that are not there.
+    let cut = own.outside("cut.db");
+    fs::copy(&out, &cut).unwrap();
+    let sql = rusqlite::Connection::open(&cut).unwrap();
+    sql.execute_batch("DROP TRIGGER payloads_remain; DELETE FROM payloads WHERE id > 20").unwrap();
+    drop(sql);
+    assert!(ask(&[&cut, &own.public]).exits(1).stdout.contains("other payloads"));
     // One letter of one event.
     let sql = rusqlite::Connection::open(&out).unwrap();
     sql.execute_batch(

@@ -11,7 +11,7 @@ use capsule_core::escape;
 use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{Problem, Status};
 use capsule_core::units::{show_duration, show_size};
-use capsule_store::Note;
+use capsule_store::{Note, is_origin};
 
 use crate::approval::{AnsweredBy, Approval};
 use crate::changes::{change_count, change_lines};
@@ -319,7 +319,8 @@ impl Console {
         let events = self.story.sealed.as_ref().map_or(0, |end| end.sealed.events);
         let size_told = thousands(size);
         let sealed = format!("sealed {events} events · size {size_told} · root {}", root.short());
-        let own = note.and_then(Note::checkpoint).filter(|own| own.size == size);
+        let own = note.and_then(Note::checkpoint);
+        let own = own.filter(|own| own.size == size && is_origin(&own.origin));
         let signed = own.map(|own| format!("checkpoint {}", own.line()));
         std::iter::once(sealed).chain(signed).collect()
     }

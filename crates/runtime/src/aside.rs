@@ -60,7 +60,7 @@ impl Aside<'_> {
             let own = payloads.iter().find(|(own, _)| *own == document.text);
             own.and_then(|(_, kept)| kept.bytes.clone()).unwrap_or_default()
         };
-        let signing = Signing::of(&store, &AuditRule::default(), false)?;
+        let signing = Signing::of(&store, &AuditRule::default(), true)?;
         let mut writer = store.begin(Box::new(now), subject.payloads)?;
         writer.sign_by(signing);
         let label = label(&writer)?;
@@ -107,7 +107,7 @@ impl Aside<'_> {
         let sealed =
             RunSealed { exit: Exit::Ok, events: 3, calls: 0, outputs: None, suspended: None };
         writer.append(Event::RunSealed(sealed), Durability::Process)?;
-        Ok(label)
+        writer.finish().unsigned.map_or(Ok(label), |error| Err(error.into()))
     }
 }
 

@@ -203,7 +203,11 @@ impl Law {
             file: Some(opened.policy.path.clone().into()),
             layers: texts.layers.clone(),
             workspace: Rc::new(workspace),
-            roots: Roots { workspace: own.path.clone(), own: opened.own.clone(), lifts: true },
+            roots: Roots {
+                workspace: own.path.clone(),
+                own: opened.own.clone(),
+                lifts: is_from_outside(Path::new(&opened.policy.path), Path::new(&own.path)),
+            },
             home: opened.home.clone(),
             warnings: Diagnostics::default(),
         })

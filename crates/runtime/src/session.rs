@@ -1,5 +1,7 @@
 //! A live run from its beginning to its end: opened, worked in, sealed, written out.
 
+mod finish;
+
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,30 +10,30 @@ use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::confinement::{Tier, Walls, WorkspaceAccess};
 use capsule_core::digest::Digest;
-use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Bare, Event, Journal, PayloadClass, PayloadRef, RunExported, RunKind, Unpulled, Workspace,
+    Bare, Journal, PayloadClass, PayloadRef, RunKind, Unpulled, Workspace,
 };
 use capsule_core::json;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::{Payloads, Profile, Unattended};
 use capsule_redact::Redactor;
-use capsule_store::{Note, RunWriter, Signing, Store, StoreError, Written};
+use capsule_store::{RunWriter, Signing, Store, StoreError};
 use capsule_tools::{Cancel, Commands, Sink};
 use serde_json::Value;
 
 use crate::approval::{Desk, Empty, Prompt};
-use crate::changes::{self, Waiting};
-use crate::erase::erase_due;
+use crate::changes;
 use crate::hands::{Hands, Live, Machine, Variables, now, secrets};
-use crate::law::{Law, real};
+use crate::law::Law;
 use crate::layers::{Met, News};
 use crate::observe::{Observed, Observer};
 use crate::resume::Resumption;
-use crate::run::{Opening, Run, label, seal};
+use crate::run::{Opening, Run, label};
 use crate::stake;
 use crate::unconfined::runs_unconfined;
+
+pub use finish::Finished;
 
 /// What a tool may be able to do that has to be staged; for a command, its rule says.
 const CHANGING: Capabilities =
@@ -218,23 +220,6 @@ pub struct Session<'o> {
     keeps: bool,
 }
 
-/// What a run came to in the store.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    /// Leaves of the tree when the run was sealed.
-    pub size: u64,
-    /// The tree's root then.
-    pub root: Digest,
-    /// The checkpoint that was signed last while it went on, if any was.
-    pub note: Option<Note>,
-    /// The file that the run was written to, and its digest.
-    pub exported: Option<(PathBuf, Digest)>,
-    /// What it changed and waits to be applied or discarded.
-    pub staged: Option<Waiting>,
-    /// How many earlier runs were erased when it ended, as their policies say.
-    pub erased: usize,
-}
-
 /// What writes a run, under the key of the one that it goes on with, and the run's label.
 fn writer(
     store: Store,
@@ -242,7 +227,7 @@ fn writer(
     with: Option<&Resumption>,
 ) -> Result<(RunWriter, String), OpenError> {
     let audit = &law.policy.audit;
-    let signing = Signing::of(&store, audit, law.roots.lifts)?;
+    let signing = Signing::of(&store, audit, !law.roots.lifts)?;
     if signing.is_none() && audit.demands_signing() {
         let wants = "the policy wants the log signed, and there is no key beside the store";
         return Err(Problem::new(Code::AuditNoKey, wants).into());
@@ -450,51 +435,5 @@ impl<'o> Session<'o> {
             workspace: workspace(law),
             keeps: with.is_some_and(Resumption::keeps),
         })
-    }
-
-    /// Seals the run and, if asked, writes it to a file of its own. The executor of a run that stages
-    /// nothing goes when the last [`Commands`] do.
-    ///
-    /// # Errors
-    /// When the seal or the file cannot be written.
-    pub fn finish(
-        mut self,
-        exit: Exit,
-        outputs: Option<&Value>,
-        out: Option<&Path>,
-    ) -> Result<Finished, StoreError> {
-        seal(&mut self.run, exit, outputs)?;
-        let erases = self.run.policy.audit.erase_after.is_some();
-        let Run { journal, hands, .. } = self.run;
-        let staged = hands.staged_changes();
-        if let (Some(waiting), Some(folder)) = (staged, &self.staged) {
-            hands.settle();
-            stake::note(folder, &self.workspace, waiting);
-        }
-        if self.staged.is_some() {
-            hands.end_commands();
-        }
-        drop(hands);
-        if let Some(folder) = self.staged.filter(|_| staged.is_none() && !self.keeps) {
-            // Nothing is in it; what cannot be removed now is in nobody's way.
-            let _ = changes::remove(&folder);
-        }
-        let Written { mut store, tree, note } = journal.into_inner().finish();
-        let exported = match out {
-            Some(path) => {
-                let sha256 = store.export(&self.id.to_string(), path)?;
-                let place = real(path);
-                let event = RunExported {
-                    subject: self.id,
-                    sha256,
-                    path: place.to_string_lossy().into_owned(),
-                };
-                store.note(Event::RunExported(event), now())?;
-                Some((place, sha256))
-            }
-            None => None,
-        };
-        let erased = if erases { erase_due(&mut store)? } else { 0 };
-        Ok(Finished { size: tree.size(), root: tree.root(), note, exported, staged, erased })
     }
 }

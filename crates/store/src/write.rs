@@ -1,8 +1,6 @@
 //! Writing events: one short transaction each, no lock in between. What leads to nothing yet is written
 //! together with the event after it.
 
-use std::ops::Range;
-
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
@@ -57,6 +55,8 @@ pub struct RunWriter {
     signing: Option<Signing>,
     /// The newest checkpoint that this run had signed.
     note: Option<Note>,
+    /// Why the end of the run was not signed, or not told, where it should have been.
+    unsigned: Option<StoreError>,
 }
 
 /// What a run's writer leaves behind.
@@ -68,6 +68,8 @@ pub struct Written {
     pub tree: Frontier,
     /// The checkpoint that was signed last, if any was.
     pub note: Option<Note>,
+    /// Why the run's end was not signed, or its checkpoint not told, where that was to be.
+    pub unsigned: Option<StoreError>,
 }
 
 /// An event with its bytes and the payloads that wait for it.
@@ -104,6 +106,7 @@ impl Store {
             lock: Some(lock),
             signing: None,
             note: None,
+            unsigned: None,
         })
     }
 
@@ -155,22 +158,22 @@ impl RunWriter {
     /// Ends the writing: the lock goes, the store stays.
     #[must_use]
     pub fn finish(self) -> Written {
-        Written { store: self.store, tree: self.tree, note: self.note }
+        let Self { store, tree, note, unsigned, .. } = self;
+        Written { store, tree, note, unsigned }
     }
 
-    /// Writes what waits to be written; gives how much longer the tree became.
-    fn write(&mut self, durability: Durability) -> Result<Range<u64>, StoreError> {
-        let tree = append(&mut self.store, &self.pending, durability)?;
-        let grown = u64::try_from(self.pending.len()).unwrap_or(u64::MAX);
-        self.tree = tree;
-        Ok(self.tree.size().saturating_sub(grown)..self.tree.size())
+    /// Writes what waits to be written.
+    fn write(&mut self, durability: Durability) -> Result<(), StoreError> {
+        self.tree = append(&mut self.store, &self.pending, durability)?;
+        Ok(())
     }
 
-    /// Signs the tree if it is time to, now that these events stand in it.
-    fn sign(&mut self, written: &[Unwritten], grown: &Range<u64>) -> Result<(), StoreError> {
-        let Some(signing) = &self.signing else { return Ok(()) };
+    /// Signs the tree if it is time to, now that what waited stands in it.
+    fn sign(&mut self) -> Result<(), StoreError> {
+        let written = std::mem::take(&mut self.pending);
+        let Some(signing) = &mut self.signing else { return Ok(()) };
         let events = written.iter().map(|own| &own.entry.event);
-        let signed = signing.see(&mut self.store, events, (grown, self.at))?;
+        let signed = signing.see(&mut self.store, events, (self.tree.size(), self.at))?;
         self.note = signed.or(self.note.take());
         Ok(())
     }
@@ -222,14 +225,14 @@ impl Journal for RunWriter {
         let is_seal = matches!(entry.event, Event::RunSealed(_));
         let kept = std::mem::take(&mut self.waiting);
         self.pending.push(Unwritten { entry, bytes, kept });
-        let grown = match durability {
-            Durability::Next => None,
-            _ => Some(self.write(durability).inspect_err(|_| {
+        let is_written = durability != Durability::Next;
+        if is_written {
+            self.write(durability).inspect_err(|_| {
                 // Nothing of it happened. What waited before goes on waiting.
                 let unwritten = self.pending.pop();
                 self.waiting = unwritten.map(|own| own.kept).unwrap_or_default();
-            })?),
-        };
+            })?;
+        }
         self.seq = recorded.seq;
         self.prev = Some(prev);
         if self.seq == LONG_RUN {
@@ -239,9 +242,10 @@ impl Journal for RunWriter {
         if is_seal {
             self.lock = None;
         }
-        if let Some(grown) = grown {
-            let written = std::mem::take(&mut self.pending);
-            self.sign(&written, &grown)?;
+        match if is_written { self.sign() } else { Ok(()) } {
+            // The run is over. Whoever ends it does what is left to do, and hears of it then.
+            Err(error) if is_seal => self.unsigned = Some(error),
+            signed => signed?,
         }
         Ok(recorded)
     }

@@ -214,7 +214,7 @@ fn an_old_copy_is_found_by_an_anchor() {
 fn a_run_does_not_begin_on_an_old_copy() {
     let log = Log::new();
     log.say("a");
-    let anchor = Anchor::at(log.file("anchors"));
+    let anchor = Anchor::named_by_policy(log.file("anchors"), false);
     let holds = |path: &Path| anchor.holds(&Store::open_read_only(path).unwrap(), "acme/log");
     holds(&log.path()).unwrap();
     anchor.add(&log.sign()).unwrap();
@@ -238,7 +238,7 @@ fn a_run_does_not_begin_on_an_old_copy() {
 /// A run of so many events, its beginning and its end among them.
 fn run(log: &Log, rule: &AuditRule, events: u64) -> Option<Note> {
     let store = Store::open(&log.path()).unwrap();
-    let signing = Signing::of(&store, rule, true).unwrap();
+    let signing = Signing::of(&store, rule, false).unwrap();
     let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
     writer.sign_by(signing);
     writer_begins(&mut writer);
@@ -288,11 +288,11 @@ fn it_is_signed_when_the_policy_says() {
     assert_eq!(run(&log, &rule, 9), None);
     assert!(sizes(&log).is_empty());
     let note = run(&log, &rule, 31).unwrap();
-    assert_eq!(sizes(&log), [10, 20, 30, 40]);
-    assert_eq!(note.checkpoint().unwrap().size, 40);
+    assert_eq!(sizes(&log), [10, 21, 32, 43]);
+    assert_eq!(note.checkpoint().unwrap().size, 43);
     rule.checkpoints.run_end = true;
     run(&log, &rule, 3);
-    assert_eq!(sizes(&log), [10, 20, 30, 40, 47]);
+    assert_eq!(sizes(&log), [10, 21, 32, 43, 47]);
     let told = fs::read_to_string(&anchors).unwrap();
     assert_eq!(told.matches("acme/log\n").count(), 5, "{told}");
     // Nothing came since, so nothing is signed again.
@@ -318,7 +318,7 @@ fn an_anchor_that_is_lost_ends_the_run() {
         ..AuditRule::default()
     };
     let store = Store::open(&log.path()).unwrap();
-    let signing = Signing::of(&store, &rule, true).unwrap();
+    let signing = Signing::of(&store, &rule, false).unwrap();
     let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
     writer.sign_by(signing);
     writer_begins(&mut writer);
@@ -374,6 +374,44 @@ fn a_run_that_was_written_out_is_signed() {
 
 fn seal_of(path: &Path) -> capsule_store::Checkpoint {
     Store::open_read_only(path).unwrap().newest_checkpoint().unwrap().unwrap().checkpoint().unwrap()
+}
+
+/// What somebody added to a note in the store is not told on.
+#[test]
+fn nobody_speaks_through_our_notes() {
+    let log = Log::new();
+    log.say("a");
+    log.sign();
+    written_again(&log.path(), |_, entry| {
+        if let Event::Checkpoint { note } = &mut entry.event {
+            note.push_str("— x AAECAwQF\n");
+        }
+    });
+    assert!(log.verify(&given(&[&log.key()])).is_ok(), "signatures of others do no harm");
+    let note = log.sign();
+    assert_eq!(note.names().collect::<Vec<_>>(), ["acme/log"]);
+    assert_eq!(note.checkpoint().unwrap().size, 2);
+}
+
+/// Texts from elsewhere are read in a time that is proportional to them.
+#[test]
+fn a_text_of_many_roots_is_read_at_once() {
+    let roots = (0..40_000).map(|n| format!("acme/log 7 {n:A>43}=\n")).collect::<String>();
+    let began = std::time::Instant::now();
+    let _ = Sightings::of("x", &roots);
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}
+
+/// The key lies beside the store, and not beside a link to it.
+#[test]
+fn a_link_to_the_store_leads_to_its_key() {
+    let log = Log::new();
+    log.say("a");
+    let link = log.file("link.db");
+    std::os::unix::fs::symlink(log.path(), &link).unwrap();
+    let signer = Signer::beside(&link).unwrap().unwrap();
+    assert_eq!(*signer.verifier(), log.key());
+    assert!(Signer::make(&link, None).is_err());
 }
 
 /// Many processes sign at one time, and each signs what stands before its own.

@@ -26,21 +26,20 @@ pub(crate) fn run(of: &Audit, around: &Surroundings, screen: &Screen) -> Result<
     }
 }
 
-/// Signs the record as it is.
-fn sign(around: &Surroundings) -> Result<(Note, Signer, Store), Failure> {
+/// The store, and the key that signs it.
+fn signing(around: &Surroundings) -> Result<(Store, Signer), Failure> {
     open_store(around)?;
     let signer = Signer::beside(&around.store)?.ok_or_else(|| {
         let place = around.store.display();
         let message = format!("there is no key beside the store at `{place}`");
         Failure::from(Problem::new(Code::AuditNoKey, message).suggest(Code::AuditNoKey.next_step()))
     })?;
-    let mut store = Store::open(&around.store)?;
-    let note = store.checkpoint(&signer, this_moment())?;
-    Ok((note, signer, store))
+    Ok((Store::open(&around.store)?, signer))
 }
 
 fn checkpoint(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let (note, signer, _) = sign(around)?;
+    let (mut store, signer) = signing(around)?;
+    let note = store.checkpoint(&signer, this_moment())?;
     match screen.json {
         true => screen.say_json(&told(&note, &signer))?,
         // As it is, so that it can be piped to where it is kept.
@@ -63,11 +62,11 @@ fn told(note: &Note, signer: &Signer) -> Value {
 
 fn anchor(args: &AuditAnchor, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let anchors: Vec<Anchor> =
-        args.files.iter().map(|file| Anchor::at(around.cwd.join(file))).collect();
-    let (note, signer, store) = sign(around)?;
-    // All of them are looked at before any is written to.
-    let origin = signer.verifier().name();
-    anchors.iter().try_for_each(|own| own.holds(&store, origin))?;
+        args.files.iter().map(|file| Anchor::named_by_person(around.cwd.join(file))).collect();
+    let (mut store, signer) = signing(around)?;
+    // Nothing is signed of an older copy, and all are looked at before any is written to.
+    anchors.iter().try_for_each(|own| own.holds(&store, signer.verifier().name()))?;
+    let note = store.checkpoint(&signer, this_moment())?;
     anchors.iter().try_for_each(|own| own.add(&note))?;
     if screen.json {
         let mut all = told(&note, &signer);

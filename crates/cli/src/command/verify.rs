@@ -28,8 +28,8 @@ enum Source {
 
 pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let (path, named) = match args.run.as_deref() {
-        // A run has no such name.
-        Some(file) if around.cwd.join(file).is_file() => (around.cwd.join(file), None),
+        // No name of a run has either of these in it, so no file takes its place.
+        Some(file) if file.contains(['.', '/']) => (around.cwd.join(file), None),
         named => (around.store.clone(), named),
     };
     let store = Store::open_read_only(&path)?;
@@ -39,9 +39,16 @@ pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Resu
         Ok(proof) => {
             let claims = Claims::of(&proof, source);
             if screen.json {
-                screen.say_json(&as_json(&proof, id.as_deref(), source, &claims))?;
+                let mut told = as_json(&proof, id.as_deref(), source, &claims);
+                if let Some(told) = told.as_object_mut() {
+                    told.insert("store".into(), json!(path));
+                }
+                screen.say_json(&told)?;
             } else {
                 let label = id.as_deref().map(|id| store.label(id));
+                if path != around.store {
+                    say(screen, (GOOD, "✔"), "file", &path.display().to_string())?;
+                }
                 show(&proof, label.as_deref(), source, &claims, screen)?;
             }
             Ok(0)
@@ -108,47 +115,69 @@ impl Claims {
                  removed since"
             ));
             own.not_proven.extend(
-                open_end(*signed, proof.leaves).map(|events| {
+                behind(signed + 1, proof.leaves).map(|events| {
                     format!("{events}: nothing behind the last checkpoint is signed")
                 }),
             );
         }
-        for Anchored { name, size, .. } in &proof.attested.anchors {
+        let anchors = &proof.attested.anchors;
+        for Anchored { name, origin, size, .. } in anchors {
             own.proves.push(format!(
-                "the first {size} events existed when `{}` was written, and none of them was changed or \
-                 removed since",
-                escape::line(name)
+                "the first {size} events of `{origin}` existed when `{name}` was written, and none of them \
+                 was changed or removed since"
             ));
         }
-        let seen = proof.attested.anchors.iter().map(|own| own.size).max();
-        match seen {
-            Some(seen) => own.not_proven.extend(
-                open_end(seen, proof.leaves)
-                    .map(|events| format!("{events}: no anchor has seen them yet")),
-            ),
-            None if is_signed => own.not_proven.push(
+        own.leave_open(proof, is_signed);
+        own.not_proven.push("that nothing ran outside of the runtime".into());
+        own.not_proven.push("that the host was honest while it ran".into());
+        own
+    }
+
+    /// What neither a signature nor an anchor shows.
+    fn leave_open(&mut self, proof: &Proof, is_signed: bool) {
+        let anchors = &proof.attested.anchors;
+        match anchors.iter().max_by_key(|own| own.size) {
+            Some(newest) => {
+                let seen = newest.size;
+                // The checkpoint itself is no event of anybody's.
+                let covered = seen + u64::from(newest.is_next);
+                self.not_proven.extend(
+                    behind(covered, proof.leaves)
+                        .map(|events| format!("{events}: no anchor has seen them")),
+                );
+                self.not_proven.push(format!(
+                    "that nothing was cut off behind the first {seen} events, which is all that an anchor saw"
+                ));
+            }
+            None if is_signed => self.not_proven.push(
                 "that nothing behind the last checkpoint was cut off, and that this is not an older copy: \
                  an anchor shows that (`--anchor`)"
                     .into(),
             ),
-            None => own.not_proven.push(
+            None => self.not_proven.push(
                 "that nobody who can write the file wrote all of it again: a public line from elsewhere \
                  (`--key`) or an anchor (`--anchor`) shows that"
                     .into(),
             ),
         }
-        own.not_proven.push("that nothing ran outside of the runtime".into());
-        own.not_proven.push("that the host was honest while it ran".into());
-        own
+        for Anchored { name, origin, others, .. } in anchors.iter().filter(|_| !is_signed) {
+            if !others.is_empty() {
+                let others = others.join("`, `");
+                self.not_proven.push(format!(
+                    "that this is the log which `{name}` is about: it knows `{others}` as well as `{origin}`, \
+                     and no key was brought (`--key`)"
+                ));
+            }
+        }
     }
 }
 
-/// The events behind a checkpoint of so many, but for itself, if there are any.
-fn open_end(size: u64, leaves: u64) -> Option<String> {
+/// The events behind so many, counted from one, if there are any.
+fn behind(size: u64, leaves: u64) -> Option<String> {
     match leaves.checked_sub(size)? {
-        0 | 1 => None,
-        2 => Some(format!("event {leaves}")),
-        _ => Some(format!("events {}–{leaves}", size + 2)),
+        0 => None,
+        1 => Some(format!("event {leaves}")),
+        _ => Some(format!("events {}–{leaves}", size + 1)),
     }
 }
 
@@ -158,7 +187,15 @@ fn as_json(proof: &Proof, id: Option<&str>, source: Source, claims: &Claims) -> 
         by.iter().map(|(name, number)| json!({ "name": name, "number": number })).collect();
     let anchors: Vec<Value> = anchors
         .iter()
-        .map(|own| json!({ "file": own.name, "size": own.size, "root": own.root }))
+        .map(|own| {
+            json!({
+                "file": own.name,
+                "origin": own.origin,
+                "size": own.size,
+                "root": own.root,
+                "other_logs": own.others,
+            })
+        })
         .collect();
     json!({
         "ok": true,
@@ -217,9 +254,10 @@ fn show(
     let good = |about: &str, text: String| say(screen, (GOOD, "✔"), about, &text);
     signatures(&proof.attested, source, screen)?;
     good("tree", format!("{} events, root {}", proof.leaves, proof.root.short()))?;
-    for Anchored { name, size, root } in &proof.attested.anchors {
+    for Anchored { name, origin, size, root, .. } in &proof.attested.anchors {
         let (root, leaves) = (root.short(), proof.leaves);
-        good("anchor", format!("{name} saw {size} events, root {root}; consistent with {leaves}"))?;
+        let saw = format!("saw {size} events of {origin}, root {root}");
+        good("anchor", format!("{name} {saw}; consistent with {leaves}"))?;
     }
     if let Some(label) = label {
         let sealed = if proof.run_sealed { "sealed" } else { "not sealed" };

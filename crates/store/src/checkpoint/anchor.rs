@@ -3,20 +3,29 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use capsule_core::digest::Digest;
+use capsule_core::journal::BESIDE;
 use capsule_core::limits;
 use rustix::fs::OFlags;
 
-use crate::checkpoint::{Checkpoint, Note};
+use crate::checkpoint::{Checkpoint, Note, is_origin};
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::target::beside;
 
 /// How much of the end of an anchor is read when a run begins: some 300 checkpoints, of which the
 /// largest counts, since processes that write at one time do so in any order.
 const TAIL: u64 = 1 << 16;
+
+/// How much of its beginning says whether a file is an anchor: one checkpoint.
+const HEAD: u64 = 1 << 10;
+
+/// Why a policy that lies in its workspace cannot use a file.
+const UNTOLD: &str = "there is no checkpoint in it, and a policy that lies in its workspace makes no files \
+                      elsewhere: `capsule audit anchor FILE` does";
 
 /// Checkpoints that somebody saw, of whichever logs: what one file or one standard input holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,23 +36,50 @@ pub struct Sightings {
     seen: BTreeMap<String, BTreeMap<u64, Vec<Digest>>>,
 }
 
+/// The checkpoints in a text: wherever an origin, a size and a root are three words in this order, on one
+/// line or on three, quoted or not. Lines of signatures are anybody's, and say nothing of a log; a log of no
+/// events is every log.
+fn checkpoints(text: &str) -> impl Iterator<Item = Checkpoint> {
+    let mark = |word: &&str| *word == "—" || is_word(word);
+    let is_signature =
+        move |line: &&str| line.split_whitespace().find(mark).is_some_and(|word| word == "—");
+    let lines = text.lines().filter(move |line| !is_signature(line));
+    let (mut origin, mut size) = ("", "");
+    let words = lines.flat_map(str::split_whitespace).filter(is_word);
+    let found = words.filter_map(move |word| {
+        let own = Checkpoint::of(origin, size, word);
+        (origin, size) = (size, word);
+        own
+    });
+    found.filter(|own| own.size > 0)
+}
+
+/// What mail and pull requests put in front of lines is no word.
+fn is_word(word: &&str) -> bool {
+    word.bytes().any(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Whether a text begins as an anchor does: with a checkpoint of a log that has such a name as logs have,
+/// on three lines or on the one that reports end with.
+fn begins_with_checkpoint(text: &str) -> bool {
+    let mut words = text.split_whitespace().skip_while(|word| *word == "checkpoint").take(3);
+    let (Some(origin), Some(size), Some(root)) = (words.next(), words.next(), words.next()) else {
+        return false;
+    };
+    is_origin(origin) && Checkpoint::of(origin, size, root).is_some()
+}
+
 impl Sightings {
-    /// What a text holds: wherever an origin, a size and a root are three words in this order, on one line
-    /// or on three, with signatures or without, quoted or not.
+    /// What a text holds.
     #[must_use]
     pub fn of(name: &str, text: &str) -> Self {
         let mut own = Self { name: name.to_owned(), seen: BTreeMap::new() };
-        // What mail and pull requests put in front of lines is no word.
-        let is_word = |word: &&str| word.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        let (mut origin, mut size) = ("", "");
-        for word in text.split_whitespace().filter(is_word) {
-            if let Some(Checkpoint { origin, size, root }) = Checkpoint::of(origin, size, word) {
-                let roots = own.seen.entry(origin).or_default().entry(size).or_default();
-                if !roots.contains(&root) {
-                    roots.push(root);
-                }
+        for Checkpoint { origin, size, root } in checkpoints(text) {
+            let roots = own.seen.entry(origin).or_default().entry(size).or_default();
+            // Two contradict each other; more of them say no more.
+            if roots.len() < 2 && !roots.contains(&root) {
+                roots.push(root);
             }
-            (origin, size) = (size, word);
         }
         own
     }
@@ -90,12 +126,6 @@ impl Sightings {
     pub(crate) fn origins(&self) -> impl Iterator<Item = &str> {
         self.seen.keys().map(String::as_str)
     }
-
-    /// The largest size at which it saw a log, with a root.
-    fn newest(&self, origin: &str) -> Option<Checkpoint> {
-        let (size, roots) = self.seen.get(origin)?.last_key_value()?;
-        Some(Checkpoint { origin: origin.to_owned(), size: *size, root: *roots.last()? })
-    }
 }
 
 /// A file that checkpoints are added to.
@@ -104,19 +134,22 @@ pub struct Anchor {
     path: PathBuf,
     /// Whether it is made where it is not there.
     is_made: bool,
+    /// Whether this log may be added to what others tell there.
+    joins: bool,
 }
 
 impl Anchor {
-    /// The anchor at a path, which is made where it is not there. Nothing is looked at yet.
+    /// The anchor that a person names: it is made where it is not there, and may be one of other logs.
     #[must_use]
-    pub const fn at(path: PathBuf) -> Self {
-        Self { path, is_made: true }
+    pub const fn named_by_person(path: PathBuf) -> Self {
+        Self { path, is_made: true, joins: true }
     }
 
-    /// The anchor at a path where somebody made one.
+    /// The anchor that a policy names. One that lies in its workspace makes no file elsewhere: somebody has
+    /// to have told this log there before.
     #[must_use]
-    pub const fn that_is_there(path: PathBuf) -> Self {
-        Self { path, is_made: false }
+    pub const fn named_by_policy(path: PathBuf, lies_in_workspace: bool) -> Self {
+        Self { path, is_made: !lies_in_workspace, joins: false }
     }
 
     /// Where it lies.
@@ -129,54 +162,86 @@ impl Anchor {
         StoreError::Anchor { path: self.path.clone(), why: why.to_string() }
     }
 
-    /// Opens it, and makes it where it is not there. Only a file that holds checkpoints is added to.
-    fn open(&self) -> Result<File, StoreError> {
-        if let Some(folder) = self.path.parent().filter(|_| self.is_made) {
+    /// Opens it, and makes it where it is not there; says whether it was. Only what begins as an anchor
+    /// does is added to.
+    fn open(&self) -> Result<(File, bool), StoreError> {
+        // Opening a device, or to write, may do something by itself, so it is looked at first.
+        let found = self.path.symlink_metadata();
+        match &found {
+            Ok(found) if !found.is_file() => return Err(self.failed("it is no regular file")),
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_made => {
+                return Err(self.failed(UNTOLD));
+            }
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed(error)),
+            _ => {}
+        }
+        if let Some(folder) = self.path.parent().filter(|_| found.is_err()) {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|error| self.failed(error))?;
         }
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(self.is_made).mode(0o600).custom_flags(flags);
-        let file = options.open(&self.path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => self.failed(
-                "it is not there, and a policy that lies in its workspace makes no files elsewhere: \
-                 `capsule audit anchor FILE` does",
-            ),
-            _ => self.failed(error),
-        })?;
-        let found = file.metadata().map_err(|error| self.failed(error))?;
-        if !found.is_file() {
-            return Err(self.failed("it is not a file"));
+        let file = options.open(&self.path).map_err(|error| self.failed(error))?;
+        let now = file.metadata().map_err(|error| self.failed(error))?;
+        if !now.is_file() {
+            return Err(self.failed("it is no regular file"));
         }
-        if found.len() > u64::try_from(limits::ANCHOR_BYTES).unwrap_or(u64::MAX) {
+        if now.len() > u64::try_from(limits::ANCHOR_BYTES).unwrap_or(u64::MAX) {
             let why = format!("it is larger than {} bytes; put it away", limits::ANCHOR_BYTES);
             return Err(self.failed(why));
         }
-        Ok(file)
+        let head = self.read(&file, 0, HEAD)?;
+        match head.is_empty() {
+            true if !self.is_made => Err(self.failed(UNTOLD)),
+            true => Ok((file, found.is_err())),
+            false if begins_with_checkpoint(&head) => Ok((file, false)),
+            false => Err(self.failed("there is something else in it")),
+        }
     }
 
-    /// What it saw last.
-    fn tail(&self, mut file: File) -> Result<Sightings, StoreError> {
+    /// So many bytes from a place on.
+    fn read(&self, mut file: &File, begin: u64, most: u64) -> Result<String, StoreError> {
         let mut bytes = Vec::new();
-        let length = file.seek(SeekFrom::End(0)).map_err(|error| self.failed(error))?;
-        let begin = length.saturating_sub(TAIL);
-        let read = file.seek(SeekFrom::Start(begin)).and_then(|_| file.read_to_end(&mut bytes));
-        read.map_err(|error| self.failed(error))?;
-        let seen = Sightings::of(&self.path.to_string_lossy(), &String::from_utf8_lossy(&bytes));
-        match !bytes.is_empty() && seen.origins().next().is_none() {
-            true => Err(self.failed("there is something else in it")),
-            false => Ok(seen),
+        file.seek(SeekFrom::Start(begin))
+            .and_then(|_| file.take(most).read_to_end(&mut bytes))
+            .map_err(|error| self.failed(error))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The largest size at which it saw a log. Where the end says nothing of it, all of it is read.
+    fn newest(&self, file: &File, origin: &str) -> Result<Option<Checkpoint>, StoreError> {
+        let length = file.metadata().map_err(|error| self.failed(error))?.len();
+        let largest = |text: &str| {
+            let own = checkpoints(text).filter(|own| own.origin == origin);
+            own.max_by_key(|own| own.size)
+        };
+        let tail = self.read(file, length.saturating_sub(TAIL), TAIL)?;
+        match largest(&tail) {
+            None if length > TAIL => Ok(largest(&self.read(file, 0, length)?)),
+            newest => Ok(newest),
         }
     }
 
     /// Whether a store still has what the anchor saw of it last. What a store had at one time it has for
-    /// ever, unless somebody took an older copy of it, or another one.
+    /// ever, unless somebody took an older copy of it, or another one. It is a look at one row, which
+    /// somebody who forges rows can fool; [`Store::verify_by`] looks at everything.
     ///
     /// # Errors
     /// When the anchor cannot be written or read, or the store has it no longer.
     pub fn holds(&self, store: &Store, origin: &str) -> Result<(), StoreError> {
-        let Some(seen) = self.tail(self.open()?)?.newest(origin) else { return Ok(()) };
+        self.is_none_of(store)?;
+        let (file, _) = self.open()?;
+        let is_empty = file.metadata().map_err(|error| self.failed(error))?.len() == 0;
+        let Some(seen) = self.newest(&file, origin)? else {
+            return match is_empty || self.joins {
+                true => Ok(()),
+                false => Err(self.failed(format!(
+                    "it knows other logs, and not `{origin}`; if that is right, tell it with `capsule \
+                     audit anchor FILE`"
+                ))),
+            };
+        };
         let own = store.checkpoint_at(seen.size)?;
         if own.is_some_and(|note| note.checkpoint().as_ref() == Some(&seen)) {
             return Ok(());
@@ -191,17 +256,35 @@ impl Anchor {
         Err(StoreError::Integrity { place, what })
     }
 
+    /// It is neither a store nor beside it: who opens and closes a database by another way loses its locks.
+    fn is_none_of(&self, store: &Store) -> Result<(), StoreError> {
+        let Ok(own) = fs::metadata(&self.path) else { return Ok(()) };
+        let same = |path: PathBuf| {
+            fs::metadata(path)
+                .is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()))
+        };
+        match [""].iter().chain(&BESIDE).any(|end| same(beside(&store.path, end))) {
+            true => Err(self.failed("it belongs to the store")),
+            false => Ok(()),
+        }
+    }
+
     /// Adds a note, and waits for the disk.
     ///
     /// # Errors
     /// When it cannot be written, or holds something else.
     pub fn add(&self, note: &Note) -> Result<(), StoreError> {
-        let mut file = self.open()?;
-        let again = file.try_clone().map_err(|error| self.failed(error))?;
-        self.tail(again)?;
+        let (mut file, is_new) = self.open()?;
+        let length = file.metadata().map_err(|error| self.failed(error))?.len();
+        let last = self.read(&file, length.saturating_sub(1), 1)?;
+        // A line that somebody did not end stays a line of its own.
+        let gap = if last.is_empty() || last == "\n" { "" } else { "\n" };
         // One write, so that notes of two processes do not mix.
-        let written =
-            file.write_all(format!("{note}\n").as_bytes()).and_then(|()| file.sync_data());
+        let written = file.write_all(format!("{gap}{note}\n").as_bytes());
+        let written = written.and_then(|()| file.sync_data()).and_then(|()| {
+            let folder = self.path.parent().filter(|_| is_new);
+            folder.map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+        });
         written.map_err(|error| self.failed(error))
     }
 }
@@ -235,6 +318,10 @@ mod tests {
         assert_eq!(seen(&text, "acme/log"), both);
         assert_eq!(seen(&text, "acme/other"), [(20, vec![root("b")])]);
         assert_eq!(seen(&text, "Friday."), []);
+        // What stands in signatures is anybody's.
+        let forged = format!("{}\n> — x acme/log\n— 99 {}=\n", one.text(), "A".repeat(43));
+        assert_eq!(seen(&forged, "acme/log"), [(12, vec![root("a")])]);
+        assert_eq!(seen(&format!("acme/log 0 {}=", "A".repeat(43)), "acme/log"), []);
         // What contradicts itself is kept as it is.
         let twice = format!("{}{}", one.text(), Checkpoint { root: root("c"), ..one }.text());
         assert_eq!(seen(&twice, "acme/log"), [(12, vec![root("a"), root("c")])]);
@@ -249,17 +336,32 @@ mod tests {
         ))
         .unwrap();
         let path = folder.path().join("new/anchors");
-        let anchor = Anchor::at(path.clone());
+        let anchor = Anchor::named_by_policy(path.clone(), false);
         anchor.add(&note).unwrap();
         anchor.add(&note).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{note}\n{note}\n"));
         let rc = folder.path().join("rc");
         fs::write(&rc, "alias ls=true\n").unwrap();
-        assert!(Anchor::at(rc.clone()).add(&note).is_err());
+        assert!(Anchor::named_by_person(rc.clone()).add(&note).is_err());
         assert_eq!(fs::read_to_string(&rc).unwrap(), "alias ls=true\n");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(Anchor::at(link).add(&note).is_err());
-        assert!(Anchor::at(folder.path().to_owned()).add(&note).is_err());
+        assert!(Anchor::named_by_person(link).add(&note).is_err());
+        assert!(Anchor::named_by_person(folder.path().to_owned()).add(&note).is_err());
+        // A line that is not ended, as somebody pastes it.
+        let own = Checkpoint { origin: "a".into(), size: 1, root: root("a") };
+        let pasted = folder.path().join("pasted");
+        fs::write(&pasted, own.text().trim_end()).unwrap();
+        Anchor::named_by_person(pasted.clone()).add(&note).unwrap();
+        assert_eq!(fs::read_to_string(&pasted).unwrap(), format!("{}{note}\n", own.text()));
+        // What a policy in its workspace could have changed.
+        let empty = folder.path().join("empty");
+        fs::write(&empty, "").unwrap();
+        let named = |path: &Path| Anchor::named_by_policy(path.to_owned(), true).add(&note);
+        assert!(named(&empty).is_err() && named(&folder.path().join("none")).is_err());
+        let text = folder.path().join("readme");
+        fs::write(&text, format!("see {} above\n", own.line())).unwrap();
+        assert!(named(&text).is_err());
+        assert!(named(&path).is_ok(), "somebody told it there");
     }
 }

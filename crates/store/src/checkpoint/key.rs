@@ -141,7 +141,7 @@ impl Signer {
     /// # Errors
     /// When one is there and cannot be used, or others may read it.
     pub fn beside(store: &Path) -> Result<Option<Self>, StoreError> {
-        let path = beside(store, KEY);
+        let path = place(store);
         let failed = |why: String| StoreError::Key { path: path.clone(), why };
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
@@ -168,7 +168,7 @@ impl Signer {
     /// # Errors
     /// When there is one, the name is none, or it cannot be written.
     pub fn make(store: &Path, origin: Option<&str>) -> Result<Self, StoreError> {
-        let path = beside(store, KEY);
+        let path = place(store);
         let failed = |why: String| StoreError::Key { path: path.clone(), why };
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(seed.as_mut()).map_err(|error| failed(error.to_string()))?;
@@ -222,6 +222,11 @@ impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signer({})", self.verifier)
     }
+}
+
+/// Where the key of a store lies: beside the file that a link leads to, as SQLite has it.
+fn place(store: &Path) -> PathBuf {
+    beside(&store.canonicalize().unwrap_or_else(|_| store.to_owned()), KEY)
 }
 
 /// Whether a log may be called so: what is safe in a line, a folder's name and an address.

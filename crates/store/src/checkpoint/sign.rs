@@ -3,15 +3,14 @@
 //! What is signed is on the disk before anybody sees the signature: the checkpoint is a transaction of its
 //! own that waits for the disk, and with it for everything that was written before.
 
-use std::ops::Range;
 use std::path::PathBuf;
 
 use capsule_core::id::RunId;
 use capsule_core::journal::{self, Entry, Event};
 use capsule_core::policy::{AuditRule, CheckpointRule};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use crate::checkpoint::{Anchor, Checkpoint, Note, Seal, Signer};
+use crate::checkpoint::{Anchor, Checkpoint, Note, Signer};
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::stored;
@@ -23,35 +22,43 @@ pub struct Signing {
     signer: Signer,
     rule: CheckpointRule,
     anchors: Vec<Anchor>,
+    /// Where the newest checkpoint stands that it knows of.
+    signed: u64,
 }
 
 impl Signing {
     /// What a policy wants signed, with the key beside a store; none where there is no key. Where a policy
-    /// names anchors, what they saw last must still be there. `is_made` says whether anchors are made that
-    /// are not there.
+    /// names anchors, what they saw last must still be there. `lies_in_workspace` is said of the policy.
     ///
     /// # Errors
     /// When the key or an anchor cannot be used, or the store is not the one that an anchor saw.
-    pub fn of(store: &Store, rule: &AuditRule, is_made: bool) -> Result<Option<Self>, StoreError> {
+    pub fn of(
+        store: &Store,
+        rule: &AuditRule,
+        lies_in_workspace: bool,
+    ) -> Result<Option<Self>, StoreError> {
         let Some(signer) = Signer::beside(&store.path)? else { return Ok(None) };
-        let anchor = if is_made { Anchor::at } else { Anchor::that_is_there };
-        let anchors = rule.anchors.iter().map(|own| anchor(PathBuf::from(&own.path)));
+        let anchors = rule.anchors.iter().map(|own| PathBuf::from(&own.path));
+        let anchors = anchors.map(|path| Anchor::named_by_policy(path, lies_in_workspace));
         let anchors: Vec<Anchor> = anchors.collect();
         anchors.iter().try_for_each(|own| own.holds(store, signer.verifier().name()))?;
-        Ok(Some(Self { signer, rule: rule.checkpoints.clone(), anchors }))
+        let rule = rule.checkpoints.clone();
+        let signed = store.signed_lately(rule.every)?;
+        Ok(Some(Self { signer, rule, anchors, signed }))
     }
 
-    /// Signs the tree if it is time to: these events stand in it now, which made it longer by `grown`.
+    /// Signs the tree if it is time to: these events stand in it now, which has so many.
     pub(crate) fn see<'e>(
-        &self,
+        &mut self,
         store: &mut Store,
         events: impl IntoIterator<Item = &'e Event>,
-        (grown, at): (&Range<u64>, u64),
+        (size, at): (u64, u64),
     ) -> Result<Option<Note>, StoreError> {
-        if !self.rule.is_due(events, grown) {
+        if !self.rule.is_due(events, size.saturating_sub(self.signed)) {
             return Ok(None);
         }
         let note = store.checkpoint(&self.signer, at)?;
+        self.signed = size + 1;
         self.anchors.iter().try_for_each(|own| own.add(&note))?;
         Ok(Some(note))
     }
@@ -82,11 +89,14 @@ impl Store {
         let begun = self.sql.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begun.map_err(StoreError::write)?;
         let mut tree = frontier(&transaction).map_err(StoreError::write)?;
-        let last = tree.size().checked_sub(1).map_or(Ok(None), |leaf| noted(&transaction, leaf))?;
+        let Some(newest) = tree.size().checked_sub(1) else {
+            return Err(StoreError::Write("there is nothing in it that could be signed".into()));
+        };
+        let last = noted(&transaction, newest)?;
+        // Signing is always the same, so a note that anybody changed is told from one that was signed.
         let is_own = |note: &Note| {
-            let seen = note.checkpoint();
-            note.seal(signer.verifier()) == Seal::Good
-                && seen.is_some_and(|own| own.origin == origin && own.size + 1 == tree.size())
+            let own = note.checkpoint().filter(|own| (&own.origin, own.size) == (&origin, newest));
+            own.is_some_and(|own| signer.sign(&own) == *note)
         };
         if let Some(note) = last.filter(is_own) {
             return Ok(note);
@@ -100,6 +110,21 @@ impl Store {
         set_frontier(&transaction, &tree).map_err(StoreError::write)?;
         transaction.commit().map_err(StoreError::write)?;
         Ok(note)
+    }
+
+    /// Where the newest checkpoint stands among the last so many events, or how many events there are
+    /// before those.
+    fn signed_lately(&self, every: u64) -> Result<u64, StoreError> {
+        let size = frontier(&self.sql).map_err(StoreError::read)?.size();
+        let before = size.saturating_sub(every);
+        let query = "SELECT leaf + 1 FROM events WHERE leaf >= ?1 AND kind = 'checkpoint'
+                     ORDER BY leaf DESC LIMIT 1";
+        let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
+        let found: Option<i64> = query
+            .query_row([number(before)], |row| row.get(0))
+            .optional()
+            .map_err(StoreError::read)?;
+        Ok(found.map_or(before, |leaf| u64::try_from(leaf).unwrap_or(0)))
     }
 
     /// The newest checkpoint.

@@ -45,23 +45,36 @@ pub struct Attested {
 pub struct Anchored {
     /// The anchor.
     pub name: String,
+    /// The log, as the anchor calls it.
+    pub origin: String,
+    /// Some other logs that it knows.
+    pub others: Vec<String>,
     /// The events that the log had then.
     pub size: u64,
     /// Its root then.
     pub root: Digest,
+    /// Whether the checkpoint of that size and root is the next event, as it is where it was signed.
+    pub is_next: bool,
 }
+
+/// How many other logs of an anchor are named.
+const OTHERS: usize = 5;
 
 /// A root that an anchor saw of a log.
 struct Seen {
     anchor: usize,
     origin: String,
     root: Digest,
+    is_next: bool,
 }
 
 /// Compares what a walk over a tree finds with what was told.
 pub(crate) struct Attesting<'t> {
     trust: &'t Trust,
+    /// The names under which it is signed.
     origins: BTreeSet<String>,
+    /// Whether it is the tree of one run that was written out: another log than that of its key.
+    is_of_run: bool,
     /// What was seen at sizes that the walk has not come to.
     ahead: BTreeMap<u64, Vec<Seen>>,
     /// What was seen otherwise: the size, what was seen, and what is there.
@@ -85,14 +98,20 @@ impl<'t> Attesting<'t> {
         for (anchor, sightings) in trust.anchors.iter().enumerate() {
             for origin in sightings.origins() {
                 for (size, roots) in sightings.of_log(origin) {
-                    let seen = |root: &Digest| Seen { anchor, origin: origin.into(), root: *root };
+                    let seen = |root: &Digest| Seen {
+                        anchor,
+                        origin: origin.into(),
+                        root: *root,
+                        is_next: false,
+                    };
                     ahead.entry(size).or_default().extend(roots.iter().map(seen));
                 }
             }
         }
         Self {
             trust,
-            origins: trust.keys.iter().map(|key| key.name().to_owned()).collect(),
+            origins: BTreeSet::new(),
+            is_of_run: false,
             ahead,
             wrong: Vec::new(),
             right: Vec::new(),
@@ -140,7 +159,10 @@ impl<'t> Attesting<'t> {
         let mut is_good = false;
         for key in &self.trust.keys {
             match note.seal(key) {
-                Seal::Good if self.is_ours(key.name(), &own.origin) => is_good = true,
+                Seal::Good if self.is_ours(key.name(), &own.origin) => {
+                    is_good = true;
+                    self.is_of_run |= own.origin != key.name();
+                }
                 Seal::Good => {
                     return Err(fault(place, format!("it is of another log, `{}`", own.origin)));
                 }
@@ -160,6 +182,9 @@ impl<'t> Attesting<'t> {
         } else {
             self.found.others.extend(note.names().map(str::to_owned));
         }
+        for (_, seen) in self.right.iter_mut().rev().take_while(|(size, _)| *size == own.size) {
+            seen.is_next |= seen.origin == own.origin;
+        }
         self.origins.insert(own.origin);
         Ok(())
     }
@@ -172,7 +197,10 @@ impl<'t> Attesting<'t> {
 
     /// What it came to, once the whole tree was walked.
     pub(crate) fn end(self, leaves: u64) -> Result<Attested, Fault> {
-        let Self { trust, origins, ahead, wrong, right, mut found, .. } = self;
+        let Self { trust, mut origins, is_of_run, ahead, wrong, right, mut found, .. } = self;
+        if !is_of_run {
+            origins.extend(trust.keys.iter().map(|key| key.name().to_owned()));
+        }
         let named = |seen: &Seen| {
             let anchor = trust.anchors.get(seen.anchor);
             format!("anchor {}", anchor.map_or("", |own| own.name.as_str()))
@@ -202,8 +230,15 @@ impl<'t> Attesting<'t> {
                 let what = format!("there is no checkpoint of this log in it, {names}");
                 return Err(fault(format!("anchor {}", anchor.name), what));
             };
-            let (name, size, root) = (anchor.name.clone(), *size, seen.root);
-            found.anchors.push(Anchored { name, size, root });
+            let others = anchor.origins().filter(|own| !origins.contains(*own)).take(OTHERS);
+            found.anchors.push(Anchored {
+                name: anchor.name.clone(),
+                origin: seen.origin.clone(),
+                others: others.map(str::to_owned).collect(),
+                size: *size,
+                root: seen.root,
+                is_next: seen.is_next,
+            });
         }
         match trust.is_strict && found.good == 0 {
             true => Err(fault("signature", "nothing in it is signed by the keys that were given")),
