@@ -55,6 +55,8 @@ type Words<'w> = core::slice::Iter<'w, String>;
 struct Seen {
     /// How many words counted as operands of some kind.
     kinds: usize,
+    /// What the operand behind a first one means that is plain text.
+    behind_text: Option<Word>,
     /// The paths of the last operand, where they stand among all.
     last: Range<usize>,
     /// An option of unknown arity came before.
@@ -385,8 +387,14 @@ impl Walk {
         self.reading.walks_all &= !option.narrows;
         if option.first && !seen.first {
             // What stands before it was taken for what it says, and is something else.
-            if let Some(before) = own.operands.first() {
-                self.reading.unclear = Some(before.clone());
+            match (own.operands.first(), seen.behind_text) {
+                // A text that does nothing is a path after all, as whoever wrote it means it.
+                (Some(before), Some(Word::Path)) => {
+                    let added = self.word(word::Place::of(false), Word::Path, before);
+                    self.reading.added.extend(added);
+                }
+                (Some(before), _) => self.reading.unclear = Some(before.clone()),
+                (None, _) => {}
             }
             seen.first = true;
             seen.kinds = seen.kinds.max(1);
@@ -443,6 +451,9 @@ impl Walk {
             seen.kinds += 1;
         }
         let own_kind = kind(seen.kinds);
+        if seen.kinds == 0 && own_kind == Some(Word::Text) {
+            seen.behind_text = kind(1);
+        }
         seen.kinds += 1;
         if own_kind == Some(Word::Command) {
             let from = self.total.saturating_sub(rest.as_slice().len() + 1);

@@ -248,6 +248,8 @@ mod tests {
             ("grep -e x a", &[("a", Use::Read)]),
             ("grep -e x -e y a b", &[("a", Use::Read), ("b", Use::Read)]),
             ("grep -rfpats a", &[("pats", Use::Read), ("a", Use::Read)]),
+            ("grep a -e x b", &[("a", Use::Read), ("b", Use::Read)]),
+            ("rg src --files", &[("src", Use::Read)]),
             ("sed s/x/y/ a", &[("a", Use::Read)]),
             ("sed -i s/x/y/ a", &[("a", Use::Write)]),
             ("sed -e s/x/y/ a -i", &[("a", Use::Write)]),
@@ -263,6 +265,6 @@ mod tests {
             assert!(reading.unclear.is_none(), "{line}");
             assert!(!reading.effects().has(Effect::Unknown), "{line}");
         }
-        assert_eq!(read("grep a -e x b").unclear.as_deref(), Some("a"));
+        assert_eq!(read("sed a -e p b").unclear.as_deref(), Some("a"));
     }
 }
