@@ -112,14 +112,14 @@ def payloads(sql, leaf, event):
             there += 1
             if sha256(salt, data).hex() != commitment:
                 fail(f"a payload of event {leaf} is not what it committed to")
-    return there
+    return there, len(rows)
 
 
 def main(store, key, anchor=None):
     key = Key(key)
     sql = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
     seen = list(checkpoints(pathlib.Path(anchor).read_text(), key.name)) if anchor else []
-    tree, signed, runs, there, found = Tree(), 0, {}, 0, 0
+    tree, signed, runs, there, rows, found = Tree(), 0, {}, 0, 0, 0
     for leaf, data in sql.execute("SELECT leaf, bytes FROM events ORDER BY leaf"):
         if leaf != tree.size:
             fail(f"event {tree.size} is missing")
@@ -144,8 +144,11 @@ def main(store, key, anchor=None):
             if lines[0] not in names or lines[1:3] != [str(leaf), root]:
                 fail(f"event {leaf} signs another history")
             signed = leaf
-        there += payloads(sql, leaf, event)
+        own = payloads(sql, leaf, event)
+        there, rows = there + own[0], rows + own[1]
         tree.push(sha256(b"\0", data))
+    if rows != sql.execute("SELECT count(*) FROM payloads").fetchone()[0]:
+        fail("there are payloads that no event knows")
     found += compare(seen, tree)
     if any(size > tree.size for size, _ in seen):
         fail(f"the anchor saw {max(seen)[0]} events, and here are {tree.size}")

@@ -56,7 +56,7 @@ impl From<EraseError> for Failure {
     fn from(error: EraseError) -> Self {
         match error {
             EraseError::Store(error) => error.into(),
-            EraseError::Problem(problem) => problem.into(),
+            EraseError::Needed(problem) | EraseError::Left(problem) => problem.into(),
         }
     }
 }

@@ -541,6 +541,8 @@ fn a_killed_undo_can_be_gone_on_with() {
             interrupted += 1;
             let listed = bed.run(&["list-runs", "--json"]).exits(0).json();
             assert_eq!(listed[0]["state"], "crashed");
+            let ran = bed.run(&["audit", "erase", &label]).exits(2);
+            assert!(ran.stderr.contains("undo it again"), "{}", ran.stderr);
             // Either way from here: what it had not done yet, or what it had.
             if round % 2 == 0 {
                 let _ = bed.run(&["undo", "latest"]).exits(0);
@@ -550,6 +552,7 @@ fn a_killed_undo_can_be_gone_on_with() {
         let _ = bed.run(&["undo", &label]).exits(0);
         same(&bed.tree(), &before, &format!("round {round}"));
         let _ = bed.run(&["verify"]).exits(0);
+        let _ = bed.run(&["audit", "erase", &label]).exits(0);
     }
     assert!(interrupted > 0, "none was interrupted");
 }

@@ -1,21 +1,27 @@
 //! Erasing what the record holds of a run besides its events: payloads, and what was kept for an undo.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use capsule_core::code::Code;
 use capsule_core::id::RunId;
 use capsule_core::journal::{RunKind, UNDO};
 use capsule_core::outcome::Problem;
-use capsule_store::{Claim, RunState, Store, StoreError, beside};
+use capsule_store::{Claim, Kin, RunState, Signer, Store, StoreError, beside};
 
 use crate::approval::{Pending, PendingState};
 use crate::changes::place;
 use crate::hands::now;
 
-/// How many runs are erased at the end of one, so that nobody waits long for theirs.
-const AT_ONCE: usize = 1_000;
+/// How many runs are looked at at once.
+const DUE_AT_ONCE: usize = 10_000;
+/// How long a run's end takes at most for erasing others, each of which is fast.
+const AT_AN_END: Duration = Duration::from_millis(500);
+/// Up to which size the file is written anew at a run's end; others wait for that.
+const ANEW_AT_AN_END: u64 = 64_000_000;
 
 /// Why nothing was erased.
 #[derive(Debug, thiserror::Error)]
@@ -25,86 +31,226 @@ pub enum EraseError {
     Store(#[from] StoreError),
     /// The run is still needed, or there is none.
     #[error("{}", .0.message)]
-    Problem(Problem),
+    Needed(Problem),
+    /// It is erased, but for files that were kept for an undo.
+    #[error("{}", .0.message)]
+    Left(Problem),
 }
 
-/// Erases the payloads of a run, and what was kept for undoing its calls; gives how many payloads. It can be
-/// verified as before; nothing can be replayed, undone or read of it any more. Copies stay in unused parts
-/// of the file until [`Store::compact`].
+/// What was erased.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// How many payloads.
+    pub payloads: u64,
+    /// The labels of later runs about it, which hold parts of it: results that they went on with, and what they
+    /// brought back or answered.
+    pub later: Vec<String>,
+}
+
+/// Erases runs of one store.
+#[derive(Debug)]
+pub struct Eraser<'s> {
+    store: &'s mut Store,
+    kin: BTreeMap<String, Vec<Kin>>,
+}
+
+impl<'s> Eraser<'s> {
+    /// Looks at how the runs of a store hang together, and removes what an eraser that was killed has left.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn of(store: &'s mut Store) -> Result<Self, StoreError> {
+        sweep(store)?;
+        let kin = store.kin()?;
+        Ok(Self { store, kin })
+    }
+
+    /// Erases the payloads of a run, and what was kept for undoing its calls. It can be verified as before;
+    /// nothing can be replayed, undone or read of it any more. Copies stay in unused parts of the file until
+    /// [`Eraser::end`].
+    ///
+    /// # Errors
+    /// When it is needed, or the store cannot be written.
+    pub fn erase(&mut self, run: &str) -> Result<Erased, EraseError> {
+        let unknown = || StoreError::RunUnknown(run.to_owned());
+        let id = RunId::parse(run).ok_or_else(unknown)?;
+        let path = self.store.path().to_owned();
+        // Nobody answers or goes on with it meanwhile.
+        let claim = Claim::take(&path, id)?;
+        let _claim = claim.ok_or_else(|| self.needed(run, "somebody answers it"))?;
+        if let Some(why) = self.need(run, id)? {
+            return Err(self.needed(run, why));
+        }
+        // The record says so first; a file that stays is removed by whoever erases next.
+        let payloads = self.store.erase(id, now())?;
+        forget(&path, run).map_err(EraseError::Left)?;
+        let later = self.kin.get(run).into_iter().flatten();
+        let later = later.map(|own| self.store.label(&own.run)).collect();
+        Ok(Erased { payloads, later })
+    }
+
+    fn needed(&self, run: &str, why: &str) -> EraseError {
+        let message = format!("`{}` is not erased: {why}", self.store.label(run));
+        EraseError::Needed(Problem::new(Code::AuditNeeded, message))
+    }
+
+    /// Why a run is still needed, if it is: by itself, or by one that goes on from it.
+    fn need(&self, run: &str, id: RunId) -> Result<Option<&'static str>, StoreError> {
+        let path = self.store.path();
+        if self.store.state(run)? == RunState::Running {
+            return Ok(Some("it goes on"));
+        }
+        if place(path, id).symlink_metadata().is_ok() {
+            return Ok(Some("it has staged changes: apply or discard them first"));
+        }
+        if let Some(why) = self.asks(run)? {
+            return Ok(Some(why));
+        }
+        if self.is_half_done(run, RunKind::Undo)? {
+            return Ok(Some("an undo of it has not come to its end: undo it again"));
+        }
+        if self.is_half_done(run, RunKind::Apply)? {
+            return Ok(Some("what it changed was not applied to the end: apply it again"));
+        }
+        for later in self.about(run, RunKind::Resume) {
+            // A chain of them goes back to this one.
+            let needs = RunId::parse(later).map(|id| self.need(later, id)).transpose()?;
+            if needs.flatten().is_some() {
+                return Ok(Some("a run that went on with it is still needed"));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The runs of a kind that are about a run, the oldest first.
+    fn about(&self, run: &str, kind: RunKind) -> impl DoubleEndedIterator<Item = &str> {
+        let own = self.kin.get(run).into_iter().flatten().filter(move |own| own.kind == kind);
+        own.map(|own| own.run.as_str())
+    }
+
+    fn is_over(&self, run: &str) -> Result<bool, StoreError> {
+        Ok(matches!(self.store.state(run)?, RunState::Sealed(_)))
+    }
+
+    /// Whether the newest run of a kind about it was killed, or goes on, and nobody undid that.
+    fn is_half_done(&self, run: &str, kind: RunKind) -> Result<bool, StoreError> {
+        let Some(last) = self.about(run, kind).next_back() else { return Ok(false) };
+        if self.is_over(last)? {
+            return Ok(false);
+        }
+        match self.about(last, RunKind::Undo).next_back() {
+            Some(undo) => Ok(!self.is_over(undo)?),
+            None => Ok(true),
+        }
+    }
+
+    /// Whether a question of it is open.
+    fn asks(&self, run: &str) -> Result<Option<&'static str>, StoreError> {
+        if self.store.erasable(run)? == 0 {
+            return Ok(None);
+        }
+        // The answer to a question is needed for as long as that.
+        let asked = Pending::meant(self.store, run.to_owned())?;
+        let pending = Pending::read(self.store, &asked)?;
+        Ok(match pending.map(|own| own.standing(now())) {
+            Some(PendingState::Waiting) => Some("it waits for an answer"),
+            Some(PendingState::Answered) => Some("it was answered, and waits to be gone on with"),
+            Some(PendingState::Expired | PendingState::Resumed) | None => None,
+        })
+    }
+
+    /// Signs what was erased, if there is a key, and writes the file anew.
+    ///
+    /// # Errors
+    /// When it cannot be signed or written anew; what was erased stays so, with copies in unused parts of
+    /// the file.
+    pub fn end(self) -> Result<(), StoreError> {
+        self.sign()?;
+        self.store.compact()
+    }
+
+    fn sign(&self) -> Result<(), StoreError> {
+        let Some(signer) = Signer::beside(self.store.path())? else { return Ok(()) };
+        Store::open(self.store.path())?.checkpoint(&signer, now()).map(drop)
+    }
+}
+
+/// The runs whose policies have said that it is time, the oldest first.
 ///
 /// # Errors
-/// When it goes on, waits for somebody, or the store cannot be written.
-pub fn erase(store: &mut Store, run: &str) -> Result<u64, EraseError> {
-    let unknown = || StoreError::RunUnknown(run.to_owned());
-    let id = RunId::parse(run).ok_or_else(unknown)?;
-    let path = store.path().to_owned();
-    // Nobody answers or goes on with it meanwhile.
-    let _claim =
-        Claim::take(&path, id)?.ok_or_else(|| needed(&store.label(run), "somebody answers it"))?;
-    if let Some(why) = need(store, &path, id)? {
-        return Err(needed(&store.label(run), why));
-    }
-    // What is gone from the record is of no use there either; the record says so first.
-    let erased = store.erase(id, now())?;
-    match fs::remove_dir_all(beside(&path, UNDO).join(run)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            let message = format!("what was kept for undoing `{run}` cannot be removed: {error}");
-            Err(EraseError::Problem(Problem::new(Code::FileSystem, message)))
-        }
-        _ => Ok(erased),
-    }
+/// When the store cannot be read.
+pub fn due(store: &Store) -> Result<Vec<String>, StoreError> {
+    Ok(store.due(now(), DUE_AT_ONCE)?.into_iter().map(|(run, _)| run).collect())
 }
 
-fn needed(run: &str, why: &str) -> EraseError {
-    let message = format!("`{run}` is not erased: {why}");
-    EraseError::Problem(Problem::new(Code::AuditNeeded, message))
-}
-
-/// Why a run is still needed, if it is.
-fn need(store: &Store, path: &Path, id: RunId) -> Result<Option<&'static str>, StoreError> {
-    let run = id.to_string();
-    if store.state(&run)? == RunState::Running {
-        return Ok(Some("it goes on"));
-    }
-    if place(path, id).symlink_metadata().is_ok() {
-        return Ok(Some("it has staged changes: apply or discard them first"));
-    }
-    for later in store.about(&run, RunKind::Resume)? {
-        let own = RunId::parse(&later).map(|later| place(path, later));
-        if own.is_some_and(|own| own.symlink_metadata().is_ok()) {
-            return Ok(Some("the run that went on with it has staged changes"));
-        }
-    }
-    let pending = match store.erasable(&run)? {
-        0 => None,
-        _ => Pending::read(store, &run)?,
-    };
-    Ok(match pending.map(|own| own.standing(now())) {
-        Some(PendingState::Waiting) => Some("it waits for an answer"),
-        Some(PendingState::Answered) => Some("it was answered, and waits to be gone on with"),
-        Some(PendingState::Expired | PendingState::Resumed) | None => None,
-    })
-}
-
-/// Erases the runs whose policy has said that it is time, the oldest first, once one of them is overdue by a
-/// tenth of its term or by a day: the whole file is written anew for it. Those that are still needed come
-/// later. Gives how many were erased.
+/// Erases the runs whose policies have said that it is time, once one of them that nobody needs is overdue by a
+/// tenth of its term or by a day: the whole file is written anew for it, if it is small.
 ///
 /// # Errors
 /// When the store cannot be read or written.
-pub(crate) fn erase_due(store: &mut Store) -> Result<usize, StoreError> {
-    let (runs, is_long) = store.due(now(), AT_ONCE)?;
+pub(crate) fn erase_due(store: &mut Store) -> Result<(), StoreError> {
+    let due = store.due(now(), DUE_AT_ONCE)?;
+    if !due.iter().any(|(_, is_long)| *is_long) {
+        return Ok(());
+    }
+    let began = Instant::now();
+    let mut eraser = Eraser::of(store)?;
+    let mut free = Vec::new();
+    for (run, is_long) in &due {
+        if let Some(id) = RunId::parse(run)
+            && eraser.need(run, id)?.is_none()
+        {
+            free.push((run, *is_long));
+        }
+        if began.elapsed() > AT_AN_END {
+            break;
+        }
+    }
     let mut count = 0;
-    for run in runs.iter().filter(|_| is_long) {
-        match erase(store, run) {
-            Ok(_) => count += 1,
-            Err(EraseError::Problem(_)) => {}
+    for (run, _) in free.iter().filter(|_| free.iter().any(|(_, is_long)| *is_long)) {
+        match eraser.erase(run) {
+            Ok(_) | Err(EraseError::Left(_)) => count += 1,
+            Err(EraseError::Needed(_)) => {}
             Err(EraseError::Store(error)) => return Err(error),
+        }
+        if began.elapsed() > AT_AN_END * 2 {
+            break;
         }
     }
     if count > 0 {
-        // Where somebody else uses the store, the next one does it.
-        let _ = store.compact();
+        eraser.sign()?;
+        let size = fs::metadata(store.path()).map_or(u64::MAX, |own| own.len());
+        if size <= ANEW_AT_AN_END {
+            // Where somebody else uses the store, or there is no room, the next one does it.
+            let _ = store.compact();
+        }
     }
-    Ok(count)
+    Ok(())
+}
+
+/// Removes what was kept for undoing the calls of a run.
+fn forget(store: &Path, run: &str) -> Result<(), Problem> {
+    match fs::remove_dir_all(beside(store, UNDO).join(run)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            let message = format!("what was kept for undoing `{run}` cannot be removed: {error}");
+            Err(Problem::new(Code::FileSystem, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes what an eraser that was killed, or could not, has left of runs that were erased.
+fn sweep(store: &Store) -> Result<(), StoreError> {
+    let Ok(kept) = fs::read_dir(beside(store.path(), UNDO)) else { return Ok(()) };
+    let kept = kept.flatten().filter_map(|own| RunId::parse(own.file_name().to_str()?));
+    let kept: Vec<RunId> = kept.collect();
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let erased = store.erased()?;
+    for run in kept.iter().filter(|run| erased.contains_key(run)) {
+        // What cannot be removed is told where its run is erased.
+        let _ = forget(store.path(), &run.to_string());
+    }
+    Ok(())
 }

@@ -49,7 +49,7 @@ pub use check::{
     Checked, Claim, check, check_claims, claims, explain, explain_call, explain_case, trace_case,
 };
 pub use delivered::Delivered;
-pub use erase::{EraseError, erase};
+pub use erase::{EraseError, Erased, Eraser, due};
 pub use feedback::Feedback;
 pub use hands::{Hands, Live, Machine, Variables};
 pub use law::{Law, LawError, Lookup, PolicySource, Text, Texts, read_text, real, shown_name};

@@ -1,16 +1,25 @@
 //! Erasing what a run's payloads hold. Events and hashes stay, so the record is as whole as before; what
 //! they commit to can be told by nobody any more, since the salt goes with it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use capsule_core::id::RunId;
-use capsule_core::journal::{self, Entry, Event};
+use capsule_core::journal::{self, Entry, Event, RunKind};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::schema::PARTS;
 use crate::write::{Unwritten, frontier, insert, number, payload_id, set_frontier};
+
+/// A run that is about another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kin {
+    /// Its full id.
+    pub run: String,
+    /// What it is.
+    pub kind: RunKind,
+}
 
 impl Store {
     /// How many payloads of a run are there to be erased.
@@ -40,15 +49,47 @@ impl Store {
     }
 
     /// Writes the whole file anew, so that nothing stands in it but what the record holds: a database leaves
-    /// copies of rows where it moved them from. Gives whether it could: somebody else may use the store.
-    pub fn compact(&mut self) -> bool {
+    /// copies of rows where it moved them from.
+    ///
+    /// # Errors
+    /// When somebody else uses the store, or there is no room for a copy of it.
+    pub fn compact(&mut self) -> Result<(), StoreError> {
+        self.sql.execute_batch("VACUUM").map_err(StoreError::write)?;
         // What the log holds is moved into the file, and the log cut off.
         let log = "PRAGMA wal_checkpoint(TRUNCATE)";
-        self.sql.execute_batch("VACUUM").is_ok()
-            && self.sql.query_row(log, [], |row| row.get::<_, i64>(0)) == Ok(0)
+        let busy = self.sql.query_row(log, [], |row| row.get::<_, i64>(0));
+        match busy.map_err(StoreError::write)? {
+            0 => Ok(()),
+            _ => Err(StoreError::Write("somebody else reads the store".into())),
+        }
+    }
+
+    /// The runs that are about others, by what they are about, the oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn kin(&self) -> Result<BTreeMap<String, Vec<Kin>>, StoreError> {
+        let query = "SELECT json ->> '$.body.subject' AS subject, run, json ->> '$.body.origin'
+                     FROM (SELECT leaf, run, CAST(bytes AS TEXT) AS json FROM events
+                           WHERE kind = 'run.opened')
+                     WHERE subject IS NOT NULL ORDER BY leaf";
+        let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
+        let mut rows = query.query([]).map_err(StoreError::read)?;
+        let mut kin: BTreeMap<String, Vec<Kin>> = BTreeMap::new();
+        while let Some(row) = rows.next().map_err(StoreError::read)? {
+            let read = || -> rusqlite::Result<(String, String, String)> {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            };
+            let (subject, run, kind) = read().map_err(StoreError::read)?;
+            let kind = serde_json::from_value(kind.into()).map_err(StoreError::read)?;
+            kin.entry(subject).or_default().push(Kin { run, kind });
+        }
+        Ok(kin)
     }
 
     fn erase_in(&mut self, subject: RunId, at: u64) -> rusqlite::Result<u64> {
+        // What is erased is written over where it stands.
+        self.sql.pragma_update(None, "secure_delete", true)?;
         self.wait_for_disk(true)?;
         let transaction = self.sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut payloads = 0;
@@ -74,49 +115,56 @@ impl Store {
         Ok(payloads)
     }
 
-    /// The runs whose payloads were erased.
-    pub(crate) fn erased(&self) -> Result<BTreeSet<RunId>, StoreError> {
-        let query = "SELECT bytes FROM events WHERE kind = 'payload.erased'";
+    /// The runs whose payloads were erased: where the record says so, and how many there were.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn erased(&self) -> Result<BTreeMap<RunId, (u64, u64)>, StoreError> {
+        let query = "SELECT leaf, bytes FROM events WHERE kind = 'payload.erased'";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
-        let rows = query.query_map([], |row| row.get::<_, Vec<u8>>(0)).map_err(StoreError::read)?;
-        let mut runs = BTreeSet::new();
-        for bytes in rows {
+        let rows = query
+            .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)))
+            .map_err(StoreError::read)?;
+        let mut runs = BTreeMap::new();
+        for row in rows {
+            let (leaf, bytes) = row.map_err(StoreError::read)?;
             // One that cannot be read is found where every event is.
-            if let Ok(Entry { event: Event::PayloadErased { subject, .. }, .. }) =
-                Entry::from_bytes(&bytes.map_err(StoreError::read)?)
+            if let Ok(Entry { event: Event::PayloadErased { subject, payloads }, .. }) =
+                Entry::from_bytes(&bytes)
             {
-                runs.insert(subject);
+                runs.insert(subject, (u64::try_from(leaf).unwrap_or(0), payloads));
             }
         }
         Ok(runs)
     }
 
-    /// The runs whose policy has their payloads erased at some time that is over by now (in microseconds
-    /// since 1970), and whose payloads are there, the oldest first, up to so many; and whether one of them
-    /// has been for a tenth of its term, or for a day.
+    /// The runs whose policy has their payloads erased at some time after their end that is over by now (in
+    /// microseconds since 1970), and whose payloads are there, the oldest first, up to so many; each with
+    /// whether it has been for a tenth of its term, or for a day.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn due(&self, now: u64, most: usize) -> Result<(Vec<String>, bool), StoreError> {
-        // The first payload of a run's first event is its plan or its policy.
+    pub fn due(&self, now: u64, most: usize) -> Result<Vec<(String, bool)>, StoreError> {
+        // The first payload of a run's first event is its plan or its policy. A run that crashed ended with
+        // its last event.
         let query = "
             SELECT run, over >= min(term / 10, 86400000000) FROM (
-                SELECT leaf, run, term, ?1 - (json ->> '$.at') - term AS over FROM (
-                    SELECT leaf, run, CAST(bytes AS TEXT) AS json,
-                           1000000 * (CAST(bytes AS TEXT) ->> '$.body.erase_after') AS term
-                    FROM events WHERE kind = 'run.opened'
-                      AND EXISTS (SELECT 1 FROM payloads
-                                  WHERE id = events.leaf * 16 AND salt IS NOT NULL)))
+                SELECT leaf, run, term, ?1 - term - (
+                    SELECT CAST(bytes AS TEXT) ->> '$.at' FROM events AS own
+                    WHERE own.run = opened.run ORDER BY seq DESC LIMIT 1) AS over
+                FROM (SELECT leaf, run,
+                             1000000 * (CAST(bytes AS TEXT) ->> '$.body.erase_after') AS term
+                      FROM events WHERE kind = 'run.opened'
+                        AND EXISTS (SELECT 1 FROM payloads
+                                    WHERE id = events.leaf * 16 AND salt IS NOT NULL)) AS opened
+                WHERE term IS NOT NULL)
             WHERE over >= 0 ORDER BY leaf LIMIT ?2";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows = query
-            .query_map([number(now), most], |row| Ok((row.get(0)?, row.get::<_, bool>(1)?)))
+            .query_map([number(now), most], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(StoreError::read)?;
-        let rows: Vec<(String, bool)> =
-            rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)?;
-        let is_long = rows.iter().any(|(_, is_long)| *is_long);
-        Ok((rows.into_iter().map(|(run, _)| run).collect(), is_long))
+        rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
     }
 }
 

@@ -27,6 +27,7 @@ pub use checkpoint::{
     Anchor, Anchored, Attested, Checkpoint, Note, Seal, Sightings, Signer, Signing, Trust,
     Verifier, is_origin, read_keys,
 };
+pub use erase::Kin;
 pub use error::StoreError;
 pub use lock::{Claim, RunLock};
 pub use open::Store;

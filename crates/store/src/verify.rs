@@ -5,17 +5,17 @@
 //! tables, views and triggers are those of this format. The memory that it takes grows with the
 //! number of runs that are open at one time, not with the number of events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
+use capsule_core::journal::{Entry, Event, Frontier, PayloadRef, leaf_hash};
 use capsule_core::policy::Payloads;
 
 use crate::checkpoint::{Attested, Attesting, Trust};
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::read::PayloadRow;
+use crate::read::{Payload, PayloadRow};
 use crate::schema;
 use crate::write::frontier;
 
@@ -36,7 +36,11 @@ pub struct Proof {
     pub run_sealed: bool,
     /// Payloads that match their commitment.
     pub payloads: u64,
-    /// Payloads whose bytes were erased, withheld or never kept.
+    /// Payloads of runs that were erased, as an event says.
+    pub erased: u64,
+    /// The newest event that says so.
+    pub erased_at: Option<u64>,
+    /// Payloads whose bytes were withheld or never kept.
     pub absent: u64,
     /// What is signed, and what was seen elsewhere.
     pub attested: Attested,
@@ -53,6 +57,8 @@ impl Proof {
             events: 0,
             run_sealed: false,
             payloads: 0,
+            erased: 0,
+            erased_at: None,
             absent: 0,
             attested: Attested::default(),
         }
@@ -86,8 +92,9 @@ struct Checker<'s> {
     proof: Proof,
     referenced: u64,
     attesting: Attesting<'s>,
-    /// The runs of which the record says that they were erased. That it does is verified as it is walked.
-    erased: BTreeSet<RunId>,
+    /// The runs of which the record says that they were erased, with how many payloads are still to be
+    /// found gone. That it says so is verified as it is walked.
+    erased: BTreeMap<RunId, (u64, u64)>,
 }
 
 impl Store {
@@ -112,7 +119,7 @@ impl Store {
             proof: Proof::empty(),
             referenced: 0,
             attesting: Attesting::new(trust),
-            erased: BTreeSet::new(),
+            erased: BTreeMap::new(),
         };
         // One snapshot for everything, while other processes go on writing.
         self.sql.execute_batch("BEGIN").map_err(StoreError::read)?;
@@ -259,22 +266,46 @@ impl Checker<'_> {
             Err(StoreError::Integrity { place, what }) => return Ok(Err(fault(place, what))),
             Err(error) => return Ok(Err(fault(place, error.to_string()))),
         };
+        hold!(self.kept(leaf, (&place, entry.run), keeps, &payloads));
+        Ok(Ok(()))
+    }
+
+    /// What an event commits to is there, or rightly gone.
+    fn kept(
+        &mut self,
+        leaf: u64,
+        (place, run): (&str, Option<RunId>),
+        keeps: Payloads,
+        payloads: &[(PayloadRef, Payload)],
+    ) -> Result<(), Fault> {
+        let erased = run.and_then(|run| self.erased.get_mut(&run));
+        if erased.as_ref().is_some_and(|(at, _)| *at < leaf) {
+            return Err(fault(place, "its run was erased before"));
+        }
+        let is_erased = erased.is_some();
+        if let Some((_, left)) = erased {
+            *left = left.saturating_sub(u64::try_from(payloads.len()).unwrap_or(u64::MAX));
+        }
         for (reference, payload) in payloads {
             self.referenced += 1;
-            if payload.bytes.is_some() {
-                self.proof.payloads += 1;
-                continue;
-            }
-            let is_erased = entry.run.is_some_and(|run| self.erased.contains(&run));
-            if keeps == Payloads::Full && !payload.class.is_private() && !is_erased {
+            let wrong = |what: &str| {
                 let commit = reference.commit.to_string();
-                let place = format!("payload {}… of {place}", commit.get(..8).unwrap_or(""));
-                let what = "its bytes are gone, and its run keeps them";
-                return Ok(Err(fault(place, what)));
+                let named = commit.get(..8).unwrap_or("");
+                Err(fault(format!("payload {named}… of {place}"), what))
+            };
+            match payload {
+                Payload { salt: Some(_), .. } if is_erased => {
+                    return wrong("it is there, and its run was erased");
+                }
+                _ if is_erased => self.proof.erased += 1,
+                Payload { bytes: Some(_), .. } => self.proof.payloads += 1,
+                Payload { class, .. } if keeps == Payloads::Full && !class.is_private() => {
+                    return wrong("its bytes are gone, and its run keeps them");
+                }
+                _ => self.proof.absent += 1,
             }
-            self.proof.absent += 1;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// The event stands where its own bytes say, behind the one that they name; gives whether its
@@ -345,6 +376,15 @@ impl Checker<'_> {
         if rows != crate::write::number(self.referenced) {
             let what = format!("{rows} are stored and {} are known to events", self.referenced);
             return Ok(Err(fault("payloads", what)));
+        }
+        self.proof.erased_at = self.erased.values().map(|(at, _)| *at).max();
+        if let Some(at) = self.proof.erased_at.filter(|_| self.attesting.is_of_run()) {
+            let what = "nothing is erased in the file of one run, which is a copy";
+            return Ok(Err(fault(format!("event {at}"), what)));
+        }
+        if let Some((run, (at, _))) = self.erased.iter().find(|(_, (_, left))| *left > 0) {
+            let what = format!("it says that more was erased of {run} than there was");
+            return Ok(Err(fault(format!("event {at}"), what)));
         }
         self.attesting.reach(&self.tree);
         self.proof.leaves = self.tree.size();

@@ -4,7 +4,7 @@ use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::journal::leaf_hash;
 use capsule_core::outcome::Problem;
-use capsule_runtime::{EraseError, this_moment};
+use capsule_runtime::{EraseError, Erased, Eraser, due, this_moment};
 use capsule_store::{Anchor, Note, Signer, Store, StoreError};
 use serde_json::{Value, json};
 
@@ -13,9 +13,6 @@ use crate::command::open_store;
 use crate::failure::Failure;
 use crate::screen::{CARE, GOOD, Screen};
 use crate::surroundings::Surroundings;
-
-/// How many runs that are due are erased by one command.
-const DUE_AT_ONCE: usize = 10_000;
 
 pub(crate) fn run(of: &Audit, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     match of {
@@ -90,61 +87,73 @@ fn anchor(args: &AuditAnchor, around: &Surroundings, screen: &Screen) -> Result<
 fn erase(args: &AuditErase, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let seen = open_store(around)?;
     let runs: Vec<String> = match args.due {
-        true => seen.due(this_moment(), DUE_AT_ONCE)?.0,
+        true => due(&seen)?,
         false => args.runs.iter().map(|run| seen.find(run)).collect::<Result<_, _>>()?,
     };
     let labels: Vec<String> = runs.iter().map(|run| seen.label(run)).collect();
     if args.dry_run {
         let counts: Vec<u64> =
             runs.iter().map(|run| seen.erasable(run)).collect::<Result<_, _>>()?;
-        let all: Vec<_> = labels.iter().zip(&counts).collect();
-        if screen.json {
-            let list: Vec<Value> =
-                all.iter().map(|(run, own)| json!({ "run": run, "payloads": own })).collect();
-            screen.say_json(&json!({ "would_erase": list }))?;
-            return Ok(0);
-        }
-        all.iter().try_for_each(|(run, own)| screen.say(&format!("{run} holds {own} payloads")))?;
-        return Ok(0);
+        return tell_erasable(labels.iter().zip(counts), screen);
     }
     drop(seen);
     let mut store = Store::open(&around.store)?;
+    let mut eraser = Eraser::of(&mut store)?;
     let (mut erased, mut failed) = (Vec::new(), None);
     for (run, label) in runs.iter().zip(&labels) {
-        match capsule_runtime::erase(&mut store, run) {
-            Ok(payloads) => erased.push((label, payloads)),
+        match eraser.erase(run) {
+            Ok(own) => erased.push((label, own)),
             // Those that are due and still needed come later.
-            Err(EraseError::Problem(_)) if args.due => {}
+            Err(EraseError::Needed(_)) if args.due => {}
             Err(error) => failed = failed.or(Some(Failure::from(error))),
         }
     }
-    // Also where nothing was there: somebody may have used the store the last time.
-    let is_thorough = erased.is_empty() || store.compact();
-    tell_erased(&erased, is_thorough, screen)?;
+    // Also where nothing was there: it may not have been possible the last time.
+    let ended = eraser.end();
+    tell_erased(&erased, ended.is_ok(), screen)?;
+    if let Err(error) = ended {
+        let why = "copies stand in unused parts of the store's file; erase again later";
+        screen.complain(&format!("{CARE}note{CARE:#}: {error}: {why}"));
+    }
     failed.map_or(Ok(0), Err)
 }
 
+fn tell_erasable<'l>(
+    all: impl Iterator<Item = (&'l String, u64)>,
+    screen: &Screen,
+) -> Result<u8, Failure> {
+    let all: Vec<_> = all.collect();
+    if screen.json {
+        let list: Vec<Value> =
+            all.iter().map(|(run, own)| json!({ "run": run, "payloads": own })).collect();
+        screen.say_json(&json!({ "would_erase": list }))?;
+    } else {
+        all.iter().try_for_each(|(run, own)| screen.say(&format!("{run} holds {own} payloads")))?;
+    }
+    Ok(0)
+}
+
 fn tell_erased(
-    erased: &[(&String, u64)],
+    erased: &[(&String, Erased)],
     is_thorough: bool,
     screen: &Screen,
 ) -> Result<(), Failure> {
     if screen.json {
         let list: Vec<Value> = erased
             .iter()
-            .map(|(run, payloads)| json!({ "run": run, "payloads": payloads }))
+            .map(|(run, own)| json!({ "run": run, "payloads": own.payloads, "later": own.later }))
             .collect();
         return screen.say_json(&json!({ "erased": list, "thorough": is_thorough }));
     }
-    for (label, payloads) in erased {
+    for (label, Erased { payloads, later }) in erased {
         screen.say(&match payloads {
             0 => format!("· {label} holds nothing that could be erased"),
             _ => format!("{GOOD}✔ erased{GOOD:#} {payloads} payloads of {label}"),
         })?;
-    }
-    if !is_thorough {
-        let why = "somebody else uses the store, so copies stand in unused parts of its file";
-        screen.complain(&format!("{CARE}note{CARE:#}: {why}; run it again later"));
+        if !later.is_empty() {
+            let later = later.join(" · ");
+            screen.say(&format!("  {later} came of it, and may hold parts of it"))?;
+        }
     }
     Ok(())
 }

@@ -9,8 +9,8 @@ use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
 use capsule_runtime::{
-    Cancel, Commands, Delivered, Law, Prompt, Resumption, Session, Silent, Sink, Start, Waiting,
-    signature_of, submit,
+    Cancel, Commands, Delivered, Finished, Law, Prompt, Resumption, Session, Silent, Sink, Start,
+    Waiting, signature_of, submit,
 };
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use crate::card;
 use crate::command::changes::{tell_copied, tell_staged};
 use crate::command::layers::tell_news;
 use crate::command::rules::{self, rules};
-use crate::command::run::tell_waiting;
+use crate::command::run::{tell_trouble, tell_waiting};
 use crate::failure::Failure;
 use crate::repository::is_clean_copy;
 use crate::screen::Screen;
@@ -79,6 +79,8 @@ pub(crate) struct Ended {
     pub(crate) copied: Option<String>,
     /// The changes that wait for a person.
     pub(crate) staged: Option<Waiting>,
+    /// Whether something went wrong behind its seal, which was said.
+    pub(crate) has_trouble: bool,
     /// Whether its policy is a file, into which rules can be put.
     is_file: bool,
     /// The call that waits for an answer.
@@ -168,8 +170,13 @@ impl One<'_> {
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };
         let (label, copied) = (session.label.clone(), session.copied.clone());
         let (waiting, is_file) = (session.run.waiting(), self.law.file.is_some());
-        let staged = session.finish(exit, None, self.out)?.staged;
+        let Finished { staged, trouble, .. } = session.finish(exit, None, self.out)?;
         commands.part();
-        Ok(Ended { delivered, exit, label, copied, staged, is_file, waiting })
+        let exit = trouble.as_ref().map_or(exit, |error| error.code().exit());
+        if let (Some(error), Some(screen)) = (&trouble, screen) {
+            tell_trouble(error, screen);
+        }
+        let has_trouble = trouble.is_some();
+        Ok(Ended { delivered, exit, label, copied, staged, has_trouble, is_file, waiting })
     }
 }

@@ -54,7 +54,11 @@ pub(crate) fn run(
     };
     let done = one.submit(around, Some(screen))?;
     told(&done, &through, screen)?;
-    Ok(done.delivered.command_status(done.exit))
+    // What went wrong behind the command is not its own status.
+    match done.has_trouble {
+        true => Ok(done.exit.status()),
+        false => Ok(done.delivered.command_status(done.exit)),
+    }
 }
 
 /// Says what came of a command, of which the output passed through.

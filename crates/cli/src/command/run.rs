@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
+use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
@@ -13,6 +14,7 @@ use capsule_runtime::plan::{Executed, Plan, execute};
 use capsule_runtime::{
     CATALOGUE, Cancel, Commands, Finished, Hush, Session, Start, Text, read_text, real,
 };
+use capsule_store::StoreError;
 use serde_json::{Map, Value, json};
 
 use crate::args::Run;
@@ -22,7 +24,7 @@ use crate::command::rules::{rules, tell_rules};
 use crate::failure::{Failure, usage};
 use crate::live::Timeline;
 use crate::repository::is_clean_copy;
-use crate::screen::{HINT, Screen};
+use crate::screen::{BAD, HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
 
@@ -104,6 +106,10 @@ impl Ending {
         screen: &Screen,
     ) -> Result<u8, Failure> {
         let Self { id, label, exit, waiting, finished } = self;
+        let exit = finished.trouble.as_ref().map_or(exit, |error| error.code().exit());
+        if let Some(error) = &finished.trouble {
+            tell_trouble(error, screen);
+        }
         if screen.json {
             let store = super::open_store(around)?;
             screen.say_json(&capsule_report::run_json(&store, &id)?)?;
@@ -125,6 +131,12 @@ impl Ending {
         screen.complain(&format!("next: capsule report {label}{undo} · capsule replay {label}"));
         Ok(exit.status())
     }
+}
+
+/// Says what went wrong when the run was over.
+pub(super) fn tell_trouble(error: &StoreError, screen: &Screen) {
+    let said = escape::line(&error.to_string()).into_owned();
+    screen.complain(&format!("{BAD}error{BAD:#}: {said} [{}]", error.code().slug()));
 }
 
 /// Says how a question that waits is answered.

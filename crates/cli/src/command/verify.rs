@@ -120,6 +120,12 @@ impl Claims {
                 }),
             );
         }
+        if let Some(at) = proof.erased_at.filter(|at| is_signed && *at >= *signed) {
+            own.not_proven.push(format!(
+                "that the owner of the key erased what event {} says: no signature is behind it",
+                at + 1
+            ));
+        }
         let anchors = &proof.attested.anchors;
         for Anchored { name, origin, size, .. } in anchors {
             own.proves.push(format!(
@@ -202,7 +208,7 @@ fn as_json(proof: &Proof, id: Option<&str>, source: Source, claims: &Claims) -> 
         "leaves": proof.leaves,
         "root": proof.root,
         "runs": { "sealed": proof.sealed, "unsealed": proof.unsealed },
-        "payloads": { "match": proof.payloads, "absent": proof.absent },
+        "payloads": { "match": proof.payloads, "erased": proof.erased, "absent": proof.absent },
         "run": id,
         "events": proof.events,
         "signatures": {
@@ -268,11 +274,13 @@ fn show(
         open => format!(", {open} not sealed (running or crashed)"),
     };
     good("runs", format!("{} sealed{open}", proof.sealed))?;
-    let absent = match proof.absent {
+    let told = |count: u64, what: &str| match count {
         0 => String::new(),
-        absent => format!(", {absent} erased, withheld or never kept"),
+        count => format!(", {count} {what}"),
     };
-    good("payloads", format!("{} match{absent}", proof.payloads))?;
+    let erased = told(proof.erased, "erased, as the record says");
+    let absent = told(proof.absent, "withheld or never kept");
+    good("payloads", format!("{} match{erased}{absent}", proof.payloads))?;
     for (style, head, claims) in
         [(PLAIN, "proves", &claims.proves), (CARE, "not proven", &claims.not_proven)]
     {

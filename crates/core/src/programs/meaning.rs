@@ -24,6 +24,18 @@ impl Walk {
         if is_start { Added { effects, ..added } } else { added }
     }
 
+    /// An operand that was taken for a first one and is not: a text that does nothing is what stands behind
+    /// one after all, as whoever wrote it means it.
+    pub(super) fn taken_otherwise(&mut self, operand: &str, behind_text: Option<Word>) {
+        match behind_text {
+            Some(Word::Path) => {
+                let added = self.word(word::Place::of(false), Word::Path, operand);
+                self.reading.added.extend(added);
+            }
+            _ => self.reading.unclear = Some(operand.to_string()),
+        }
+    }
+
     /// What a word adds that is of some kind; the paths that it names are noted.
     pub(super) fn word(&mut self, place: word::Place, kind: Word, text: &str) -> Vec<Added> {
         let mut added = Vec::new();

@@ -387,14 +387,8 @@ impl Walk {
         self.reading.walks_all &= !option.narrows;
         if option.first && !seen.first {
             // What stands before it was taken for what it says, and is something else.
-            match (own.operands.first(), seen.behind_text) {
-                // A text that does nothing is a path after all, as whoever wrote it means it.
-                (Some(before), Some(Word::Path)) => {
-                    let added = self.word(word::Place::of(false), Word::Path, before);
-                    self.reading.added.extend(added);
-                }
-                (Some(before), _) => self.reading.unclear = Some(before.clone()),
-                (None, _) => {}
+            if let Some(before) = own.operands.first() {
+                self.taken_otherwise(before, seen.behind_text);
             }
             seen.first = true;
             seen.kinds = seen.kinds.max(1);

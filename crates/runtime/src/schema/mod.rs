@@ -217,7 +217,7 @@ fn audit() -> Value {
                 (
                     "erase_payloads_after",
                     about(
-                        "When payloads are erased: so long after their run began, when a later run ends \
+                        "When payloads are erased: so long after their run ended, when a later run ends \
                          or somebody asks. Events and hashes stay.",
                         json!({ "anyOf": [words(["never"]), of("duration")] }),
                     ),

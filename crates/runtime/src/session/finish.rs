@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::stake;
 
 /// What a run came to in the store.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Finished {
     /// Leaves of the tree when the run was sealed.
     pub size: u64,
@@ -29,8 +29,9 @@ pub struct Finished {
     pub exported: Option<(PathBuf, Digest)>,
     /// What it changed and waits to be applied or discarded.
     pub staged: Option<Waiting>,
-    /// How many earlier runs were erased when it ended, as their policies say.
-    pub erased: usize,
+    /// What went wrong behind its seal: its end could not be signed or told, or earlier runs not be erased
+    /// whose time was over.
+    pub trouble: Option<StoreError>,
 }
 
 impl Session<'_> {
@@ -76,10 +77,8 @@ impl Session<'_> {
             }
             None => None,
         };
-        if let Some(error) = unsigned {
-            return Err(error);
-        }
-        let erased = if erases { erase_due(&mut store)? } else { 0 };
-        Ok(Finished { size: tree.size(), root: tree.root(), note, exported, staged, erased })
+        let erased = if erases { erase_due(&mut store).err() } else { None };
+        let trouble = unsigned.or(erased);
+        Ok(Finished { size: tree.size(), root: tree.root(), note, exported, staged, trouble })
     }
 }

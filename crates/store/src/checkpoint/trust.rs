@@ -132,6 +132,11 @@ impl<'t> Attesting<'t> {
         }
     }
 
+    /// Whether it is the tree of one run that was written out.
+    pub(crate) const fn is_of_run(&self) -> bool {
+        self.is_of_run
+    }
+
     /// An event that is no checkpoint.
     pub(crate) fn pass(&mut self, run: Option<RunId>) {
         self.runs = match (&self.runs, run) {
