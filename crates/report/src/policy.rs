@@ -119,7 +119,7 @@ fn audit(rule: &AuditRule, place: &Source) -> RuleLine {
     let every = std::iter::once(format!("every {} events", signed.every));
     RuleLine::new("audit", "audit", place)
         .says("payloads", [payloads])
-        .says("erase_payloads_after", rule.erase_after.map(|term| show_span(term * 1_000)))
+        .says("erased_after", rule.erase_after.map(|term| show_span(term * 1_000)))
         .says("checkpoint", every.chain(moments.map(|(word, _)| word.to_owned())))
         .says("anchors", rule.anchors.iter().map(|own| format!("file:{}", own.path)))
 }
