@@ -73,12 +73,12 @@ impl Delivered {
     }
 
     /// The status of a process that stands for this one command, in a run that ended so: the
-    /// command's own where it ran to its end, as a shell gives it.
+    /// command's own where it ran to its end, as a shell gives it, and nothing went wrong around it.
     #[must_use]
     pub fn command_status(&self, exit: Exit) -> u8 {
         let field = |name| self.value.as_ref().and_then(|value| value.get(name)?.as_u64());
         match self.code() {
-            _ if exit == Exit::Interrupted => exit.status(),
+            _ if exit <= Exit::RuntimeError => exit.status(),
             Code::ExecFailed | Code::Allowed => field("exit_code")
                 .and_then(|code| u8::try_from(code).ok())
                 .unwrap_or_else(|| exit.status()),

@@ -79,8 +79,6 @@ pub(crate) struct Ended {
     pub(crate) copied: Option<String>,
     /// The changes that wait for a person.
     pub(crate) staged: Option<Waiting>,
-    /// Whether something went wrong behind its seal, which was said.
-    pub(crate) has_trouble: bool,
     /// Whether its policy is a file, into which rules can be put.
     is_file: bool,
     /// The call that waits for an answer.
@@ -172,11 +170,7 @@ impl One<'_> {
         let (waiting, is_file) = (session.run.waiting(), self.law.file.is_some());
         let Finished { staged, trouble, .. } = session.finish(exit, None, self.out)?;
         commands.part();
-        let exit = trouble.as_ref().map_or(exit, |error| error.code().exit());
-        if let (Some(error), Some(screen)) = (&trouble, screen) {
-            tell_trouble(error, screen);
-        }
-        let has_trouble = trouble.is_some();
-        Ok(Ended { delivered, exit, label, copied, staged, has_trouble, is_file, waiting })
+        let exit = exit.min(tell_trouble(trouble.as_ref(), screen));
+        Ok(Ended { delivered, exit, label, copied, staged, is_file, waiting })
     }
 }

@@ -54,11 +54,7 @@ pub(crate) fn run(
     };
     let done = one.submit(around, Some(screen))?;
     told(&done, &through, screen)?;
-    // What went wrong behind the command is not its own status.
-    match done.has_trouble {
-        true => Ok(done.exit.status()),
-        false => Ok(done.delivered.command_status(done.exit)),
-    }
+    Ok(done.delivered.command_status(done.exit))
 }
 
 /// Says what came of a command, of which the output passed through.

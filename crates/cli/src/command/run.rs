@@ -106,10 +106,7 @@ impl Ending {
         screen: &Screen,
     ) -> Result<u8, Failure> {
         let Self { id, label, exit, waiting, finished } = self;
-        let exit = finished.trouble.as_ref().map_or(exit, |error| error.code().exit());
-        if let Some(error) = &finished.trouble {
-            tell_trouble(error, screen);
-        }
+        let exit = exit.min(tell_trouble(finished.trouble.as_ref(), Some(screen)));
         if screen.json {
             let store = super::open_store(around)?;
             screen.say_json(&capsule_report::run_json(&store, &id)?)?;
@@ -133,10 +130,15 @@ impl Ending {
     }
 }
 
-/// Says what went wrong when the run was over.
-pub(super) fn tell_trouble(error: &StoreError, screen: &Screen) {
-    let said = escape::line(&error.to_string()).into_owned();
-    screen.complain(&format!("{BAD}error{BAD:#}: {said} [{}]", error.code().slug()));
+/// Says what went wrong when the run was over, if anything did, where somebody is told; gives the exit
+/// that it means.
+pub(super) fn tell_trouble(trouble: Option<&StoreError>, screen: Option<&Screen>) -> Exit {
+    let Some(error) = trouble else { return Exit::Ok };
+    if let Some(screen) = screen {
+        let said = escape::line(&error.to_string()).into_owned();
+        screen.complain(&format!("{BAD}error{BAD:#}: {said} [{}]", error.code()));
+    }
+    error.code().exit()
 }
 
 /// Says how a question that waits is answered.
