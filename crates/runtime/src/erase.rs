@@ -164,14 +164,14 @@ impl<'s> Eraser<'s> {
     /// # Errors
     /// When it cannot be signed or written anew; what was erased stays so, with copies in unused parts of
     /// the file.
-    pub fn end(self) -> Result<(), StoreError> {
+    pub fn end(mut self) -> Result<(), StoreError> {
         self.sign()?;
         self.store.compact()
     }
 
-    fn sign(&self) -> Result<(), StoreError> {
+    fn sign(&mut self) -> Result<(), StoreError> {
         let Some(signer) = Signer::beside(self.store.path())? else { return Ok(()) };
-        Store::open(self.store.path())?.checkpoint(&signer, now()).map(drop)
+        self.store.checkpoint(&signer, now()).map(drop)
     }
 }
 
@@ -195,19 +195,20 @@ pub(crate) fn erase_due(store: &mut Store) -> Result<(), StoreError> {
     }
     let began = Instant::now();
     let mut eraser = Eraser::of(store)?;
-    let mut free = Vec::new();
+    let (mut free, mut is_time) = (Vec::new(), false);
     for (run, is_long) in &due {
         if let Some(id) = RunId::parse(run)
             && eraser.need(run, id)?.is_none()
         {
-            free.push((run, *is_long));
+            free.push(run);
+            is_time |= is_long;
         }
         if began.elapsed() > AT_AN_END {
             break;
         }
     }
     let mut count = 0;
-    for (run, _) in free.iter().filter(|_| free.iter().any(|(_, is_long)| *is_long)) {
+    for run in free.into_iter().filter(|_| is_time) {
         match eraser.erase(run) {
             Ok(_) | Err(EraseError::Left(_)) => count += 1,
             Err(EraseError::Needed(_)) => {}

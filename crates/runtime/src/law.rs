@@ -386,11 +386,9 @@ pub fn real(path: &Path) -> PathBuf {
 
 /// The same for a file that may not be there, in folders that may not be there.
 fn real_place(path: &Path) -> PathBuf {
-    let mut above = path.ancestors();
-    let real = above.find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
-    match real.map(|(folder, real)| (path.strip_prefix(folder), real)) {
-        Some((Ok(rest), real)) if rest.as_os_str().is_empty() => real,
-        Some((Ok(rest), real)) => real.join(rest),
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(folder), Some(name)) => real_place(folder).join(name),
         _ => path.to_owned(),
     }
 }

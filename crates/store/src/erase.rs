@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use capsule_core::id::RunId;
-use capsule_core::journal::{self, Entry, Event, RunKind};
+use capsule_core::journal::{Entry, Event, RunKind};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::StoreError;
@@ -105,10 +105,8 @@ impl Store {
         }
         if payloads > 0 {
             let mut tree = frontier(&transaction)?;
-            let event = Event::PayloadErased { subject, payloads };
-            let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
-            let bytes = entry.to_bytes();
-            insert(&transaction, &Unwritten { entry, bytes, kept: Vec::new() }, &mut tree)?;
+            let erased = Unwritten::of_no_run(Event::PayloadErased { subject, payloads }, at);
+            insert(&transaction, &erased, &mut tree)?;
             set_frontier(&transaction, &tree)?;
         }
         transaction.commit()?;

@@ -1,7 +1,7 @@
 //! Writes one run into a file of its own: a store with a tree of its own.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
@@ -11,7 +11,7 @@ use crate::checkpoint::Signer;
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::{Payload, Stored};
-use crate::target::check_target;
+use crate::target::{check_target, unused_name};
 use crate::write::{Kept, Unwritten, append};
 
 impl Store {
@@ -23,7 +23,7 @@ impl Store {
     /// When the run cannot be read, or the file cannot be written or is something else.
     pub fn export(&self, run: &str, to: &Path) -> Result<Digest, StoreError> {
         check_target(&self.path, to)?;
-        let beside = beside(to)?;
+        let beside = unused_name(to).map_err(StoreError::write)?;
         let written = self.write_beside(run, &beside).and_then(|digest| {
             // Time has passed since it was looked at.
             check_target(&self.path, to)?;
@@ -76,19 +76,6 @@ fn carried((reference, payload): (PayloadRef, Payload)) -> Kept {
         sha256: bytes.as_deref().map(Digest::of),
         bytes,
     }
-}
-
-/// A name that nobody else uses, in the folder where the file will be.
-fn beside(to: &Path) -> Result<PathBuf, StoreError> {
-    let name = to
-        .file_name()
-        .ok_or_else(|| StoreError::Write(format!("`{}` names no file", to.display())))?;
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(StoreError::write)?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{:016x}", u64::from_ne_bytes(random)));
-    Ok(to.with_file_name(hidden))
 }
 
 fn digest(mut file: fs::File) -> Result<Digest, StoreError> {

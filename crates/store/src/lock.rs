@@ -1,13 +1,14 @@
 //! The sign that a run is alive: a lock on a file that goes with its process, however it ends.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use capsule_core::id::RunId;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::StoreError;
+use crate::open::private_folder;
 use crate::target::beside;
 
 /// Held while a run is alive. A run that is neither sealed nor locked has crashed.
@@ -29,8 +30,7 @@ impl RunLock {
     pub fn take(store: &Path, run: RunId) -> Result<Self, StoreError> {
         let path = place(store, &run.to_string());
         if let Some(folder) = path.parent() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(StoreError::write)?;
+            private_folder(folder).map_err(StoreError::write)?;
         }
         let file = OpenOptions::new()
             .write(true)
@@ -64,8 +64,7 @@ impl Claim {
     pub fn take(store: &Path, run: RunId) -> Result<Option<Self>, StoreError> {
         let path = place(store, &format!("{run}.claim"));
         if let Some(folder) = path.parent() {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(StoreError::write)?;
+            private_folder(folder).map_err(StoreError::write)?;
         }
         // The file stays: whoever comes while it is removed would lock another one.
         let file = OpenOptions::new()

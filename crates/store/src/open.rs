@@ -49,8 +49,7 @@ impl Store {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |why: String| StoreError::Open { path: path.to_owned(), why };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| failed(error.to_string()))?;
+            private_folder(folder).map_err(|error| failed(error.to_string()))?;
         }
         planted(path).map_or(Ok(()), |why| Err(failed(why)))?;
         private_file(path).map_err(failed)?;
@@ -226,8 +225,17 @@ fn planted(path: &Path) -> Option<String> {
 
 /// Opens a file to be read. A pipe is not waited for.
 fn open_unwaiting(path: &Path) -> std::io::Result<fs::File> {
-    let wait = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    fs::OpenOptions::new().read(true).custom_flags(wait).open(path)
+    fs::OpenOptions::new().read(true).custom_flags(flags(OFlags::NONBLOCK)).open(path)
+}
+
+/// Flags as `OpenOptions` has them.
+pub(crate) fn flags(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).unwrap_or(0)
+}
+
+/// Makes a folder for its user alone, with those above it; one that is there stays as it is.
+pub(crate) fn private_folder(path: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Makes the file if it is not there, and takes everybody else's rights to a store that is. A file

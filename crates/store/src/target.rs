@@ -40,9 +40,7 @@ fn refusal(source: &Path, to: &Path) -> Option<String> {
         Err(error) if error.kind() == ErrorKind::NotFound => return strangers(&place),
         Err(error) => return Some(error.to_string()),
     };
-    let same = |path: PathBuf| fs::metadata(path).is_ok_and(|own| is_same(&own, &found));
-    let names = [""].iter().chain(&BESIDE);
-    if names.into_iter().any(|suffix| same(beside(source, suffix))) {
+    if is_of(source, &found) {
         return Some("it is another name of the store that the run is in".into());
     }
     if !found.is_file() {
@@ -51,8 +49,11 @@ fn refusal(source: &Path, to: &Path) -> Option<String> {
     strangers(&place).or_else(|| other_content(&place))
 }
 
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
+/// Whether a file, by whichever name it was found, is a store or lies beside it.
+pub(crate) fn is_of(store: &Path, found: &Metadata) -> bool {
+    let is_same = |own: Metadata| (own.dev(), own.ino()) == (found.dev(), found.ino());
+    let mut names = [""].iter().chain(&BESIDE);
+    names.any(|suffix| fs::metadata(beside(store, suffix)).is_ok_and(is_same))
 }
 
 /// The file with its folder as it really is; none where there is no such folder.
@@ -77,6 +78,18 @@ pub fn beside(store: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(store);
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// A name that nobody else uses, in the folder where a file will be.
+pub(crate) fn unused_name(to: &Path) -> io::Result<PathBuf> {
+    let none = || io::Error::other(format!("`{}` names no file", to.display()));
+    let name = to.file_name().ok_or_else(none)?;
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{:016x}", u64::from_ne_bytes(random)));
+    Ok(to.with_file_name(hidden))
 }
 
 /// The first bytes of a file, which say whether it is a store.

@@ -115,10 +115,15 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn note(&mut self, event: Event, at: u64) -> Result<(), StoreError> {
+        append(self, &[Unwritten::of_no_run(event, at)], Durability::Process).map(drop)
+    }
+}
+
+impl Unwritten {
+    /// An event that belongs to no run, and holds on to no payloads.
+    pub(crate) fn of_no_run(event: Event, at: u64) -> Self {
         let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
-        let bytes = entry.to_bytes();
-        let note = Unwritten { entry, bytes, kept: Vec::new() };
-        append(self, &[note], Durability::Process).map(drop)
+        Self { bytes: entry.to_bytes(), entry, kept: Vec::new() }
     }
 }
 
@@ -160,12 +165,6 @@ impl RunWriter {
     pub fn finish(self) -> Written {
         let Self { store, tree, note, unsigned, .. } = self;
         Written { store, tree, note, unsigned }
-    }
-
-    /// Writes what waits to be written.
-    fn write(&mut self, durability: Durability) -> Result<(), StoreError> {
-        self.tree = append(&mut self.store, &self.pending, durability)?;
-        Ok(())
     }
 
     /// Signs the tree if it is time to, now that what waited stands in it.
@@ -227,7 +226,8 @@ impl Journal for RunWriter {
         self.pending.push(Unwritten { entry, bytes, kept });
         let is_written = durability != Durability::Next;
         if is_written {
-            self.write(durability).inspect_err(|_| {
+            let written = append(&mut self.store, &self.pending, durability);
+            self.tree = written.inspect_err(|_| {
                 // Nothing of it happened. What waited before goes on waiting.
                 let unwritten = self.pending.pop();
                 self.waiting = unwritten.map(|own| own.kept).unwrap_or_default();

@@ -282,7 +282,7 @@ fn it_is_signed_when_the_policy_says() {
     let path = anchors.to_str().unwrap().to_owned();
     let mut rule = AuditRule {
         checkpoints: CheckpointRule { every: 10, run_end: false, ..CheckpointRule::default() },
-        anchors: vec![capsule_core::policy::AnchorRule { source: Default::default(), path }],
+        anchors: vec![capsule_core::policy::AnchorRule { path }],
         ..AuditRule::default()
     };
     assert_eq!(run(&log, &rule, 9), None);
@@ -311,10 +311,7 @@ fn an_anchor_that_is_lost_ends_the_run() {
     let path = log.file("anchors");
     let rule = AuditRule {
         checkpoints: CheckpointRule { every: 2, ..CheckpointRule::default() },
-        anchors: vec![capsule_core::policy::AnchorRule {
-            source: Default::default(),
-            path: path.to_str().unwrap().to_owned(),
-        }],
+        anchors: vec![capsule_core::policy::AnchorRule { path: path.to_str().unwrap().to_owned() }],
         ..AuditRule::default()
     };
     let store = Store::open(&log.path()).unwrap();

@@ -93,8 +93,6 @@ impl Default for CheckpointRule {
 /// A file that every checkpoint is added to, so that what was signed stands in more than one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnchorRule {
-    /// Where the policy says so.
-    pub source: Source,
     /// The file, from the root on.
     pub path: String,
 }

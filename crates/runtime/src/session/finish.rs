@@ -36,8 +36,7 @@ pub struct Finished {
 
 impl Session<'_> {
     /// Seals the run and, if asked, writes it to a file of its own. The executor of a run that stages
-    /// nothing goes when the last
-    /// [`Commands`](capsule_tools::Commands) do.
+    /// nothing goes when the last [`Commands`](capsule_tools::Commands) do.
     ///
     /// # Errors
     /// When the seal or the file cannot be written.

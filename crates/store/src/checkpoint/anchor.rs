@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use capsule_core::digest::Digest;
-use capsule_core::journal::BESIDE;
 use capsule_core::limits;
 use rustix::fs::OFlags;
 
 use crate::checkpoint::{Checkpoint, Note, is_origin};
 use crate::error::StoreError;
-use crate::open::Store;
-use crate::target::beside;
+use crate::open::{Store, flags, private_folder};
+use crate::target::is_of;
 
 /// How much of the end of an anchor is read when a run begins: some 300 checkpoints, of which the
 /// largest counts, since processes that write at one time do so in any order.
@@ -176,10 +175,9 @@ impl Anchor {
             _ => {}
         }
         if let Some(folder) = self.path.parent().filter(|_| found.is_err()) {
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| self.failed(error))?;
+            private_folder(folder).map_err(|error| self.failed(error))?;
         }
-        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
+        let flags = flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(self.is_made).mode(0o600).custom_flags(flags);
         let file = options.open(&self.path).map_err(|error| self.failed(error))?;
@@ -258,14 +256,9 @@ impl Anchor {
 
     /// It is neither a store nor beside it: who opens and closes a database by another way loses its locks.
     fn is_none_of(&self, store: &Store) -> Result<(), StoreError> {
-        let Ok(own) = fs::metadata(&self.path) else { return Ok(()) };
-        let same = |path: PathBuf| {
-            fs::metadata(path)
-                .is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()))
-        };
-        match [""].iter().chain(&BESIDE).any(|end| same(beside(&store.path, end))) {
-            true => Err(self.failed("it belongs to the store")),
-            false => Ok(()),
+        match fs::metadata(&self.path) {
+            Ok(own) if is_of(&store.path, &own) => Err(self.failed("it belongs to the store")),
+            _ => Ok(()),
         }
     }
 

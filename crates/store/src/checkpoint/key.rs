@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -22,7 +22,8 @@ use zeroize::Zeroizing;
 use crate::checkpoint::note::{ID_BYTES, Signature, is_name};
 use crate::checkpoint::{Checkpoint, Note};
 use crate::error::StoreError;
-use crate::target::beside;
+use crate::open::{flags, private_folder};
+use crate::target::{beside, unused_name};
 
 /// What stands before a private line.
 const PRIVATE: &str = "PRIVATE+KEY+";
@@ -143,7 +144,7 @@ impl Signer {
     pub fn beside(store: &Path) -> Result<Option<Self>, StoreError> {
         let path = place(store);
         let failed = |why: String| StoreError::Key { path: path.clone(), why };
-        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or(0);
+        let flags = flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -246,12 +247,8 @@ fn nameless(key: &VerifyingKey) -> String {
 fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{:016x}", u64::from_ne_bytes(random)));
-    let new = PathBuf::from(name);
+    private_folder(folder)?;
+    let new = unused_name(path)?;
     let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
     let written = written.and_then(|mut file| {
         file.write_all(text.as_bytes())?;

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use capsule_core::id::RunId;
-use capsule_core::journal::{self, Entry, Event};
+use capsule_core::journal::Event;
 use capsule_core::policy::{AuditRule, CheckpointRule};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
@@ -102,10 +102,7 @@ impl Store {
             return Ok(note);
         }
         let note = signer.sign(&Checkpoint { origin, size: tree.size(), root: tree.root() });
-        let event = Event::Checkpoint { note: note.to_string() };
-        let entry = Entry { v: journal::VERSION, run: None, seq: 0, prev: None, at, event };
-        let bytes = entry.to_bytes();
-        let leaf = Unwritten { entry, bytes, kept: Vec::new() };
+        let leaf = Unwritten::of_no_run(Event::Checkpoint { note: note.to_string() }, at);
         insert(&transaction, &leaf, &mut tree).map_err(StoreError::write)?;
         set_frontier(&transaction, &tree).map_err(StoreError::write)?;
         transaction.commit().map_err(StoreError::write)?;

@@ -110,7 +110,7 @@ fn anchor(context: &mut Context<'_>, node: &Node) -> Option<AnchorRule> {
         context.reader.problem(wrong("is no file from the root on, without `.` and `..`"));
         return None;
     }
-    Some(AnchorRule { source: context.source(node), path })
+    Some(AnchorRule { path })
 }
 
 /// Whether a path begins at the root, names something, and leads nowhere else than it reads.
