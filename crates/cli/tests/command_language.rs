@@ -44,6 +44,11 @@ fn commands_do_what_they_say() {
         ("CI=7 env | grep ^CI=", "CI=7\n", 0),
         ("yes | head -2", "y\ny\n", 0),
         ("command -v cat", "/usr/bin/cat\n", 0),
+        ("type cat", "/usr/bin/cat\n", 0),
+        ("command -v cat tail", "/usr/bin/cat\n/usr/bin/tail\n", 0),
+        ("cat **/a.txt", "b\na\n", 0),
+        ("echo **/*.txt", "src/a.txt src/b.txt\n", 0),
+        ("cd src && echo **/*.txt", "a.txt b.txt\n", 0),
     ] {
         let answer = call(&capsule, "builtin:developer", command);
         assert_eq!(answer["result"]["stdout"], stdout, "{command}: {answer}");

@@ -93,9 +93,9 @@ constructs! {
 
     // ---- patterns and braces ---------------------------------------------------------------------------
     RecursivePattern = "recursive-pattern",
-        "`**` is the same as `*` here and reaches one folder, not all",
-        "use `find` or `fs.search`",
-        "wc -l src/**/*.rs" => "find src -name '*.rs' -exec wc -l {} +";
+        "`**` stands for all folders below one, and only before a `/` with a name behind it",
+        "write `**/` and what is looked for, such as `**/*.rs`, or use `find`",
+        "ls src/**" => "ls src/**/*";
     ExtendedPattern = "extended-pattern",
         "extended patterns are not part of the language",
         "use braces or two patterns; quote it if it is text",

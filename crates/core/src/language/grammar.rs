@@ -83,6 +83,11 @@ pub const GRAMMAR: &[Form] = &[
         "any characters of a name, also none; all matching names take the word's place",
         "wc -l src/*.rs",
     ),
+    form(
+        "WORD: **/",
+        "the folder itself and every folder below it, none of them hidden or a link; a name or a pattern follows",
+        "wc -l src/**/*.rs",
+    ),
     form("WORD: ?", "one character of a name", "ls a?.txt"),
     form(
         "WORD: [LIST], [!LIST]",

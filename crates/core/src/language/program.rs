@@ -7,18 +7,30 @@ use super::refusal::Refusal;
 use super::shell_words::FIRST_WORDS;
 use super::tree::{Redirect, Span, Stage, Stream, Word};
 
-/// `command -v NAME` asks where a program is, and `which NAME` says the same of programs. Nothing else
-/// that `command` can do is of this language.
+/// `command -v NAME` and `type NAME` ask where a program is, and `which NAME` says the same of programs.
+/// Nothing else that these two can do is of this language.
 pub(super) fn question(stage: &mut Stage) {
-    let plain: Vec<Option<&str>> = stage.words.iter().map(Word::plain).collect();
-    let is_asked =
-        matches!(plain.as_slice(), [Some("command"), Some("-v"), Some(name)] if is_name(name));
-    if is_asked {
-        stage.words.remove(1);
-        if let Some(first) = stage.words.first_mut() {
-            *first = Word { span: first.span.clone(), ..Word::text("which") };
-        }
+    if !stage.variables.is_empty() {
+        return;
     }
+    let plain: Vec<Option<&str>> = stage.words.iter().map(Word::plain).collect();
+    let (all, names) = match plain.as_slice() {
+        [Some("command"), Some("-v" | "-V"), names @ ..] => (false, names),
+        [Some("type"), Some("-a"), names @ ..] => (true, names),
+        [Some("type"), Some("-p" | "-P"), names @ ..] | [Some("type"), names @ ..] => {
+            (false, names)
+        }
+        _ => return,
+    };
+    if names.is_empty() || !names.iter().all(|name| name.is_some_and(is_name)) {
+        return;
+    }
+    let kept = stage.words.len() - names.len();
+    let span = stage.words.first().map(|first| first.span.clone()).unwrap_or_default();
+    let asked = [Some("which"), all.then_some("-a")].into_iter().flatten();
+    let asked: Vec<Word> =
+        asked.map(|text| Word { span: span.clone(), ..Word::text(text) }).collect();
+    stage.words.splice(..kept, asked);
 }
 
 /// Whether a word is the plain name of a program, and none that a shell knows by itself.

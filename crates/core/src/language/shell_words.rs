@@ -44,7 +44,8 @@ pub const FIRST_WORDS: &[(&[&str], Construct, &str)] = &[
         "leave it out; every failure is in the result",
     ),
     (&["alias", "unalias"], Construct::Builtin, "write the whole command"),
-    (&["type", "hash"], Construct::Builtin, "use `which NAME`"),
+    (&["type"], Construct::Builtin, "ask for one or more programs: `type NAME` or `which NAME`"),
+    (&["hash"], Construct::Builtin, "leave it out; to find a program, `which NAME`"),
     (&["let"], Construct::Builtin, "write the result, or use `expr`"),
     (&["pushd", "popd", "dirs", "chdir"], Construct::Builtin, "use `cd`, or the call's `cwd`"),
     (

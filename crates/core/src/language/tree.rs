@@ -87,6 +87,9 @@ pub enum Piece {
     Text(String),
     /// `*`: any characters, also none.
     Any,
+    /// `**/`: any folders, also none, with the slash behind them. A component of its own, and never
+    /// the last one.
+    Folders,
     /// `?`: one character.
     One,
     /// `[..]`: one character of those named.
@@ -166,6 +169,8 @@ impl Word {
     /// - `/` is only ever matched by a `/` of the text, never by a wildcard or a class;
     /// - a name that begins with a dot is only matched where the component begins with that dot as
     ///   text, and `.` and `..` are never matched: patterns that could are refused by the parser;
+    /// - `**/` stands for the folder that it is reached in and for every folder below it, none of them
+    ///   hidden or a link;
     /// - a class holds characters by their numbers, whatever the language of the machine;
     /// - components without a wildcard are names that must exist, a `/` at the end wants a folder;
     /// - matches are in the order of their bytes.
@@ -189,6 +194,7 @@ impl Piece {
         match self {
             Self::Text(text) => text.clone(),
             Self::Any => "*".into(),
+            Self::Folders => "**/".into(),
             Self::One => "?".into(),
             Self::Class { negated, ranges } => {
                 let mut typed = String::from(if *negated { "[!" } else { "[" });

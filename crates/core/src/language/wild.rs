@@ -22,8 +22,12 @@ pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
                 word.quoted = true;
                 push(&mut word.pieces, c);
             }
-            Sign::Bare('*') if word.pieces.last() == Some(&Piece::Any) => {
-                return Err(Refusal::of(Construct::RecursivePattern, word.span));
+            Sign::Bare('*') if is_star(units.get(at)) => {
+                if !begins_component(&word.pieces) || !is_slash(units.get(at + 1)) {
+                    return Err(Refusal::of(Construct::RecursivePattern, word.span));
+                }
+                word.pieces.push(Piece::Folders);
+                at += 2;
             }
             Sign::Bare('*') => word.pieces.push(Piece::Any),
             Sign::Bare('?') => word.pieces.push(Piece::One),
@@ -41,10 +45,41 @@ pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
             Sign::Bare(c) => push(&mut word.pieces, c),
         }
     }
+    if ends_in_folders(&word.pieces) {
+        return Err(Refusal::of(Construct::RecursivePattern, word.span));
+    }
     if word.plain().is_none() && could_match_dots(&word.pieces) {
         return Err(Refusal::of(Construct::HiddenPattern, word.span));
     }
     Ok(word)
+}
+
+fn is_star(unit: Option<&Unit>) -> bool {
+    unit.is_some_and(|unit| unit.is('*'))
+}
+
+fn is_slash(unit: Option<&Unit>) -> bool {
+    unit.is_some_and(|unit| unit.is('/'))
+}
+
+/// Whether what comes next is the beginning of a component. Behind one `**/` another says nothing
+/// more.
+fn begins_component(pieces: &[Piece]) -> bool {
+    match pieces.last() {
+        None => true,
+        Some(Piece::Text(text)) => text.ends_with('/'),
+        Some(_) => false,
+    }
+}
+
+/// Whether nothing, or another slash, stands behind a `**/`: shells do not agree on what that is.
+fn ends_in_folders(pieces: &[Piece]) -> bool {
+    let behind = |own: &[Piece]| match own {
+        [Piece::Folders] => true,
+        [Piece::Folders, Piece::Text(text)] => text.starts_with('/'),
+        _ => false,
+    };
+    pieces.windows(2).any(behind) || pieces.last().is_some_and(|own| *own == Piece::Folders)
 }
 
 /// Reads a word that must name one thing: a file, or text.
@@ -148,6 +183,10 @@ fn is_range(low: char, high: char) -> bool {
 fn could_match_dots(pieces: &[Piece]) -> bool {
     let mut components: Vec<Vec<Piece>> = [Vec::new()].into();
     for piece in pieces {
+        if *piece == Piece::Folders {
+            components.push(Vec::new());
+            continue;
+        }
         let Piece::Text(text) = piece else {
             components.iter_mut().last().into_iter().for_each(|own| own.push(piece.clone()));
             continue;
@@ -173,6 +212,8 @@ fn matches(pieces: &[Piece], name: &str) -> bool {
         Piece::Any => {
             matches(rest, name) || (chars.next().is_some() && matches(pieces, chars.as_str()))
         }
+        // A component of its own.
+        Piece::Folders => false,
         Piece::One => chars.next().is_some() && matches(rest, chars.as_str()),
         Piece::Class { negated, ranges } => chars.next().is_some_and(|c| {
             let named = ranges.iter().any(|(low, high)| (*low..=*high).contains(&c));

@@ -95,7 +95,11 @@ fn of_stage(
     let set = part.stage.variables.iter().map(|(name, _)| name).find(refused);
     let here = step.cwd.inside().is_some_and(WorkspacePath::is_root);
     let mut all = patterns(part.stage).filter(|_| here && line.effects().has(Effect::Deletes));
-    let whole = all.find(|(_, typed)| matches!(typed.as_str(), "*" | "./*" | ".[!.]*"));
+    let whole = all.find(|(_, typed)| {
+        let name = typed.trim_start_matches("./");
+        let name = name.strip_prefix("**/").unwrap_or(name);
+        matches!(name, "*" | ".[!.]*")
+    });
     let whole = whole.map(|(_, typed)| everything(&typed));
     set.map(|name| variable(exec, name)).into_iter().chain(whole).collect()
 }

@@ -50,8 +50,10 @@ fn names(pieces: &[Piece], cwd: &PathTarget, workspace: &Workspace) -> Vec<Strin
             match component.as_slice() {
                 [] => next.push(format!("{before}/")),
                 [Piece::Text(name)] => next.push(joined(before, name)),
+                [Piece::Folders] => deeper(before, base, workspace, &mut next),
                 pieces => {
-                    let all = listed(before, base, workspace, !last);
+                    let leads_on = |kind| matches!(kind, FileType::Directory | FileType::Symlink);
+                    let all = listed(before, base, workspace, |kind| last || leads_on(kind));
                     let matching = all.into_iter().filter(|name| matches(pieces, name));
                     next.extend(matching.map(|name| joined(before, &name)));
                 }
@@ -70,6 +72,21 @@ fn names(pieces: &[Piece], cwd: &PathTarget, workspace: &Workspace) -> Vec<Strin
     }
     reached.sort_unstable();
     reached
+}
+
+/// A folder and all below it, none of them hidden or a link; not many more than there may be names.
+fn deeper(before: &str, base: &WorkspacePath, workspace: &Workspace, reached: &mut Vec<String>) {
+    let mut at = reached.len();
+    reached.push(before.to_owned());
+    while let Some(folder) = reached.get(at).cloned() {
+        at += 1;
+        let below = listed(&folder, base, workspace, |kind| kind == FileType::Directory);
+        let seen = below.iter().filter(|name| !name.starts_with('.'));
+        reached.extend(seen.map(|name| joined(&folder, name)));
+        if reached.len() > limits::ARGV_WORDS {
+            return;
+        }
+    }
 }
 
 fn joined(before: &str, name: &str) -> String {
@@ -91,6 +108,9 @@ fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
     for piece in pieces {
         let Piece::Text(text) = piece else {
             put(&mut components, piece.clone());
+            if *piece == Piece::Folders {
+                components.push(Vec::new());
+            }
             continue;
         };
         for (index, part) in text.split('/').enumerate() {
@@ -105,8 +125,13 @@ fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
     components
 }
 
-/// The names in a folder; with `folders`, those of folders and links alone.
-fn listed(before: &str, base: &WorkspacePath, workspace: &Workspace, folders: bool) -> Vec<String> {
+/// The names in a folder, of those kinds that are wanted.
+fn listed(
+    before: &str,
+    base: &WorkspacePath,
+    workspace: &Workspace,
+    wanted: impl Fn(FileType) -> bool,
+) -> Vec<String> {
     let path = match before {
         "" => Ok(base.clone()),
         before => base.follow(before),
@@ -117,9 +142,8 @@ fn listed(before: &str, base: &WorkspacePath, workspace: &Workspace, folders: bo
     let Ok(handle) = open_folder(workspace, OsStr::new(real.as_str())) else { return Vec::new() };
     let mut names = Vec::new();
     let mut see = |name: &[u8], kind: FileType, _: u64| {
-        let fits = !folders || matches!(kind, FileType::Directory | FileType::Symlink);
         if let Ok(name) = core::str::from_utf8(name)
-            && fits
+            && wanted(kind)
         {
             names.push(name.to_owned());
         }
@@ -178,7 +202,7 @@ fn behind<'n>(piece: &Piece, name: &'n str) -> Option<&'n str> {
             let named = ranges.iter().any(|(low, high)| (*low..=*high).contains(&letter));
             (named != *negated).then_some(letters.as_str())
         }
-        Piece::Any => None,
+        Piece::Any | Piece::Folders => None,
     }
 }
 
@@ -230,6 +254,14 @@ mod tests {
             (".", "*/nothing", &[]),
             (".", "../*", &[]),
             (".", "*", &["-rf", "docs", "src"]),
+            (".", "**/*.md", &["docs/x/a.md", "docs/y/b.md"]),
+            (".", "docs/**/a.md", &["docs/x/a.md"]),
+            (".", "**/x/*", &["docs/x/a.md"]),
+            ("docs", "**/*", &["x", "x/a.md", "y", "y/b.md"]),
+            (".", "**/src/**/*.rs", &["src/a.rs", "src/b.rs"]),
+            (".", "**/.c.rs", &["src/.c.rs"]),
+            (".", "**/nothing", &[]),
+            (".", "../**/*", &[]),
         ] {
             let names = names(&pieces(word), &PathTarget::parse(cwd), &workspace);
             assert_eq!(names, expected, "{word} in {cwd}");
