@@ -461,7 +461,10 @@ tools:
       git: { flags: { deny: [amend] }, path: bin/git }
       cat: { decision: allow, global_flags: { deny: [-A] } }
     denied_tokens: [{ regex: "(" }]
-    env: { pass: [LD_PRELOAD, GIT_SSH], set: { "A B": x } }
+    env:
+      pass: [LD_PRELOAD, GIT_SSH]
+      set: { "A B": x }
+      accept: [EDITOR=vi, PAGER=cat*, "GIT_TRACE=*1", NODE_OPTIONS=--require=x, PAGER]
     limits: { timeout: 10, memory: 1TB, timeout_max: 48h }
     form: command
 "#,
@@ -498,6 +501,10 @@ tools:
         "the expression cannot be compiled",
         "`LD_PRELOAD` changes which code a program runs",
         "`GIT_SSH` changes which code a program runs",
+        "`EDITOR` changes which code a program runs",
+        "`PAGER` changes which code a program runs",
+        "`NODE_OPTIONS` changes which code a program runs",
+        "a `*` stands at the end of a value",
         "a variable has letters, digits and `_`",
         "a duration with its unit is needed",
         "a time limit lies between 1ms and 24h",

@@ -128,15 +128,34 @@ pub struct Environment {
     pub pass: Vec<String>,
     /// Variables with their values.
     pub set: Vec<(String, String)>,
-    /// Variables that a command line may set: `CI=1 npm test`.
+    /// Variables that a command line may set: `CI=1 npm test`. An entry `NAME=VALUE` holds for this
+    /// value alone; a `*` at its end stands for letters, digits, `.`, `_` and `-`.
     pub accept: Vec<String>,
 }
 
 impl Environment {
-    /// Whether a command line may set this variable.
+    /// Whether a command line may set this variable to this value.
     #[must_use]
-    pub fn accepts(&self, name: &str) -> bool {
-        self.accept.iter().any(|own| own == name)
+    pub fn accepts(&self, name: &str, value: &str) -> bool {
+        self.accept.iter().any(|own| match own.split_once('=') {
+            None => own == name,
+            Some((named, wanted)) => named == name && is_value(wanted, value),
+        })
+    }
+
+    /// Whether every command line that this entry of another list lets through is let through here.
+    pub(super) fn covers(&self, entry: &str) -> bool {
+        let name = entry.split('=').next();
+        self.accept.iter().any(|own| own == entry || Some(own.as_str()) == name)
+    }
+}
+
+/// Whether a value is the one that an entry names.
+fn is_value(wanted: &str, value: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    match wanted.strip_suffix('*') {
+        Some(begun) => value.strip_prefix(begun).is_some_and(|rest| rest.chars().all(plain)),
+        None => wanted == value,
     }
 }
 
@@ -217,4 +236,40 @@ pub struct FlagRule {
     pub allow: Option<Vec<String>>,
     /// None of these.
     pub deny: Vec<(String, Source)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepting(entries: &[&str]) -> Environment {
+        let accept = entries.iter().map(|own| String::from(*own)).collect();
+        Environment { accept, ..Environment::default() }
+    }
+
+    #[test]
+    fn a_value_is_accepted_as_the_entry_says() {
+        let own = accepting(&["CI", "PAGER=cat", "NODE_OPTIONS=--max-old-space-size=*", "X="]);
+        for (name, value, expected) in [
+            ("CI", "anything", true),
+            ("PAGER", "cat", true),
+            ("PAGER", "cat;id", false),
+            ("PAGER", "", false),
+            ("NODE_OPTIONS", "--max-old-space-size=4096", true),
+            ("NODE_OPTIONS", "--max-old-space-size=4096 --require=./x", false),
+            ("NODE_OPTIONS", "--max-old-space-size=1,2", false),
+            ("X", "", true),
+            ("X", "1", false),
+            ("Y", "", false),
+        ] {
+            assert_eq!(own.accepts(name, value), expected, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_list_covers_what_it_says_or_says_more_widely() {
+        let own = accepting(&["CI", "PAGER=cat"]);
+        assert!(own.covers("CI") && own.covers("CI=1") && own.covers("PAGER=cat"));
+        assert!(!own.covers("PAGER") && !own.covers("PAGER=less") && !own.covers("X"));
+    }
 }

@@ -30,7 +30,55 @@ pub(crate) fn kind_of(name: &str) -> Kind {
     }
 }
 
-/// These begin like others below and only say how much is printed or kept.
+/// What a variable can do with this value. Some that could start a program say by their value that
+/// nothing is started, or only what prints.
+pub(crate) fn kind_of_set(name: &str, value: &str) -> Kind {
+    let quiet =
+        QUIET.iter().any(|(names, values)| names.contains(&name) && values.contains(&value));
+    let plain_words = name == "NODE_OPTIONS" && value.split(' ').all(is_plain_for_node);
+    if quiet || plain_words { Kind::Plain } else { kind_of(name) }
+}
+
+/// Values by which variables say that nothing is started.
+const QUIET: &[(&[&str], &[&str])] = &[
+    (&["PAGER", "GIT_PAGER", "MANPAGER"], &["", "cat"]),
+    (&["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"], &["true", ":"]),
+    (&["BROWSER"], &["", "none", "true", "false"]),
+    (&["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"], &["/dev/null"]),
+    (
+        &[
+            "GIT_TRACE",
+            "GIT_TRACE_SETUP",
+            "GIT_TRACE_PERFORMANCE",
+            "GIT_TRACE2",
+            "GIT_CURL_VERBOSE",
+        ],
+        &["0", "1", "2", "true", "false"],
+    ),
+];
+
+/// Options of node that load nothing and start nothing.
+fn is_plain_for_node(word: &str) -> bool {
+    const PLAIN: &[&str] = &[
+        "--enable-source-maps",
+        "--experimental-vm-modules",
+        "--no-deprecation",
+        "--no-experimental-fetch",
+        "--no-warnings",
+        "--openssl-legacy-provider",
+        "--trace-deprecation",
+        "--trace-uncaught",
+        "--trace-warnings",
+        "--unhandled-rejections=strict",
+        "--unhandled-rejections=warn",
+    ];
+    const NUMBERS: &[&str] =
+        &["--max-old-space-size=", "--max_old_space_size=", "--stack-trace-limit="];
+    let is_number = |own: &str| !own.is_empty() && own.bytes().all(|byte| byte.is_ascii_digit());
+    PLAIN.contains(&word) || NUMBERS.iter().any(|own| word.strip_prefix(own).is_some_and(is_number))
+}
+
+/// These begin like others below and only say how much is printed or kept, or by whom and when.
 const HARMLESS: &[&str] = &[
     "PYTHONUNBUFFERED",
     "PYTHONDONTWRITEBYTECODE",
@@ -38,6 +86,20 @@ const HARMLESS: &[&str] = &[
     "PYTHONHASHSEED",
     "PYTHONIOENCODING",
     "PYTHONUTF8",
+    "GIT_ADVICE",
+    "GIT_AUTHOR_DATE",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_DATE",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_LFS_SKIP_SMUDGE",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_MERGE_AUTOEDIT",
+    "GIT_OPTIONAL_LOCKS",
+    "GIT_PAGER_IN_USE",
+    "GIT_TERMINAL_PROMPT",
 ];
 
 const NEVER_BEGINNINGS: &[&str] = &["LD_", "DYLD_", "GIT_", "BASH_FUNC_"];

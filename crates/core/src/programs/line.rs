@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use crate::action::ProgramFact;
 use crate::limits;
-use crate::programs::{Added, Command, Effect, Effects, Reading, Word, known};
+use crate::programs::{Added, Command, Effect, Effects, Reading, Word, known, toolchain};
 
 /// A command line, read once for all rules.
 #[derive(Clone, Debug)]
@@ -51,7 +51,9 @@ impl<'c> CommandLine<'c> {
             own.extend([base_name(&program.path), base_name(&program.real)]);
         }
         let mut names: Vec<String> = Vec::new();
-        for name in own.iter().copied().chain(own.iter().map(|name| plain(name))) {
+        let plain = own.iter().map(|name| plain(name));
+        let tools = plain.clone().filter_map(|name| -> Option<&str> { toolchain::tool(name) });
+        for name in own.iter().copied().chain(plain).chain(tools) {
             // Where a file system does not tell `Git` from `git`, both are the same program.
             for name in [name.to_string(), name.to_ascii_lowercase()] {
                 if !names.contains(&name) {

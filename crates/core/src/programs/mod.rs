@@ -15,6 +15,7 @@ mod packed;
 mod read;
 mod reading;
 mod table;
+mod toolchain;
 mod word;
 
 use alloc::string::String;

@@ -434,8 +434,8 @@ impl Walk {
         let kinds = knowledge.map(|command| command.operands.as_slice()).unwrap_or_default();
         let kind = |at: usize| kinds.get(at).or(kinds.last()).copied();
         if kind(seen.kinds) == Some(Word::Assignments) {
-            if let Some((name, _)) = word.split_once('=') {
-                self.reading.variables.push(name.to_string());
+            if let Some((name, value)) = word.split_once('=') {
+                self.reading.variables.push((name.to_string(), value.to_string()));
                 return false;
             }
             // A lone dash empties the environment.

@@ -71,16 +71,22 @@ pub(super) fn test_keys(put: &mut impl FnMut(&str, Value)) {
 }
 
 fn environment() -> Value {
-    let variables = || {
+    let variables = |pattern: &str| {
         let kinds = ["string", "number", "boolean"];
-        list(json!({ "type": kinds, "pattern": "^[A-Za-z0-9_]+$" }))
+        list(json!({ "type": kinds, "pattern": pattern }))
     };
     about(
         "What programs find in their environment.",
         object(
             &[],
             [
-                ("pass", about("Variables of the user's own that are passed on.", variables())),
+                (
+                    "pass",
+                    about(
+                        "Variables of the user's own that are passed on.",
+                        variables("^[A-Za-z0-9_]+$"),
+                    ),
+                ),
                 (
                     "set",
                     json!({
@@ -90,7 +96,13 @@ fn environment() -> Value {
                         "additionalProperties": text("The value.")
                     }),
                 ),
-                ("accept", about("Variables that a command line may set.", variables())),
+                (
+                    "accept",
+                    about(
+                        "Variables that a command line may set: `NAME`, or `NAME=VALUE` for this value alone, where a `*` at the end stands for letters, digits, `.`, `_` and `-`.",
+                        variables("^[A-Za-z0-9_]+(=[^*]*\\*?)?$"),
+                    ),
+                ),
             ],
         ),
     )

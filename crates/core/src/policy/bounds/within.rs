@@ -137,9 +137,15 @@ impl Scope {
 impl Environment {
     /// What both hand on. A layer sets nothing: a value of its own could be the looser one.
     fn within(self, other: &Self) -> Self {
-        let Self { mut pass, set, mut accept } = self;
+        let narrower = other.accept.iter().filter(|own| self.covers(own));
+        let mut accept: alloc::vec::Vec<_> =
+            self.accept.iter().filter(|own| other.covers(own)).collect();
+        accept.extend(narrower);
+        accept.sort_unstable();
+        accept.dedup();
+        let accept = accept.into_iter().cloned().collect();
+        let Self { mut pass, set, .. } = self;
         pass.retain(|name| other.pass.contains(name));
-        accept.retain(|name| other.accept.contains(name));
         Self { pass, set, accept }
     }
 }

@@ -122,9 +122,9 @@ fn too_deep(line: &CommandLine<'_>) -> Option<Finding> {
 
 /// Variables that a word of the command line sets for a program behind it.
 fn variables(exec: &ExecRule, line: &CommandLine<'_>) -> Option<Finding> {
-    let mut names = line.readings().flat_map(|reading| &reading.variables);
-    let name = names.find(|name| !exec.env.accepts(name))?;
-    Some(script::variable(Some(exec), name))
+    let mut set = line.readings().flat_map(|reading| &reading.variables);
+    let (name, value) = set.find(|(name, value)| !exec.env.accepts(name, value))?;
+    Some(script::variable(Some(exec), name, value))
 }
 
 /// A command line that cannot be run at all.

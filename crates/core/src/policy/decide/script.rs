@@ -21,7 +21,7 @@ use crate::policy::decide::{
     Case, Check, Finding, Judgement, Trace, about, because, files as paths, never, simple, stakes,
 };
 use crate::policy::model::{Constraint, Never, Policy};
-use crate::policy::variables::{Kind, kind_of};
+use crate::policy::variables::{Kind, kind_of_set};
 use crate::programs::{Command, CommandLine, Effect, Effects, PathUse, effects_of_text};
 use crate::risk::Risk;
 use crate::tool::ToolName;
@@ -91,8 +91,8 @@ fn of_stage(
     step: &Step,
     line: &CommandLine<'_>,
 ) -> Vec<Finding> {
-    let refused = |name: &&String| exec.is_none_or(|exec| !exec.env.accepts(name));
-    let set = part.stage.variables.iter().map(|(name, _)| name).find(refused);
+    let refused = |name: &str, value: &str| exec.is_none_or(|exec| !exec.env.accepts(name, value));
+    let set = part.stage.variables.iter().find(|(name, value)| refused(name, value));
     let here = step.cwd.inside().is_some_and(WorkspacePath::is_root);
     let mut all = patterns(part.stage).filter(|_| here && line.effects().has(Effect::Deletes));
     let whole = all.find(|(_, typed)| {
@@ -101,14 +101,15 @@ fn of_stage(
         matches!(name, "*" | ".[!.]*")
     });
     let whole = whole.map(|(_, typed)| everything(&typed));
-    set.map(|name| variable(exec, name)).into_iter().chain(whole).collect()
+    set.map(|(name, value)| variable(exec, name, value)).into_iter().chain(whole).collect()
 }
 
 /// A variable that the policy does not list: one that decides which code runs is as strange as a
-/// program text, another one as an option that nobody knows; some are never set.
-pub(super) fn variable(exec: Option<&ExecRule>, name: &str) -> Finding {
+/// program text, another one as an option that nobody knows; some are never set, but to a value that
+/// starts nothing.
+pub(super) fn variable(exec: Option<&ExecRule>, name: &str, value: &str) -> Finding {
     let word = |effect| exec.and_then(|exec| exec.effects.as_ref()).map(|own| own.word(effect).0);
-    let verdict = match kind_of(name) {
+    let verdict = match kind_of_set(name, value) {
         Kind::Plain => word(Effect::Unknown),
         Kind::Code => word(Effect::Code),
         Kind::Place | Kind::Never => None,

@@ -19,7 +19,7 @@ use crate::policy::commands::{
 use crate::policy::model::Source;
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::{bounded_time, ceiling, millis, text, verdict, word};
-use crate::policy::variables::{Kind, kind_of};
+use crate::policy::variables::{Kind, kind_of, kind_of_set};
 use crate::programs::Effect;
 use crate::yaml::{Key, Node, Section, Value, key, later};
 
@@ -351,9 +351,9 @@ pub(super) fn environment(context: &mut Context<'_>, node: &Node) -> Environment
         }
     }
     if let Some(node) = section.get("accept") {
-        for (name, span) in context.reader.lines(node, "a list of variables") {
-            check_variable(context, &name, Node { span, value: Value::List(Vec::new()) });
-            env.accept.push(name);
+        for (entry, span) in context.reader.lines(node, "a list of variables") {
+            check_accepted(context, &entry, Node { span, value: Value::List(Vec::new()) });
+            env.accept.push(entry);
         }
     }
     if let Some(map) = section.get("set").and_then(|node| context.reader.map(node, "`set`")) {
@@ -368,13 +368,30 @@ pub(super) fn environment(context: &mut Context<'_>, node: &Node) -> Environment
 }
 
 fn check_variable(context: &mut Context<'_>, name: &str, at: Node) {
+    check_kind(context, name, kind_of(name), &at);
+}
+
+/// `NAME`, or `NAME=VALUE`, which may name what is never passed on if this value starts nothing.
+fn check_accepted(context: &mut Context<'_>, entry: &str, at: Node) {
+    let Some((name, value)) = entry.split_once('=') else {
+        return check_variable(context, entry, at);
+    };
+    let (inner, last) = value.strip_suffix('*').map_or((value, ""), |begun| (begun, "0"));
+    if inner.contains('*') {
+        let message = "a `*` stands at the end of a value, for letters, digits, `.`, `_` and `-`";
+        return context.error(Code::PolicyType, &at, message);
+    }
+    check_kind(context, name, kind_of_set(name, &format!("{inner}{last}")), &at);
+}
+
+fn check_kind(context: &mut Context<'_>, name: &str, kind: Kind, at: &Node) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(plain) {
-        context.error(Code::PolicyType, &at, "a variable has letters, digits and `_`");
-    } else if matches!(kind_of(name), Kind::Code | Kind::Never) {
+        context.error(Code::PolicyType, at, "a variable has letters, digits and `_`");
+    } else if matches!(kind, Kind::Code | Kind::Never) {
         let message =
             format!("`{name}` changes which code a program runs, so it is never passed on");
-        context.error(Code::PolicyEnv, &at, message);
+        context.error(Code::PolicyEnv, at, message);
     }
 }
 

@@ -41,6 +41,7 @@ const STARTS: &[&str] = &[
     "bun.spawn",
     "exec \"",
     "exec '",
+    "$(shell",
 ];
 
 /// What talks to another computer.

@@ -40,7 +40,7 @@ pub(super) fn read(text: &str) -> Option<Script> {
             'w' | 'W' => write(&mut script, file(&mut letters)?),
             'e' => {
                 line(&mut letters).clear();
-                script.effects.push((Effect::Code, "runs a command of its script"));
+                script.effects.push((Effect::Starts, "runs a command of its script"));
             }
             's' => substitution(&mut letters, &mut script)?,
             'y' => {
@@ -168,7 +168,7 @@ fn substitution(letters: &mut Letters<'_>, script: &mut Script) -> Option<()> {
             Some('g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9') => drop(letters.next()),
             Some('e') => {
                 letters.next();
-                script.effects.push((Effect::Code, "runs what it has replaced as a command"));
+                script.effects.push((Effect::Starts, "runs what it has replaced as a command"));
             }
             Some('w') => {
                 letters.next();
@@ -225,20 +225,20 @@ mod tests {
             ("w out", Effect::Writes),
             ("s/a/b/w out", Effect::Writes),
             ("s/a/b/gw out", Effect::Writes),
-            ("1e id", Effect::Code),
-            ("e", Effect::Code),
-            ("s/a/id/e", Effect::Code),
-            ("s/a/id/ge", Effect::Code),
-            ("/x/{p;e id\n}", Effect::Code),
-            ("p;p;1,3e", Effect::Code),
-            ("s;a;b;;e", Effect::Code),
-            ("$!{e id\n}", Effect::Code),
-            ("s/[/]/x/e", Effect::Code),
-            ("y/a/b/;e", Effect::Code),
-            ("b\ne id", Effect::Code),
-            ("#n\ne id", Effect::Code),
-            ("a\\\nx\ne id", Effect::Code),
-            ("s\u{1}a\u{1}id\u{1}e", Effect::Code),
+            ("1e id", Effect::Starts),
+            ("e", Effect::Starts),
+            ("s/a/id/e", Effect::Starts),
+            ("s/a/id/ge", Effect::Starts),
+            ("/x/{p;e id\n}", Effect::Starts),
+            ("p;p;1,3e", Effect::Starts),
+            ("s;a;b;;e", Effect::Starts),
+            ("$!{e id\n}", Effect::Starts),
+            ("s/[/]/x/e", Effect::Starts),
+            ("y/a/b/;e", Effect::Starts),
+            ("b\ne id", Effect::Starts),
+            ("#n\ne id", Effect::Starts),
+            ("a\\\nx\ne id", Effect::Starts),
+            ("s\u{1}a\u{1}id\u{1}e", Effect::Starts),
         ] {
             let script = read(text).unwrap_or_else(|| panic!("{text} is not read"));
             assert!(script.effects.iter().any(|(own, _)| *own == effect), "{text}: {script:?}");
