@@ -209,9 +209,10 @@ impl Meaning {
     }
 }
 
-/// Whether dash has what the text is made of. Braces and here-strings are bash's own.
+/// Whether dash has what the text is made of. Braces and here-strings are bash's own, and escapes in
+/// quotes came into POSIX in 2024.
 fn is_posix(text: &str) -> bool {
-    !text.contains('{') && !text.contains("<<<")
+    !text.contains('{') && !text.contains("<<<") && !text.contains("$'")
 }
 
 fn compare(bench: &Bench, text: &str, script: &Script, streams: bool) {
@@ -252,6 +253,8 @@ const WORDS: &[&str] = &[
     "show HEAD~1 HEAD^ stash@{0} HEAD:a a~ '~' \\~ a:~ =a",
     "show '~' a:~ b~:~ -x=a:b",
     "show é 'é x' 日本 'a\u{a0}b' '✔\u{fe0f}' \"ن\u{200c}م\" “a b”",
+    r#"show $'a\tb' x$'\n'y $'\r' $'it\'s \"q\" \\' $'' $'*' $'{a,b}' "$'a'" '$'"#,
+    "show $'a\nb $x `d` $ #'",
     "show\ta \t b\t",
     "show 'a\tb\nc' \"d\n\ne\"",
     "show [ a ] [] [!] a[ b[c ]d [! x]",

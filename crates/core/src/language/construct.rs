@@ -71,9 +71,9 @@ constructs! {
         "write the result, or use `expr`",
         "head -n $((2 * 5)) a.txt" => "head -n 10 a.txt";
     AnsiQuotes = "ansi-quotes",
-        "`$'..'` is not the same in every shell",
-        "write the characters themselves in single quotes, or use `printf`",
-        "printf $'a\\tb'" => "printf 'a\\tb'";
+        "this escape is not the same in every shell",
+        "in `$'..'` write the character itself, or `\\t`, `\\n`, `\\r`, `\\\\`, `\\'`, `\\\"`",
+        "printf $'\\x41'" => "printf $'A\\t'";
     LocaleQuotes = "locale-quotes",
         "`$\"..\"` would be translated",
         "leave the `$` out",

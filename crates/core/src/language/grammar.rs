@@ -77,6 +77,11 @@ pub const GRAMMAR: &[Form] = &[
         "the text, where `\\` before `$`, `\"`, `\\`, a backquote or a line end takes away its meaning",
         "grep \"don't\" a",
     ),
+    form(
+        "WORD: $'TEXT'",
+        "the text, where `\\t`, `\\n` and `\\r` are a tab, a line end and a return, and `\\` before `\\`, `'` or `\"` takes away its meaning",
+        "cut -d $'\\t' -f 2 a",
+    ),
     form("WORD: \\CHARACTER", "the character as it is; a line end joins two lines", "ls a\\ b"),
     form(
         "WORD: *",

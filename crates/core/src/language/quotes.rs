@@ -65,6 +65,12 @@ pub(super) fn word(source: &mut Source<'_>) -> Result<Vec<Unit>, Refusal> {
             }
             '\\' => Sign::Quoted(escaped(source, at)?),
             '`' => return Err(backquote(source, at)),
+            '$' if source.raw() == Some('\'') => {
+                source.take_raw();
+                units.push(Unit { sign: Sign::Quote, at });
+                with_escapes(source, at, &mut units)?;
+                continue;
+            }
             '$' => {
                 dollar(source, at, false)?;
                 Sign::Bare('$')
@@ -100,6 +106,30 @@ fn single(source: &mut Source<'_>, open: usize, units: &mut Vec<Unit>) -> Result
             Some('\'') => return Ok(()),
             Some(c) => units.push(Unit { sign: Sign::Quoted(c), at }),
         }
+    }
+}
+
+/// `$'..'`, as POSIX.1-2024 and most shells have it, with those escapes that all of them read alike.
+fn with_escapes(
+    source: &mut Source<'_>,
+    open: usize,
+    units: &mut Vec<Unit>,
+) -> Result<(), Refusal> {
+    loop {
+        let at = source.at();
+        let c = match source.take_raw() {
+            None => return Err(Refusal::of(Construct::OpenQuote, open..open + 2)),
+            Some('\'') => return Ok(()),
+            Some('\\') => match source.take_raw() {
+                Some('t') => '\t',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some(c @ ('\\' | '\'' | '"')) => c,
+                _ => return Err(Refusal::of(Construct::AnsiQuotes, at..source.at())),
+            },
+            Some(c) => c,
+        };
+        units.push(Unit { sign: Sign::Quoted(c), at });
     }
 }
 
