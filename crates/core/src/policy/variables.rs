@@ -7,6 +7,8 @@ pub(crate) enum Kind {
     Plain,
     /// It decides which code of the project runs, or with which options it is built.
     Code,
+    /// Its value names what a program loads or starts.
+    Starts,
     /// It says where programs look for what they start or read, or whom they talk to. A policy may
     /// hand it on.
     Place,
@@ -36,8 +38,61 @@ pub(crate) fn kind_of_set(name: &str, value: &str) -> Kind {
     let quiet =
         QUIET.iter().any(|(names, values)| names.contains(&name) && values.contains(&value));
     let plain_words = name == "NODE_OPTIONS" && value.split(' ').all(is_plain_for_node);
-    if quiet || plain_words { Kind::Plain } else { kind_of(name) }
+    match kind_of(name) {
+        _ if quiet || plain_words => Kind::Plain,
+        Kind::Plain | Kind::Code if starts(name, value) => Kind::Starts,
+        kind => kind,
+    }
 }
+
+/// Whether a value names what is loaded or started, in the way that the variable has for it.
+fn starts(name: &str, value: &str) -> bool {
+    let is_marked = |mark: &str| match mark.strip_prefix('*') {
+        Some(part) => value.contains(part),
+        None => value.split_whitespace().any(|word| word.starts_with(mark)),
+    };
+    let named = MARKS.iter().filter(|(names, _)| names.iter().any(|own| is_like(own, name)));
+    named.flat_map(|(_, marks)| marks.iter()).any(|mark| is_marked(mark))
+}
+
+/// Whether a name is this one, or fits around its `*`.
+fn is_like(own: &str, name: &str) -> bool {
+    match own.split_once('*') {
+        Some((begun, ended)) => name.starts_with(begun) && name.ends_with(ended),
+        None => own == name,
+    }
+}
+
+/// How the words of a value begin that name something to load or to start, by the manuals of the
+/// programs that read them; behind a `*`, what stands anywhere in it.
+const MARKS: &[(&[&str], &[&str])] = &[
+    (&["NODE_OPTIONS"], NODE),
+    (&["PYTHONSTARTUP", "PYTHONBREAKPOINT", "LUA_INIT*"], &["*"]),
+    (&["PERL5OPT"], &["-M", "-m", "-I", "-d"]),
+    (&["RUBYOPT"], &["-r", "-I", "--require"]),
+    (&["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS", "JVM_OPTS"], JAVA),
+    (&["MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "KOTLIN_OPTS"], JAVA),
+    (&["RUSTC", "RUSTDOC", "CARGO", "RUSTC_*WRAPPER", "CARGO_BUILD_RUSTC*"], &["*/"]),
+    (&["CARGO_TARGET_*_RUNNER", "CARGO_TARGET_*_LINKER"], &["*/", "* "]),
+    (&["RUSTFLAGS", "RUSTDOCFLAGS", "CARGO_ENCODED_RUSTFLAGS"], &["*linker=", "*fuse-ld="]),
+    (&["GOFLAGS"], &["-toolexec", "--toolexec", "-exec", "--exec", "-overlay", "--overlay"]),
+    (&["MAKEFLAGS", "GNUMAKEFLAGS"], &["--eval", "SHELL", "-f", "--file", "--makefile", "*$("]),
+    (&["CC", "CXX", "CPP", "LD", "AR", "AS", "FC", "NM", "RANLIB", "STRIP"], &["*/", "* -c"]),
+    (&["TAR_OPTIONS"], &["--checkpoint-action", "--to-command", "-I", "--use", "--rsh", "--info"]),
+];
+
+const NODE: &[&str] =
+    &["-r", "--require", "--import", "--loader", "--experimental-loader", "--openssl-config"];
+
+const JAVA: &[&str] = &[
+    "-javaagent",
+    "-agent",
+    "-XX:OnError",
+    "-XX:OnOutOfMemoryError",
+    "-XX:Flags",
+    "-Xbootclasspath",
+    "@",
+];
 
 /// Values by which variables say that nothing is started.
 const QUIET: &[(&[&str], &[&str])] = &[
@@ -175,3 +230,42 @@ const PLACES: &[&str] = &[
     "KUBECONFIG",
     "AWS_PROFILE",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_says_what_a_variable_does() {
+        for (name, value, expected) in [
+            ("CI", "1", Kind::Plain),
+            ("PAGER", "cat", Kind::Plain),
+            ("PAGER", "cat x", Kind::Never),
+            ("LD_PRELOAD", "", Kind::Never),
+            ("GIT_AUTHOR_NAME", "a b", Kind::Plain),
+            ("GIT_CONFIG_GLOBAL", "/dev/null", Kind::Plain),
+            ("GIT_CONFIG_GLOBAL", "x", Kind::Never),
+            ("NODE_OPTIONS", "--no-warnings --max-old-space-size=1", Kind::Plain),
+            ("NODE_OPTIONS", "--max-old-space-size=", Kind::Code),
+            ("NODE_OPTIONS", "--inspect", Kind::Code),
+            ("NODE_OPTIONS", "--no-warnings --require=./x", Kind::Starts),
+            ("NODE_OPTIONS", "-r ./x", Kind::Starts),
+            ("NODE_OPTIONS", "--unhandled-rejections=none", Kind::Code),
+            ("PYTHONSTARTUP", "x.py", Kind::Starts),
+            ("PYTHONPATH", "src", Kind::Code),
+            ("CC", "clang", Kind::Plain),
+            ("CC", "ccache gcc", Kind::Plain),
+            ("CC", "./x", Kind::Starts),
+            ("RUSTC_WRAPPER", "sccache", Kind::Code),
+            ("RUSTC_WORKSPACE_WRAPPER", "./x", Kind::Starts),
+            ("RUSTFLAGS", "-C target-cpu=native", Kind::Code),
+            ("RUSTFLAGS", "-Clinker=x", Kind::Starts),
+            ("MAKEFLAGS", "-j8 --no-print-directory", Kind::Code),
+            ("MAKEFLAGS", "--eval=x", Kind::Starts),
+            ("MAVEN_OPTS", "-Xmx2g", Kind::Plain),
+            ("MAVEN_OPTS", "-Xmx2g -javaagent:x", Kind::Starts),
+        ] {
+            assert_eq!(kind_of_set(name, value), expected, "{name}={value}");
+        }
+    }
+}

@@ -121,10 +121,10 @@ fn too_deep(line: &CommandLine<'_>) -> Option<Finding> {
 }
 
 /// Variables that a word of the command line sets for a program behind it.
-fn variables(exec: &ExecRule, line: &CommandLine<'_>) -> Option<Finding> {
-    let mut set = line.readings().flat_map(|reading| &reading.variables);
-    let (name, value) = set.find(|(name, value)| !exec.env.accepts(name, value))?;
-    Some(script::variable(Some(exec), name, value))
+fn variables(exec: &ExecRule, line: &CommandLine<'_>) -> Vec<Finding> {
+    let set = line.readings().flat_map(|reading| &reading.variables);
+    let refused = set.filter(|(name, value)| !exec.env.accepts(name, value));
+    refused.map(|(name, value)| script::variable(Some(exec), name, value)).collect()
 }
 
 /// A command line that cannot be run at all.

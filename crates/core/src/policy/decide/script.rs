@@ -92,7 +92,7 @@ fn of_stage(
     line: &CommandLine<'_>,
 ) -> Vec<Finding> {
     let refused = |name: &str, value: &str| exec.is_none_or(|exec| !exec.env.accepts(name, value));
-    let set = part.stage.variables.iter().find(|(name, value)| refused(name, value));
+    let set = part.stage.variables.iter().filter(|(name, value)| refused(name, value));
     let here = step.cwd.inside().is_some_and(WorkspacePath::is_root);
     let mut all = patterns(part.stage).filter(|_| here && line.effects().has(Effect::Deletes));
     let whole = all.find(|(_, typed)| {
@@ -101,7 +101,7 @@ fn of_stage(
         matches!(name, "*" | ".[!.]*")
     });
     let whole = whole.map(|(_, typed)| everything(&typed));
-    set.map(|(name, value)| variable(exec, name, value)).into_iter().chain(whole).collect()
+    set.map(|(name, value)| variable(exec, name, value)).chain(whole).collect()
 }
 
 /// A variable that the policy does not list: one that decides which code runs is as strange as a
@@ -109,13 +109,23 @@ fn of_stage(
 /// starts nothing.
 pub(super) fn variable(exec: Option<&ExecRule>, name: &str, value: &str) -> Finding {
     let word = |effect| exec.and_then(|exec| exec.effects.as_ref()).map(|own| own.word(effect).0);
-    let verdict = match kind_of_set(name, value) {
+    let kind = kind_of_set(name, value);
+    let verdict = match kind {
         Kind::Plain => word(Effect::Unknown),
         Kind::Code => word(Effect::Code),
+        Kind::Starts => word(Effect::Starts),
         Kind::Place | Kind::Never => None,
     };
-    let reason = format!("the policy does not list the variable `{name}` for commands to set");
-    let hint = format!("leave `{name}` out, or list it under `env.accept`");
+    let reason = match kind {
+        Kind::Starts => format!("the value of `{name}` names what is loaded or started"),
+        _ => format!("the policy does not list the variable `{name}` for commands to set"),
+    };
+    let hint = match kind {
+        Kind::Plain | Kind::Place => {
+            format!("leave `{name}` out, or let the policy list it under `env.accept`")
+        }
+        _ => format!("leave `{name}` out"),
+    };
     match verdict {
         Some(verdict @ (Verdict::Ask | Verdict::AskEach)) => Finding::word(verdict, reason),
         _ => Finding::deny(Code::ExecVariable, reason),

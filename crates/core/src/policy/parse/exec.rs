@@ -388,7 +388,7 @@ fn check_kind(context: &mut Context<'_>, name: &str, kind: Kind, at: &Node) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(plain) {
         context.error(Code::PolicyType, at, "a variable has letters, digits and `_`");
-    } else if matches!(kind, Kind::Code | Kind::Never) {
+    } else if matches!(kind, Kind::Code | Kind::Starts | Kind::Never) {
         let message =
             format!("`{name}` changes which code a program runs, so it is never passed on");
         context.error(Code::PolicyEnv, at, message);
