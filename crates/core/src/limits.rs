@@ -224,6 +224,10 @@ pub const STAGE_REDIRECTS: usize = 8;
 pub const STAGE_VARIABLES: usize = 64;
 /// The most words that the braces of one word make.
 pub const BRACE_WORDS: usize = 1_024;
+/// How often `**/` may stand in a word: each walks through what the one before has found.
+pub const PATTERN_WALKS: usize = 3;
+/// The most folders that the patterns of one command look into, all together: a decision waits for it.
+pub const PATTERN_FOLDERS: usize = 20_000;
 /// The most entries of one folder that are held against a pattern of a command.
 pub const PATTERN_ENTRIES: usize = 100_000;
 /// How deep braces may nest.

@@ -8,7 +8,7 @@ use crate::docs::markdown;
 const ABOUT: &str = "Where a policy says `form: command`, `shell.run` takes a text instead of a list \
 of words. No shell reads it: it is parsed, every program in it is judged, and then each is started \
 with its words. What is accepted means what it means to a POSIX shell and to bash; braces and \
-here-strings mean what they mean to bash. What could mean something else, or depends on more than the \
+here-strings mean what they mean to bash, and `**/` what it means to zsh, fish, and bash with `globstar`. What could mean something else, or depends on more than the \
 text, is refused with the code `exec.not-in-language`, and nothing of the text runs. Line ends in the \
 examples are shown as `⏎` and tabs as `⇥`, other characters that cannot be seen by their numbers.";
 
@@ -54,10 +54,10 @@ Quotes, wildcards and braces are read as bash reads them, with these borders:
 - `{}`, `HEAD@{1}` and other braces without a comma or a range are text.
 - Ranges in `[..]` go from one digit, small letter or capital letter to another of the same kind, and \
 count by the numbers of the characters whatever the language of the machine. `?` is one character.
-- A pattern never matches `/`, and names that begin with a dot only where the dot is written. A match \
-that begins with `-` becomes `./-`. A pattern that matches nothing is refused; a shell would hand on the \
-pattern itself.
-- Characters that cannot be seen are refused, and so are carriage returns. Spaces other than the plain \
+- A pattern never matches `/`, but for `**/`, and names that begin with a dot only where the dot is written. \
+A match that begins with `-` becomes `./-`. A pattern that matches nothing stands for itself, as in a shell. \
+A name stands once among those that a pattern with more than one `**/` stands for.
+- Characters that cannot be seen are refused, and so are carriage returns; `$'\\r'` makes one. Spaces other than the plain \
 one, and the joiners that some scripts and emoji are written with, may stand in quotes and here-documents.
 - `echo`, `printf`, `test`, `[`, `true`, `false`, `pwd`, `kill` and `:` are programs here.
 ";

@@ -46,6 +46,7 @@ pub const GRAMMAR: &[Form] = &[
         "how long one plain program takes, without options and pipes",
         "time make",
     ),
+    form("STAGE: type NAME .., command -v NAME ..", "where programs are", "type cargo"),
     form(
         "REDIRECT: > FILE, 1> FILE",
         "standard output goes into the file, emptied first",

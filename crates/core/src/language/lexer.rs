@@ -226,7 +226,9 @@ impl Lexer<'_> {
         }
         let delimiter: String = units.iter().filter_map(|unit| unit.char()).collect();
         let is_plain = |c: char| c.is_alphanumeric() || "_-.,:+=!%@#".contains(c);
-        if delimiter.is_empty() || !delimiter.chars().all(is_plain) {
+        // Shells do not agree on what ends a here-document that begins with `<<$'E'`.
+        let written = self.source.read(start);
+        if delimiter.is_empty() || !delimiter.chars().all(is_plain) || written.contains('$') {
             return self.refuse(Construct::HereDelimiter, start);
         }
         let span = self.source.since(start);

@@ -65,7 +65,7 @@ pub(super) fn word(source: &mut Source<'_>) -> Result<Vec<Unit>, Refusal> {
             }
             '\\' => Sign::Quoted(escaped(source, at)?),
             '`' => return Err(backquote(source, at)),
-            '$' if source.raw() == Some('\'') => {
+            '$' if source.peek() == Some('\'') => {
                 source.take_raw();
                 units.push(Unit { sign: Sign::Quote, at });
                 with_escapes(source, at, &mut units)?;

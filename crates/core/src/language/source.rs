@@ -30,6 +30,11 @@ impl<'t> Source<'t> {
         start..self.at.max(start)
     }
 
+    /// The text from a place up to here.
+    pub(super) fn read(&self, start: usize) -> &'t str {
+        self.text.get(self.since(start)).unwrap_or("")
+    }
+
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or("")
     }

@@ -175,8 +175,7 @@ impl Word {
     /// - components without a wildcard are names that must exist, a `/` at the end wants a folder;
     /// - matches are in the order of their bytes.
     ///
-    /// Where nothing matches, a shell hands on the pattern itself ([`Word::typed`]). Nobody means
-    /// that; who expands the word refuses it and says that quotes make it text.
+    /// Where nothing matches, the pattern stands for itself ([`Word::typed`]), as in a shell.
     #[must_use]
     pub fn as_glob(&self) -> Option<&[Piece]> {
         if self.plain().is_some() { None } else { Some(&self.pieces) }

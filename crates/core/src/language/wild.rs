@@ -8,6 +8,7 @@ use super::construct::Construct;
 use super::quotes::{Sign, Unit, begins};
 use super::refusal::Refusal;
 use super::tree::{Piece, Span, Word};
+use crate::limits;
 
 /// Reads the units of a word whose braces are expanded.
 pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
@@ -45,7 +46,7 @@ pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
             Sign::Bare(c) => push(&mut word.pieces, c),
         }
     }
-    if ends_in_folders(&word.pieces) {
+    if is_unclear(&word.pieces) {
         return Err(Refusal::of(Construct::RecursivePattern, word.span));
     }
     if word.plain().is_none() && could_match_dots(&word.pieces) {
@@ -72,14 +73,15 @@ fn begins_component(pieces: &[Piece]) -> bool {
     }
 }
 
-/// Whether nothing, or another slash, stands behind a `**/`: shells do not agree on what that is.
-fn ends_in_folders(pieces: &[Piece]) -> bool {
-    let behind = |own: &[Piece]| match own {
-        [Piece::Folders] => true,
-        [Piece::Folders, Piece::Text(text)] => text.starts_with('/'),
-        _ => false,
-    };
-    pieces.windows(2).any(behind) || pieces.last().is_some_and(|own| *own == Piece::Folders)
+/// Whether something stands behind a `**/` that shells do not agree on, or that says the same folders
+/// anew: nothing, another slash, a component `.` or `..`; or whether there are more than a few.
+fn is_unclear(pieces: &[Piece]) -> bool {
+    let Some(first) = pieces.iter().position(|own| *own == Piece::Folders) else { return false };
+    let behind = pieces.get(first..).unwrap_or_default();
+    let folders = behind.iter().filter(|own| **own == Piece::Folders).count();
+    let typed: String = behind.iter().map(Piece::typed).collect();
+    let stays = |part: &str| matches!(part, "" | "." | "..");
+    folders > limits::PATTERN_WALKS || typed.split('/').any(stays)
 }
 
 /// Reads a word that must name one thing: a file, or text.

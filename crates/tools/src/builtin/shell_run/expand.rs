@@ -19,13 +19,20 @@ use crate::workspace::Workspace;
 /// One stands for more names than a command line may have words.
 pub(super) fn expand(steps: &[Step], workspace: &Workspace) -> Result<Vec<Expansion>, Problem> {
     let mut found: Vec<Expansion> = Vec::new();
+    let mut folders = Folders { workspace, left: limits::PATTERN_FOLDERS };
     for step in steps {
         let cwd = step.cwd.inside().map_or("", WorkspacePath::as_str);
         for (pieces, pattern) in step.stages.iter().flat_map(patterns) {
             if found.iter().any(|own| own.pattern == pattern && own.cwd == cwd) {
                 continue;
             }
-            let names = names(pieces, &step.cwd, workspace);
+            let names = folders.names(pieces, &step.cwd);
+            if folders.left == 0 {
+                let most = limits::PATTERN_FOLDERS;
+                let message = format!("with `{pattern}`, more than {most} folders are looked into");
+                let problem = Problem::new(Code::ExecArgv, message);
+                return Err(problem.suggest("begin the pattern with the folder that is meant"));
+            }
             if names.len() > limits::ARGV_WORDS {
                 let message =
                     format!("`{pattern}` stands for more than {} names", limits::ARGV_WORDS);
@@ -38,54 +45,103 @@ pub(super) fn expand(steps: &[Step], workspace: &Workspace) -> Result<Vec<Expans
     Ok(found)
 }
 
-/// The names that match, in the order of their bytes; none where the pattern leads outside.
-fn names(pieces: &[Piece], cwd: &PathTarget, workspace: &Workspace) -> Vec<String> {
-    let Some(base) = cwd.inside() else { return Vec::new() };
-    let components = components(pieces);
-    let mut reached = vec![String::new()];
-    for (index, component) in components.iter().enumerate() {
-        let last = index + 1 == components.len();
-        let mut next = Vec::new();
-        for before in &reached {
-            match component.as_slice() {
-                [] => next.push(format!("{before}/")),
-                [Piece::Text(name)] => next.push(joined(before, name)),
-                [Piece::Folders] => deeper(before, base, workspace, &mut next),
-                pieces => {
-                    let leads_on = |kind| matches!(kind, FileType::Directory | FileType::Symlink);
-                    let all = listed(before, base, workspace, |kind| last || leads_on(kind));
-                    let matching = all.into_iter().filter(|name| matches(pieces, name));
-                    next.extend(matching.map(|name| joined(before, &name)));
-                }
-            }
-            if next.len() > limits::ARGV_WORDS {
-                return next;
-            }
-        }
-        reached = next;
-    }
-    let is_there =
-        |name: &String| base.follow(name).is_ok_and(|path| workspace.find(&path).is_ok());
-    // What follows the last wildcard may not be there.
-    if components.last().is_some_and(|own| matches!(own.as_slice(), [] | [Piece::Text(_)])) {
-        reached.retain(is_there);
-    }
-    reached.sort_unstable();
-    reached
+/// The folders of a workspace that patterns look into.
+struct Folders<'w> {
+    workspace: &'w Workspace,
+    /// How many more it may be.
+    left: usize,
 }
 
-/// A folder and all below it, none of them hidden or a link; not many more than there may be names.
-fn deeper(before: &str, base: &WorkspacePath, workspace: &Workspace, reached: &mut Vec<String>) {
-    let mut at = reached.len();
-    reached.push(before.to_owned());
-    while let Some(folder) = reached.get(at).cloned() {
-        at += 1;
-        let below = listed(&folder, base, workspace, |kind| kind == FileType::Directory);
-        let seen = below.iter().filter(|name| !name.starts_with('.'));
-        reached.extend(seen.map(|name| joined(&folder, name)));
-        if reached.len() > limits::ARGV_WORDS {
-            return;
+impl Folders<'_> {
+    /// The names that match, in the order of their bytes; none where the pattern leads outside.
+    fn names(&mut self, pieces: &[Piece], cwd: &PathTarget) -> Vec<String> {
+        let Some(base) = cwd.inside() else { return Vec::new() };
+        let components = components(pieces);
+        let mut reached = vec![String::new()];
+        for (index, component) in components.iter().enumerate() {
+            let last = index + 1 == components.len();
+            let mut next = Vec::new();
+            for before in &reached {
+                match component.as_slice() {
+                    [] => next.push(format!("{before}/")),
+                    [Piece::Text(name)] => next.push(joined(before, name)),
+                    [Piece::Folders] => self.deeper(before, base, &mut next),
+                    pieces => {
+                        let leads_on =
+                            |kind| matches!(kind, FileType::Directory | FileType::Symlink);
+                        let all = self.listed(before, base, |kind| last || leads_on(kind));
+                        let matching = all.into_iter().filter(|name| matches(pieces, name));
+                        next.extend(matching.map(|name| joined(before, &name)));
+                    }
+                }
+                if next.len() > limits::ARGV_WORDS {
+                    return next;
+                }
+            }
+            // Two `**/` find the same folders in more than one way.
+            next.sort_unstable();
+            next.dedup();
+            reached = next;
         }
+        let is_there =
+            |name: &String| base.follow(name).is_ok_and(|path| self.workspace.find(&path).is_ok());
+        // What follows the last wildcard may not be there.
+        if components.last().is_some_and(|own| matches!(own.as_slice(), [] | [Piece::Text(_)])) {
+            reached.retain(is_there);
+        }
+        reached
+    }
+
+    /// A folder and all below it, none of them hidden or a link; not many more than there may be
+    /// names.
+    fn deeper(&mut self, before: &str, base: &WorkspacePath, reached: &mut Vec<String>) {
+        let mut at = reached.len();
+        reached.push(before.to_owned());
+        while let Some(folder) = reached.get(at).cloned() {
+            at += 1;
+            let below = self.listed(&folder, base, |kind| kind == FileType::Directory);
+            let seen = below.iter().filter(|name| !name.starts_with('.'));
+            reached.extend(seen.map(|name| joined(&folder, name)));
+            if reached.len() > limits::ARGV_WORDS {
+                return;
+            }
+        }
+    }
+
+    /// The names in a folder, of those kinds that are wanted.
+    fn listed(
+        &mut self,
+        before: &str,
+        base: &WorkspacePath,
+        wanted: impl Fn(FileType) -> bool,
+    ) -> Vec<String> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            return Vec::new();
+        }
+        let path = match before {
+            "" => Ok(base.clone()),
+            before => base.follow(before),
+        };
+        let Ok(path) = path else { return Vec::new() };
+        // By its real name: a pattern goes through links as a program would.
+        let Ok(real) = self.workspace.find(&path).map(|found| found.real) else {
+            return Vec::new();
+        };
+        let opened = open_folder(self.workspace, OsStr::new(real.as_str()));
+        let Ok(handle) = opened else { return Vec::new() };
+        let mut names = Vec::new();
+        let mut see = |name: &[u8], kind: FileType, _: u64| {
+            if let Ok(name) = core::str::from_utf8(name)
+                && wanted(kind)
+            {
+                names.push(name.to_owned());
+            }
+            names.len() <= limits::PATTERN_ENTRIES
+        };
+        // A folder that cannot be read has no names that match.
+        let _ = entries(&handle, &mut buffer(), &mut see);
+        names
     }
 }
 
@@ -123,35 +179,6 @@ fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
         }
     }
     components
-}
-
-/// The names in a folder, of those kinds that are wanted.
-fn listed(
-    before: &str,
-    base: &WorkspacePath,
-    workspace: &Workspace,
-    wanted: impl Fn(FileType) -> bool,
-) -> Vec<String> {
-    let path = match before {
-        "" => Ok(base.clone()),
-        before => base.follow(before),
-    };
-    let Ok(path) = path else { return Vec::new() };
-    // By its real name: a pattern goes through links as a program would.
-    let Ok(real) = workspace.find(&path).map(|found| found.real) else { return Vec::new() };
-    let Ok(handle) = open_folder(workspace, OsStr::new(real.as_str())) else { return Vec::new() };
-    let mut names = Vec::new();
-    let mut see = |name: &[u8], kind: FileType, _: u64| {
-        if let Ok(name) = core::str::from_utf8(name)
-            && wanted(kind)
-        {
-            names.push(name.to_owned());
-        }
-        names.len() <= limits::PATTERN_ENTRIES
-    };
-    // A folder that cannot be read has no names that match.
-    let _ = entries(&handle, &mut buffer(), &mut see);
-    names
 }
 
 /// Whether a name is one of those that a component stands for.
@@ -261,10 +288,28 @@ mod tests {
             (".", "**/src/**/*.rs", &["src/a.rs", "src/b.rs"]),
             (".", "**/.c.rs", &["src/.c.rs"]),
             (".", "**/nothing", &[]),
+            (".", "**/docs/**/*.md", &["docs/x/a.md", "docs/y/b.md"]),
+            (".", "**/x/**/a.md", &["docs/x/a.md"]),
             (".", "../**/*", &[]),
         ] {
-            let names = names(&pieces(word), &PathTarget::parse(cwd), &workspace);
+            let mut folders = Folders { workspace: &workspace, left: 100 };
+            let names = folders.names(&pieces(word), &PathTarget::parse(cwd));
             assert_eq!(names, expected, "{word} in {cwd}");
         }
+    }
+    #[test]
+    fn patterns_look_into_so_many_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["a/b/c", "d/e/f"] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let workspace = Workspace::open(&root).unwrap();
+        let mut folders = Folders { workspace: &workspace, left: 20 };
+        // Seven folders are looked into for their folders, and again for what matches.
+        assert_eq!(folders.names(&pieces("**/c"), &PathTarget::parse(".")), ["a/b/c"]);
+        assert_eq!(folders.left, 13);
+        folders.names(&pieces("**/*"), &PathTarget::parse("."));
+        assert_eq!(folders.left, 0);
     }
 }
