@@ -91,7 +91,12 @@ const RUN: &[&[&str]] = &[
         "executables: { cat: { capabilities: [proc.exec] }, git: { subcommands: { log: { decision: ask, capabilities: [proc.unconfined] } } } }",
     ],
     &["denied_tokens: [docs/a.md]"],
-    &["env: { pass: [PATH, LANG], accept: [A, B] }", "env: { pass: [USER], accept: [] }"],
+    &[
+        "env: { pass: [PATH, LANG], accept: [A, B] }",
+        "env: { pass: [USER], accept: [] }",
+        "env: { accept: [A=1, B=x*, PAGER=cat] }",
+        "env: { accept: [A, B=xy, \"B=*\"] }",
+    ],
     &[
         "limits: { timeout: 2s, timeout_max: 5s, memory: 64MiB }",
         "limits: { timeout_max: 10m, processes_max: 100 }",
@@ -420,9 +425,11 @@ fn confined(inner: &Confinement, outer: &Confinement) -> bool {
 }
 
 fn surrounded(inner: &Environment, outer: &Environment) -> bool {
-    inner.pass.iter().all(|own| outer.pass.contains(own))
-        && inner.accept.iter().all(|own| outer.accept.contains(own))
-        && inner.set == outer.set
+    let values = ["", "1", "x", "xy", "xyz", "cat", "a b"];
+    let narrower = ["A", "B", "PAGER", "C"].into_iter().all(|name| {
+        values.iter().all(|value| !inner.accepts(name, value) || outer.accepts(name, value))
+    });
+    inner.pass.iter().all(|own| outer.pass.contains(own)) && narrower && inner.set == outer.set
 }
 
 /// What commands and runs are confined to as a whole.

@@ -19,7 +19,7 @@ pub(crate) enum Kind {
 /// What a variable can do, by its name.
 pub(crate) fn kind_of(name: &str) -> Kind {
     let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    if HARMLESS.contains(&name) {
+    if HARMLESS.split(' ').any(|own| own == name) {
         Kind::Plain
     } else if NEVER.contains(&name) || begins(NEVER_BEGINNINGS) {
         Kind::Never
@@ -74,15 +74,28 @@ const MARKS: &[(&[&str], &[&str])] = &[
     (&["MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "KOTLIN_OPTS"], JAVA),
     (&["RUSTC", "RUSTDOC", "CARGO", "RUSTC_*WRAPPER", "CARGO_BUILD_RUSTC*"], &["*/"]),
     (&["CARGO_TARGET_*_RUNNER", "CARGO_TARGET_*_LINKER"], &["*/", "* "]),
-    (&["RUSTFLAGS", "RUSTDOCFLAGS", "CARGO_ENCODED_RUSTFLAGS"], &["*linker=", "*fuse-ld="]),
+    (
+        &["RUSTFLAGS", "RUSTDOCFLAGS", "CARGO_ENCODED_RUSTFLAGS"],
+        &["*linker=", "*fuse-ld=", "*codegen-backend="],
+    ),
+    (&["CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"], COMPILER),
     (&["GOFLAGS"], &["-toolexec", "--toolexec", "-exec", "--exec", "-overlay", "--overlay"]),
-    (&["MAKEFLAGS", "GNUMAKEFLAGS"], &["--eval", "SHELL", "-f", "--file", "--makefile", "*$("]),
+    (
+        &["MAKEFLAGS", "GNUMAKEFLAGS"],
+        &["--eval", "SHELL", "-f", "--file", "--makefile", "*$(", "*=/", "*=./"],
+    ),
     (&["CC", "CXX", "CPP", "LD", "AR", "AS", "FC", "NM", "RANLIB", "STRIP"], &["*/", "* -c"]),
-    (&["TAR_OPTIONS"], &["--checkpoint-action", "--to-command", "-I", "--use", "--rsh", "--info"]),
+    (
+        &["TAR_OPTIONS"],
+        &["--checkpoint-action", "--to-command", "-I", "-F", "--use", "--rsh", "--info"],
+    ),
 ];
 
 const NODE: &[&str] =
     &["-r", "--require", "--import", "--loader", "--experimental-loader", "--openssl-config"];
+
+const COMPILER: &[&str] =
+    &["-fplugin", "-fuse-ld=/", "-fuse-ld=.", "-B", "-wrapper", "-specs", "--specs"];
 
 const JAVA: &[&str] = &[
     "-javaagent",
@@ -99,6 +112,7 @@ const QUIET: &[(&[&str], &[&str])] = &[
     (&["PAGER", "GIT_PAGER", "MANPAGER"], &["", "cat"]),
     (&["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"], &["true", ":"]),
     (&["BROWSER"], &["", "none", "true", "false"]),
+    (&["PYTHONBREAKPOINT"], &["0"]),
     (&["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"], &["/dev/null"]),
     (
         &[
@@ -134,28 +148,11 @@ fn is_plain_for_node(word: &str) -> bool {
 }
 
 /// These begin like others below and only say how much is printed or kept, or by whom and when.
-const HARMLESS: &[&str] = &[
-    "PYTHONUNBUFFERED",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONFAULTHANDLER",
-    "PYTHONHASHSEED",
-    "PYTHONIOENCODING",
-    "PYTHONUTF8",
-    "GIT_ADVICE",
-    "GIT_AUTHOR_DATE",
-    "GIT_AUTHOR_EMAIL",
-    "GIT_AUTHOR_NAME",
-    "GIT_COMMITTER_DATE",
-    "GIT_COMMITTER_EMAIL",
-    "GIT_COMMITTER_NAME",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_LFS_SKIP_SMUDGE",
-    "GIT_LITERAL_PATHSPECS",
-    "GIT_MERGE_AUTOEDIT",
-    "GIT_OPTIONAL_LOCKS",
-    "GIT_PAGER_IN_USE",
-    "GIT_TERMINAL_PROMPT",
-];
+const HARMLESS: &str = "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONFAULTHANDLER PYTHONHASHSEED \
+    PYTHONIOENCODING PYTHONUTF8 GIT_ADVICE GIT_AUTHOR_DATE GIT_AUTHOR_EMAIL \
+    GIT_AUTHOR_NAME GIT_COMMITTER_DATE GIT_COMMITTER_EMAIL GIT_COMMITTER_NAME \
+    GIT_CONFIG_NOSYSTEM GIT_LFS_SKIP_SMUDGE GIT_MERGE_AUTOEDIT GIT_OPTIONAL_LOCKS \
+    GIT_PAGER_IN_USE GIT_TERMINAL_PROMPT";
 
 const NEVER_BEGINNINGS: &[&str] = &["LD_", "DYLD_", "GIT_", "BASH_FUNC_"];
 

@@ -123,7 +123,7 @@ fn too_deep(line: &CommandLine<'_>) -> Option<Finding> {
 /// Variables that a word of the command line sets for a program behind it.
 fn variables(exec: &ExecRule, line: &CommandLine<'_>) -> Vec<Finding> {
     let set = line.readings().flat_map(|reading| &reading.variables);
-    let refused = set.filter(|(name, value)| !exec.env.accepts(name, value));
+    let refused = set.filter(|(name, value)| script::is_refused(Some(exec), name, value));
     refused.map(|(name, value)| script::variable(Some(exec), name, value)).collect()
 }
 

@@ -91,8 +91,7 @@ fn of_stage(
     step: &Step,
     line: &CommandLine<'_>,
 ) -> Vec<Finding> {
-    let refused = |name: &str, value: &str| exec.is_none_or(|exec| !exec.env.accepts(name, value));
-    let set = part.stage.variables.iter().filter(|(name, value)| refused(name, value));
+    let set = part.stage.variables.iter().filter(|(name, value)| is_refused(exec, name, value));
     let here = step.cwd.inside().is_some_and(WorkspacePath::is_root);
     let mut all = patterns(part.stage).filter(|_| here && line.effects().has(Effect::Deletes));
     let whole = all.find(|(_, typed)| {
@@ -102,6 +101,13 @@ fn of_stage(
     });
     let whole = whole.map(|(_, typed)| everything(&typed));
     set.map(|(name, value)| variable(exec, name, value)).chain(whole).collect()
+}
+
+/// Whether a command line may not set a variable to a value: because the policy does not list it, or
+/// because of what the value starts, which no list of names can have meant.
+pub(super) fn is_refused(exec: Option<&ExecRule>, name: &str, value: &str) -> bool {
+    exec.is_none_or(|exec| !exec.env.accepts(name, value))
+        || matches!(kind_of_set(name, value), Kind::Code | Kind::Starts | Kind::Never)
 }
 
 /// A variable that the policy does not list: one that decides which code runs is as strange as a
