@@ -248,7 +248,7 @@ fn options(reader: &mut Reader, node: &Node) -> Vec<Opt> {
         let is_name = |name: &String| {
             let keyed = name.ends_with('=') && !name.starts_with('-');
             let marks = name.trim_start_matches('-').trim_matches('?').is_empty();
-            let is_plain = marks || !name.contains([' ', '?']);
+            let is_plain = marks || !name.contains([' ', '?', ',']);
             is_plain && (keyed || name.starts_with('-') && !name.contains('='))
         };
         if !names.iter().all(is_name) {

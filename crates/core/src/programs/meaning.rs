@@ -75,7 +75,7 @@ fn effects_of(kind: Word, text: &str) -> Effects {
             Effects::of(Effect::Network).with(Effect::Starts)
         }
         // Many programs read from an address, and write to one, where a file is expected.
-        (Word::Path, text) if is_address(text) => Effects::of(Effect::Network),
+        (Word::Path | Word::MaybePath, text) if is_address(text) => Effects::of(Effect::Network),
         (Word::Written, text) if is_address(text) => {
             Effects::of(Effect::Network).with(Effect::Publishes)
         }

@@ -8,6 +8,7 @@
 
 mod effect;
 mod embedded;
+mod ending;
 mod line;
 mod load;
 mod meaning;

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::programs::{
-    ANY, Added, Adds, Command, Effect, Effects, Flag, Level, Opt, PathUse, Reading, Style, Use,
-    Word, word,
+    ANY, Added, Adds, Command, Effect, Effects, Flag, Level, Opt, PathUse, Reading, Style, Word,
+    word,
 };
 
 impl Reading {
@@ -52,28 +52,28 @@ type Words<'w> = core::slice::Iter<'w, String>;
 
 /// What was seen at one level.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     /// How many words counted as operands of some kind.
     kinds: usize,
     /// What the operand behind a first one means that is plain text.
     behind_text: Option<Word>,
     /// The paths of the last operand, where they stand among all.
-    last: Range<usize>,
+    pub(super) last: Range<usize>,
     /// An option of unknown arity came before.
     uncertain: bool,
     /// All that the command does, whatever its nature.
-    only: Option<Effects>,
+    pub(super) only: Option<Effects>,
     /// The same by a letter which asks for help where nothing else stands, and may be the name of a
     /// computer elsewhere.
-    asked: Option<Effects>,
+    pub(super) asked: Option<Effects>,
     /// An option says what is run.
-    given: bool,
+    pub(super) given: bool,
     /// An option said what the first operand says otherwise.
     first: bool,
     /// An option makes the command change what its operands name.
-    changes: bool,
+    pub(super) changes: bool,
     /// What the operands add.
-    words: Vec<Added>,
+    pub(super) words: Vec<Added>,
 }
 
 impl Walk {
@@ -151,75 +151,6 @@ impl Walk {
         }
     }
 
-    /// The end of the last level: what depends on all of its words.
-    fn end(&mut self, own: Level, knowledge: Option<&Command>, mut seen: Seen) {
-        if let (Some(kind), Some(word)) = (knowledge.and_then(|own| own.last), own.operands.last())
-            && own.operands.len() > 1
-        {
-            self.reading.paths.drain(seen.last.clone());
-            let added = self.word(word::Place::Before, kind, word);
-            seen.words.extend(added);
-        }
-        if own.operands.is_empty() {
-            let help = own.asks_for_help().then_some(Effects::of(Effect::Reads));
-            seen.only = seen.only.or(help).or(seen.asked);
-        }
-        if seen.only.is_none() {
-            self.reading.added.append(&mut seen.words);
-            if seen.changes {
-                let read = self.reading.paths.iter_mut().filter(|own| !own.of_option);
-                read.for_each(|own| own.usage = Use::Write);
-            }
-        } else {
-            // Nothing is done to what the operands name but to look at it.
-            let own = self.reading.paths.iter_mut().filter(|own| !own.of_option);
-            own.for_each(|own| own.usage = Use::Read);
-        }
-        self.nature(&own, knowledge, &seen);
-        self.reading.levels.push(own);
-        self.touched();
-    }
-
-    /// What a command that changes files is given to work in, it may change.
-    fn touched(&mut self) {
-        let changes = Effects::of(Effect::Writes).with(Effect::Deletes);
-        let deletes = self
-            .reading
-            .added
-            .iter()
-            .any(|own| own.effects.has(Effect::Deletes) && own.word.starts_with('-'));
-        let changes = self.reading.effects().meets(changes);
-        for path in &mut self.reading.paths {
-            let named = deletes && !path.of_option || changes && path.is_folder;
-            if named && matches!(path.usage, Use::Read | Use::ReadTree) {
-                path.usage = Use::Change;
-            }
-        }
-    }
-
-    /// What the command does by its nature and by how many operands and which it has.
-    fn nature(&mut self, own: &Level, knowledge: Option<&Command>, seen: &Seen) {
-        let Some(command) = knowledge else { return };
-        if let Some(only) = seen.only {
-            let adds = Adds { effects: only, ..Adds::default() };
-            self.reading.nature = alloc::vec![adds.by(&own.name)];
-            return;
-        }
-        let count = own.operands.len();
-        let is_bare = count == 0 && self.reading.inner.is_empty() && !seen.given;
-        let mut found = alloc::vec![(&command.nature, own.name.as_str())];
-        found.extend(command.bare.iter().filter(|_| is_bare).map(|adds| (adds, own.name.as_str())));
-        let beyond = command.beyond.iter().filter(|(most, _)| count > *most);
-        found.extend(beyond.map(|(_, adds)| (adds, own.name.as_str())));
-        for word in &own.operands {
-            let named = command.targets.iter().filter(|target| target.names(word));
-            found.extend(named.map(|target| (&target.adds, word.as_str())));
-        }
-        let found: Vec<Added> =
-            found.into_iter().map(|(adds, word)| self.adds(adds, word)).collect();
-        self.reading.nature.extend(found);
-    }
-
     /// Reads one option; says whether its arity is unknown.
     fn option(
         &mut self,
@@ -266,19 +197,33 @@ impl Walk {
             (None, Some(_)) if !option.attached => rest.next().cloned(),
             _ => None,
         };
-        let taken_back = option.value.is_none() && attached.is_some();
-        let only = seen.only;
-        self.understood(own, option, spelled, value, seen);
-        if taken_back {
-            // `--dry-run=false` says the opposite.
-            seen.only = only;
-        }
+        self.answered(own, option, (spelled, value), knowledge, seen);
         for kind in &option.more {
             let Some(value) = rest.next() else { break };
             let added = self.word(word::Place::Option, *kind, value);
             self.reading.added.extend(added);
         }
         false
+    }
+
+    /// An option that is known, with what stands behind it.
+    fn answered(
+        &mut self,
+        own: &mut Level,
+        option: &Opt,
+        (spelled, value): (&str, Option<String>),
+        knowledge: Option<&Command>,
+        seen: &mut Seen,
+    ) {
+        let only = seen.only;
+        let answer = value.clone().filter(|_| option.value.is_none());
+        self.understood(own, option, spelled, value, seen);
+        let Some(answer) = answer else { return };
+        // `--dry-run=false` says the opposite.
+        seen.only = only;
+        if !is_answer(&answer) {
+            self.unknown(own, spelled, Some(&answer), knowledge);
+        }
     }
 
     /// Reads `-xvf value`, `-n5` and their like.
@@ -458,6 +403,13 @@ impl Walk {
         if knowledge.is_none() {
             self.reading.paths.extend(PathUse::stray(word));
         }
+        // An option that nobody judges may still not lead away.
+        if let Some((_, value)) = word.split_once('=')
+            && word.starts_with('-')
+            && word::is_of_machine(value)
+        {
+            self.reading.paths.extend(PathUse::stray(value));
+        }
         if let Some(kind) = own_kind {
             let added = self.word(word::Place::of(options_end), kind, word);
             seen.words.extend(added);
@@ -486,6 +438,14 @@ fn is_text(command: &Command, word: &str) -> bool {
     let letters = word.strip_prefix('-').unwrap_or(word).chars();
     let mut options = letters.map(|letter| command.option(&alloc::format!("-{letter}")));
     command.lenient && command.option(word).is_none() && options.any(|option| option.is_none())
+}
+
+/// What stands behind an option that is there or not: `--dry-run=false`.
+fn is_answer(value: &str) -> bool {
+    matches!(
+        value.to_ascii_lowercase().as_str(),
+        "true" | "false" | "yes" | "no" | "on" | "off" | "1" | "0" | "always" | "never" | "auto"
+    )
 }
 
 /// `--no-x`: known to do nothing of its own.

@@ -7,12 +7,11 @@ const PROCESSORS: &str = "aarch64 alpha arc arm armeb armv6 armv7 armv7a armv7l 
     powerpc64 powerpc64le riscv32 riscv64 rx s390x sh4 sparc sparc64 tricore x86_64 xtensa";
 
 /// The tools of the GNU toolchain that are built once for each machine.
-const TOOLS: &str = "addr2line ar as c++ c++filt cc cpp elfedit g++ gcc gcc-ar gcc-nm gcc-ranlib gcov gdb \
-    gfortran gprof ld nm objcopy objdump ranlib readelf size strings strip";
+const TOOLS: &str = "addr2line ar as c++ c++filt cc cpp elfedit g++ gcc gcc-ar gcov gdb \
+    gprof ld nm objcopy objdump ranlib readelf size strings strip";
 
 /// Those of them that LLVM has under the same options and a name of its own.
-const OF_LLVM: &str =
-    "addr2line ar cov cxxfilt nm objcopy objdump ranlib readelf size strings strip";
+const OF_LLVM: &str = "addr2line ar nm objcopy objdump ranlib readelf size strings strip";
 
 /// The tool that a name is, without the machine that it builds for.
 pub(super) fn tool(name: &str) -> Option<&'static str> {
@@ -49,6 +48,13 @@ mod tests {
             ("gcc-ar", None),
         ] {
             assert_eq!(tool(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_tool_is_one_that_is_known() {
+        for tool in TOOLS.split(' ').chain(OF_LLVM.split(' ')) {
+            assert!(crate::programs::known(tool).is_some(), "{tool}");
         }
     }
 }

@@ -168,7 +168,7 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
 }
 
 /// Whether a word can only mean a place of the machine. `/api` may be a route, `/static/` an address.
-fn is_of_machine(text: &str) -> bool {
+pub(super) fn is_of_machine(text: &str) -> bool {
     const ROOTS: [&str; 20] = [
         "Users", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt",
         "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",
