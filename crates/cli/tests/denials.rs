@@ -158,7 +158,7 @@ fn what_is_refused_most_names_the_way() {
         ("builtin:developer", "rm -rf /", "relative to the workspace"),
         ("builtin:developer", "git push", "Tell the user what is ready"),
         ("builtin:developer", "for x in *; do wc $x; done", "`xargs`"),
-        ("builtin:developer", "ls **/*.rs", "`find`"),
+        ("builtin:developer", "ls src/**", "`find`"),
     ] {
         let args = json!({ "command": command }).to_string();
         let ran = capsule.run(&["call", "shell.run", "--policy", policy, "--args", &args]).exits(3);

@@ -310,7 +310,13 @@ impl Walk {
     ) {
         let before = self.reading.added.len();
         if let (Some(kind), Some(value)) = (option.value, &value) {
+            // What an option names to be loaded is started by a program that else starts nothing.
             let added = self.word(word::Place::Option, kind, value);
+            let added = added.into_iter().map(|own| match kind {
+                Word::Script => self.started(own),
+                _ => own,
+            });
+            let added: Vec<Added> = added.collect();
             self.reading.added.extend(added);
             for target in option.targets.iter().filter(|target| target.names(value)) {
                 let added = self.adds(&target.adds, value);
@@ -433,11 +439,13 @@ impl Walk {
     }
 }
 
-/// Whether a word that looks like an option is text to a program that takes it so.
+/// Whether a word that looks like an option is text to a program that takes it so: one of its letters
+/// is no option, and none before it takes the rest as its value.
 fn is_text(command: &Command, word: &str) -> bool {
     let letters = word.strip_prefix('-').unwrap_or(word).chars();
     let mut options = letters.map(|letter| command.option(&alloc::format!("-{letter}")));
-    command.lenient && command.option(word).is_none() && options.any(|option| option.is_none())
+    let first = options.find(|option| option.is_none_or(|own| own.value.is_some()));
+    command.lenient && command.option(word).is_none() && matches!(first, Some(None))
 }
 
 /// What stands behind an option that is there or not: `--dry-run=false`.
