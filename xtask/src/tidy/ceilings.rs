@@ -22,6 +22,7 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/core/src/language/construct.rs", "the table of what commands may not hold"),
     ("crates/core/src/language/grammar.rs", "the table of what commands may hold"),
     ("crates/core/src/language/shell_words.rs", "the table of words that shells keep"),
+    ("crates/core/src/policy/variables/table.rs", "the table of variables and what they start"),
 ];
 
 pub(super) fn check(house: &House) -> Vec<Finding> {
