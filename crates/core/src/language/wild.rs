@@ -23,8 +23,8 @@ pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
                 word.quoted = true;
                 push(&mut word.pieces, c);
             }
-            Sign::Bare('*') if is_star(units.get(at)) => {
-                if !begins_component(&word.pieces) || !is_slash(units.get(at + 1)) {
+            Sign::Bare('*') if is_at(units, at, '*') => {
+                if !begins_component(&word.pieces) || !is_at(units, at + 1, '/') {
                     return Err(Refusal::of(Construct::RecursivePattern, word.span));
                 }
                 word.pieces.push(Piece::Folders);
@@ -55,12 +55,9 @@ pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
     Ok(word)
 }
 
-fn is_star(unit: Option<&Unit>) -> bool {
-    unit.is_some_and(|unit| unit.is('*'))
-}
-
-fn is_slash(unit: Option<&Unit>) -> bool {
-    unit.is_some_and(|unit| unit.is('/'))
+/// Whether a bare character of this kind stands at a place.
+fn is_at(units: &[Unit], at: usize, c: char) -> bool {
+    units.get(at).is_some_and(|unit| unit.is(c))
 }
 
 /// Whether what comes next is the beginning of a component. Behind one `**/` another says nothing
@@ -142,7 +139,7 @@ fn check_dollar(dollar: Unit, next: Option<&Unit>) -> Result<(), Refusal> {
 
 /// Reads a class behind its `[`, and says what stands behind it; none where no `]` makes it one.
 fn class(units: &[Unit], start: usize) -> Result<Option<(Piece, usize)>, Refusal> {
-    let is = |at: usize, c: char| units.get(at).is_some_and(|unit| unit.is(c));
+    let is = |at, c| is_at(units, at, c);
     let negated = is(start, '!');
     let first = start + usize::from(negated || is(start, '^'));
     // A `]` that comes first is a member.

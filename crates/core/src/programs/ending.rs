@@ -55,27 +55,22 @@ impl Walk {
     /// What the command does by its nature and by how many operands and which it has.
     fn nature(&mut self, own: &Level, knowledge: Option<&Command>, seen: &Seen) {
         let Some(command) = knowledge else { return };
-        if let Some(only) = seen.only {
-            let adds = Adds { effects: only, ..Adds::default() };
-            self.reading.nature = alloc::vec![adds.by(&own.name)];
-            // Looking at what starts something starts it.
-            for word in &own.operands {
-                let named = command.targets.iter().filter(|target| target.names(word));
-                let starts = named.filter(|target| target.adds.effects.has(Effect::Starts));
-                let added: Vec<Added> = starts.map(|own| self.adds(&own.adds, word)).collect();
-                self.reading.nature.extend(added);
-            }
-            return;
+        let name = own.name.as_str();
+        let only = seen.only.map(|effects| Adds { effects, ..Adds::default() });
+        let mut found = alloc::vec![(only.as_ref().unwrap_or(&command.nature), name)];
+        if only.is_none() {
+            let count = own.operands.len();
+            let is_bare = count == 0 && self.reading.inner.is_empty() && !seen.given;
+            found.extend(command.bare.iter().filter(|_| is_bare).map(|adds| (adds, name)));
+            let beyond = command.beyond.iter().filter(|(most, _)| count > *most);
+            found.extend(beyond.map(|(_, adds)| (adds, name)));
         }
-        let count = own.operands.len();
-        let is_bare = count == 0 && self.reading.inner.is_empty() && !seen.given;
-        let mut found = alloc::vec![(&command.nature, own.name.as_str())];
-        found.extend(command.bare.iter().filter(|_| is_bare).map(|adds| (adds, own.name.as_str())));
-        let beyond = command.beyond.iter().filter(|(most, _)| count > *most);
-        found.extend(beyond.map(|(_, adds)| (adds, own.name.as_str())));
+        // Looking at what starts something starts it.
+        let counts = |adds: &Adds| only.is_none() || adds.effects.has(Effect::Starts);
         for word in &own.operands {
             let named = command.targets.iter().filter(|target| target.names(word));
-            found.extend(named.map(|target| (&target.adds, word.as_str())));
+            let named = named.map(|target| (&target.adds, word.as_str()));
+            found.extend(named.filter(|(adds, _)| counts(adds)));
         }
         let found: Vec<Added> =
             found.into_iter().map(|(adds, word)| self.adds(adds, word)).collect();

@@ -144,7 +144,7 @@ impl Target {
 }
 
 /// Whether a word is like a name in which `*` stands for any characters.
-fn like(name: &str, word: &str) -> bool {
+pub(crate) fn like(name: &str, word: &str) -> bool {
     let Some((before, rest)) = name.split_once('*') else { return name == word };
     let Some(mut word) = word.strip_prefix(before) else { return false };
     let mut parts = rest.split('*').peekable();

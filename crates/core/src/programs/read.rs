@@ -200,8 +200,7 @@ impl Walk {
         self.answered(own, option, (spelled, value), knowledge, seen);
         for kind in &option.more {
             let Some(value) = rest.next() else { break };
-            let added = self.word(word::Place::Option, *kind, value);
-            self.reading.added.extend(added);
+            self.value(*kind, value);
         }
         false
     }
@@ -310,14 +309,7 @@ impl Walk {
     ) {
         let before = self.reading.added.len();
         if let (Some(kind), Some(value)) = (option.value, &value) {
-            // What an option names to be loaded is started by a program that else starts nothing.
-            let added = self.word(word::Place::Option, kind, value);
-            let added = added.into_iter().map(|own| match kind {
-                Word::Script => self.started(own),
-                _ => own,
-            });
-            let added: Vec<Added> = added.collect();
-            self.reading.added.extend(added);
+            self.value(kind, value);
             for target in option.targets.iter().filter(|target| target.names(value)) {
                 let added = self.adds(&target.adds, value);
                 self.reading.added.push(added);
@@ -350,6 +342,15 @@ impl Walk {
             value,
             added: added.or_else(|| self.reading.added.get(before).cloned()),
         });
+    }
+
+    /// What an option is given. What it names to be loaded is started by a program that else starts
+    /// nothing.
+    fn value(&mut self, kind: Word, value: &str) {
+        for added in self.word(word::Place::Option, kind, value) {
+            let added = if kind == Word::Script { self.started(added) } else { added };
+            self.reading.added.push(added);
+        }
     }
 
     /// An option that a known program is not known to have could do anything the program can.
@@ -410,12 +411,8 @@ impl Walk {
             self.reading.paths.extend(PathUse::stray(word));
         }
         // An option that nobody judges may still not lead away.
-        if let Some((_, value)) = word.split_once('=')
-            && word.starts_with('-')
-            && word::is_of_machine(value)
-        {
-            self.reading.paths.extend(PathUse::stray(value));
-        }
+        let value = word.split_once('=').filter(|_| word.starts_with('-'));
+        self.reading.paths.extend(value.and_then(|(_, value)| PathUse::of_machine(value)));
         if let Some(kind) = own_kind {
             let added = self.word(word::Place::of(options_end), kind, word);
             seen.words.extend(added);

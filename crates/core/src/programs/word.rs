@@ -97,6 +97,12 @@ impl PathUse {
         (away && text != "/dev/null" && !text.starts_with("//")).then(|| Self::read(text))
     }
 
+    /// The same for a word that leads somewhere on the machine, where it may as well be an address of
+    /// a program's own, such as `/api/users`.
+    pub(super) fn of_machine(text: &str) -> Option<Self> {
+        Self::stray(text).filter(|_| is_of_machine(text))
+    }
+
     fn tree(path: &str, sure: bool) -> Self {
         Self { usage: Use::ReadTree, sure, ..Self::read(path) }
     }
@@ -142,8 +148,9 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
         (Word::Url, _) => Some(file_of(text).map(PathUse::read).into_iter().collect()),
         (Word::Argument, _) => {
             let value = text.split_once('=').map(|(_, value)| value);
-            let named = [Some(text), value].into_iter().flatten().filter(|own| is_of_machine(own));
-            Some(named.filter_map(PathUse::stray).collect())
+            Some(
+                [Some(text), value].into_iter().flatten().filter_map(PathUse::of_machine).collect(),
+            )
         }
         (Word::Code, _) => Some(embedded::code_paths(text)),
         (Word::Awk, _) => Some(embedded::awk_paths(text)),
@@ -168,7 +175,7 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
 }
 
 /// Whether a word can only mean a place of the machine. `/api` may be a route, `/static/` an address.
-pub(super) fn is_of_machine(text: &str) -> bool {
+fn is_of_machine(text: &str) -> bool {
     const ROOTS: [&str; 20] = [
         "Users", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt",
         "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",

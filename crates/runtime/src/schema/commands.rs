@@ -70,6 +70,9 @@ pub(super) fn test_keys(put: &mut impl FnMut(&str, Value)) {
     put("env", environment());
 }
 
+/// The name of a variable.
+const VARIABLE: &str = "^[A-Za-z0-9_]+$";
+
 fn environment() -> Value {
     let variables = |pattern: &str| {
         let kinds = ["string", "number", "boolean"];
@@ -82,17 +85,14 @@ fn environment() -> Value {
             [
                 (
                     "pass",
-                    about(
-                        "Variables of the user's own that are passed on.",
-                        variables("^[A-Za-z0-9_]+$"),
-                    ),
+                    about("Variables of the user's own that are passed on.", variables(VARIABLE)),
                 ),
                 (
                     "set",
                     json!({
                         "description": "Variables with their values.",
                         "type": "object",
-                        "propertyNames": { "pattern": "^[A-Za-z0-9_]+$" },
+                        "propertyNames": { "pattern": VARIABLE },
                         "additionalProperties": text("The value.")
                     }),
                 ),

@@ -6,6 +6,8 @@ use table::{
     CODE, CODE_BEGINNINGS, HARMLESS, MARKS, NEVER, NEVER_BEGINNINGS, NODE_PLAIN, PLACES, QUIET,
 };
 
+use crate::programs::like;
+
 /// What a variable can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -57,16 +59,8 @@ fn starts(name: &str, value: &str) -> bool {
         Some(part) => value.contains(part),
         None => value.split_whitespace().any(|word| word.starts_with(mark)),
     };
-    let named = MARKS.iter().filter(|(names, _)| names.iter().any(|own| is_like(own, name)));
+    let named = MARKS.iter().filter(|(names, _)| names.iter().any(|own| like(own, name)));
     named.flat_map(|(_, marks)| marks.iter()).any(|mark| is_marked(mark))
-}
-
-/// Whether a name is this one, or fits around its `*`.
-fn is_like(own: &str, name: &str) -> bool {
-    match own.split_once('*') {
-        Some((begun, ended)) => name.starts_with(begun) && name.ends_with(ended),
-        None => own == name,
-    }
 }
 
 /// Options of node that load nothing and start nothing.

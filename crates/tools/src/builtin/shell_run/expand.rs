@@ -1,6 +1,7 @@
 //! Patterns among the words of a command, against what is in the workspace.
 
 use std::ffi::OsStr;
+use std::mem::MaybeUninit;
 
 use capsule_core::action::{Expansion, PathTarget, Step, patterns};
 use capsule_core::code::Code;
@@ -19,7 +20,7 @@ use crate::workspace::Workspace;
 /// One stands for more names than a command line may have words.
 pub(super) fn expand(steps: &[Step], workspace: &Workspace) -> Result<Vec<Expansion>, Problem> {
     let mut found: Vec<Expansion> = Vec::new();
-    let mut folders = Folders { workspace, left: limits::PATTERN_FOLDERS };
+    let mut folders = Folders::new(workspace, limits::PATTERN_FOLDERS);
     for step in steps {
         let cwd = step.cwd.inside().map_or("", WorkspacePath::as_str);
         for (pieces, pattern) in step.stages.iter().flat_map(patterns) {
@@ -50,9 +51,15 @@ struct Folders<'w> {
     workspace: &'w Workspace,
     /// How many more it may be.
     left: usize,
+    /// What they are read into, once there is one to read.
+    buffer: Vec<MaybeUninit<u8>>,
 }
 
-impl Folders<'_> {
+impl<'w> Folders<'w> {
+    fn new(workspace: &'w Workspace, left: usize) -> Self {
+        Self { workspace, left, buffer: Vec::new() }
+    }
+
     /// The names that match, in the order of their bytes; none where the pattern leads outside.
     fn names(&mut self, pieces: &[Piece], cwd: &PathTarget) -> Vec<String> {
         let Some(base) = cwd.inside() else { return Vec::new() };
@@ -130,6 +137,9 @@ impl Folders<'_> {
         };
         let opened = open_folder(self.workspace, OsStr::new(real.as_str()));
         let Ok(handle) = opened else { return Vec::new() };
+        if self.buffer.is_empty() {
+            self.buffer = buffer();
+        }
         let mut names = Vec::new();
         let mut see = |name: &[u8], kind: FileType, _: u64| {
             if let Ok(name) = core::str::from_utf8(name)
@@ -140,7 +150,7 @@ impl Folders<'_> {
             names.len() <= limits::PATTERN_ENTRIES
         };
         // A folder that cannot be read has no names that match.
-        let _ = entries(&handle, &mut buffer(), &mut see);
+        let _ = entries(&handle, &mut self.buffer, &mut see);
         names
     }
 }
@@ -292,7 +302,7 @@ mod tests {
             (".", "**/x/**/a.md", &["docs/x/a.md"]),
             (".", "../**/*", &[]),
         ] {
-            let mut folders = Folders { workspace: &workspace, left: 100 };
+            let mut folders = Folders::new(&workspace, 100);
             let names = folders.names(&pieces(word), &PathTarget::parse(cwd));
             assert_eq!(names, expected, "{word} in {cwd}");
         }
@@ -305,7 +315,7 @@ mod tests {
             std::fs::create_dir_all(root.join(name)).unwrap();
         }
         let workspace = Workspace::open(&root).unwrap();
-        let mut folders = Folders { workspace: &workspace, left: 20 };
+        let mut folders = Folders::new(&workspace, 20);
         // Seven folders are looked into for their folders, and again for what matches.
         assert_eq!(folders.names(&pieces("**/c"), &PathTarget::parse(".")), ["a/b/c"]);
         assert_eq!(folders.left, 13);
