@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     collect(&home.join("programs"), &mut files)?;
     files.sort();
     let mut names: Vec<(String, usize)> = Vec::new();
+    let mut whole = Whole::default();
     let mut table = format!("static FILES: [File; {}] = [\n", files.len());
     let mut texts = format!("#[cfg(test)]\nstatic TEXTS: [&str; {}] = [\n", files.len());
     for (index, path) in files.iter().enumerate() {
@@ -28,13 +29,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let file = pack(&fs::read_to_string(path)?)
             .map_err(|problem| format!("{}: {problem}", path.display()))?;
-        let _ = writeln!(table, "file({name:?}, {:?}),", file.packed);
+        let (own, packed) = (whole.add(&name)?, whole.add(&file.packed)?);
+        let _ = writeln!(table, "File {{ name: {own}, packed: {packed} }},");
         let _ = writeln!(texts, "include_str!({path:?}),");
         names.extend(file.also.into_iter().chain([name]).map(|name| (name, index)));
     }
     names.sort();
-    let _ = writeln!(table, "];\nstatic NAMES: [(&str, usize); {}] = {names:?};", names.len());
-    let _ = writeln!(table, "{texts}];");
+    let _ = writeln!(table, "];\nstatic NAMES: [(Span, u16); {}] = [", names.len());
+    for (name, index) in &names {
+        let _ = writeln!(table, "({}, {}),", whole.add(name)?, u16::try_from(*index)?);
+    }
+    let _ = writeln!(table, "];\nconst WHOLE: &str = {:?};\n{texts}];", whole.0);
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     Ok(fs::write(out.join("programs.rs"), table)?)
 }
@@ -49,6 +54,20 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// All texts of the table, one behind the other. A table of texts would be one of addresses, and those
+/// are only known once the program has been started: each of its pages would be written then.
+#[derive(Default)]
+struct Whole(String);
+
+impl Whole {
+    /// Adds one; gives its place as it is written in the table.
+    fn add(&mut self, text: &str) -> Result<String, Box<dyn Error>> {
+        let start = u32::try_from(self.0.len())?;
+        self.0.push_str(text);
+        Ok(format!("Span({start}, {})", u32::try_from(self.0.len())?))
+    }
 }
 
 /// What a file says, packed, and the other names that it gives its program.

@@ -7,37 +7,47 @@ use once_cell::race::OnceBox;
 use crate::programs::packed::unpack;
 use crate::programs::{Command, load};
 
-/// What is known of one program: what its file says, and what that means, once it was asked for.
-struct File {
-    name: &'static str,
-    packed: &'static str,
-    read: OnceBox<Command>,
+/// Where a text stands in `WHOLE`: its first byte, and the one behind its last.
+#[derive(Clone, Copy)]
+struct Span(u32, u32);
+
+impl Span {
+    fn text(self) -> &'static str {
+        let at = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
+        WHOLE.get(at(self.0)..at(self.1)).unwrap_or_default()
+    }
 }
 
-const fn file(name: &'static str, packed: &'static str) -> File {
-    File { name, packed, read: OnceBox::new() }
+/// What is known of one program: what its file says.
+struct File {
+    name: Span,
+    packed: Span,
 }
 
 // `FILES`: every file under `programs/`; `NAMES`: every name of a program, in order, with the place
-// of its file (see `build.rs`).
+// of its file; `WHOLE`: their texts (see `build.rs`).
 include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+
+/// What the files mean, once that was asked for.
+static READ: [OnceBox<Command>; FILES.len()] = [const { OnceBox::new() }; FILES.len()];
 
 /// The names of all programs that are known.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.iter().map(|(name, _)| *name)
+    NAMES.iter().map(|(name, _)| name.text())
 }
 
 /// What is known about a program. Its file is read once: several rules of every decision ask.
 #[must_use]
 pub fn known(name: &str) -> Option<&'static Command> {
-    let at = NAMES.binary_search_by_key(&name, |(own, _)| *own).ok()?;
-    let file = FILES.get(NAMES.get(at)?.1)?;
+    let found = NAMES.binary_search_by_key(&name, |(own, _)| own.text()).ok()?;
+    let at = usize::from(NAMES.get(found)?.1);
+    let file = FILES.get(at)?;
     // A test reads every file, so that what cannot be read is never built into a program.
     let read = || {
-        let root = unpack(file.packed).ok_or(())?;
-        load(file.name, &root).map(Box::new).map_err(drop)
+        let root = unpack(file.packed.text()).ok_or(())?;
+        load(file.name.text(), &root).map(Box::new).map_err(drop)
     };
-    file.read.get_or_try_init(read).ok()
+    READ.get(at)?.get_or_try_init(read).ok()
 }
 
 #[cfg(test)]
@@ -68,12 +78,12 @@ mod tests {
         let mut wrong = Vec::new();
         for (file, text) in FILES.iter().zip(TEXTS) {
             let program = match yaml::parse(text, &DIALECT) {
-                Ok(Some(root)) => load(file.name, &root),
+                Ok(Some(root)) => load(file.name.text(), &root),
                 Ok(None) => Err(Vec::new()),
                 Err(problem) => Err(alloc::vec![problem]),
             };
             if let Err(problems) = program {
-                wrong.push(format!("{}: {problems:#?}", file.name));
+                wrong.push(format!("{}: {problems:#?}", file.name.text()));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -83,17 +93,18 @@ mod tests {
     fn every_name_of_a_file_finds_it() {
         let mut all = Vec::new();
         for (index, file) in FILES.iter().enumerate() {
-            let root = unpack(file.packed).unwrap();
+            let root = unpack(file.packed.text()).unwrap();
             let also = match root.get("also").map(|also| (&also.value, also)) {
                 Some((Value::List(items), _)) => items.clone(),
                 Some((_, one)) => alloc::vec![one.clone()],
                 None => Vec::new(),
             };
-            all.push((String::from(file.name), index));
+            all.push((String::from(file.name.text()), index));
             all.extend(also.iter().map(|name| (name.text().unwrap().into(), index)));
         }
         all.sort();
-        let names: Vec<_> = NAMES.iter().map(|(name, at)| (String::from(*name), *at)).collect();
+        let names: Vec<_> =
+            NAMES.iter().map(|(name, at)| (String::from(name.text()), usize::from(*at))).collect();
         assert_eq!(all, names);
         assert!(names.iter().all(|(name, _)| known(name).is_some()));
         assert!(known("no-such-program").is_none());
@@ -103,7 +114,7 @@ mod tests {
     fn what_is_packed_is_what_the_files_say() {
         for (file, text) in FILES.iter().zip(TEXTS) {
             let parsed = yaml::parse(text, &DIALECT).unwrap().map(placeless);
-            assert_eq!(unpack(file.packed), parsed, "{}", file.name);
+            assert_eq!(unpack(file.packed.text()), parsed, "{}", file.name.text());
         }
     }
 
