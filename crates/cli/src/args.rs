@@ -1,5 +1,6 @@
 //! The command line, as typed.
 
+mod alone;
 mod approvals;
 mod audit;
 mod plan;

@@ -16,7 +16,6 @@ mod through;
 use std::process::ExitCode;
 
 use capsule_runtime::Commands;
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::args::Arguments;
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
     // A command is run by a copy of this process. It is made before anything else is read, so that it
     // holds nothing of that.
     let commands = first.filter(|own| own == "exec").map(|_| Commands::of_one_at_once());
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help goes to standard output and is no error; clap knows which is which.
