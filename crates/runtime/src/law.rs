@@ -121,7 +121,7 @@ impl Law {
             Problem::new(Code::WorkspaceMissing, message)
         })?;
         let mut layers = layers::find(lookup.user, &workspace, (file.as_deref(), &home))?;
-        let own = lookup.own.iter().map(|path| real(path)).chain(file.clone());
+        let own = all_real(lookup.own).into_iter().chain(file.clone());
         let own = own.chain(layers.iter().map(|own| own.path.clone()));
         let own = own.chain(draft.anchors().map(|path| real_place(Path::new(path))));
         let roots = Roots {
@@ -382,6 +382,27 @@ pub fn shown_name(path: &str) -> String {
 #[must_use]
 pub fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The same for many, most of which lie side by side: each folder is looked at once. One that is not
+/// there is named in its folder as that really is.
+fn all_real(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut last: Option<(&Path, Option<PathBuf>)> = None;
+    paths
+        .iter()
+        .map(|path| {
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+                return real(path);
+            };
+            if last.as_ref().is_none_or(|(own, _)| *own != folder) {
+                last = Some((folder, folder.canonicalize().ok()));
+            }
+            let folder = last.as_ref().and_then(|(_, folder)| folder.as_ref());
+            let Some(place) = folder.map(|folder| folder.join(name)) else { return path.clone() };
+            // Only a link leads elsewhere.
+            if place.read_link().is_ok() { real(&place) } else { place }
+        })
+        .collect()
 }
 
 /// The same for a file that may not be there, in folders that may not be there.
