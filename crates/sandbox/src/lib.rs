@@ -55,6 +55,14 @@ pub use supervise::{Executor, run_unconfined};
 /// else, and end with what that returns.
 pub const EXECUTOR_ARGUMENT: &str = "__capsule-executor";
 
+/// Has names of hosts looked up in the machine's own file and by DNS, and users in the machine's own
+/// file, without loading what else the machine is set up for into this process. To be called before
+/// anything is looked up; only the first call does something.
+pub fn look_up_by_own_means() {
+    #[cfg(target_os = "linux")]
+    kernel::by_own_means();
+}
+
 /// The whole life of an executor.
 #[cfg(target_os = "linux")]
 #[must_use]
