@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::{Answer, cargo};
+use crate::{Answer, cargo, dist};
 
 /// The measures that start the binary.
 const OF_THE_BINARY: &[&str] = &["P1", "P2", "P4", "P9", "P10"];
@@ -15,8 +15,7 @@ const OF_THE_BINARY: &[&str] = &["P1", "P2", "P4", "P9", "P10"];
 pub(crate) fn run(root: &Path, options: &[&str]) -> Answer<bool> {
     let target = cargo::target_folder(root)?;
     if needs_binary(options) {
-        let mut build = cargo::command(root);
-        cargo::run(build.args(["build", "--profile", "dist", "--package", "capsule-cli"]))?;
+        dist::build(root)?;
     }
     let mut measure = cargo::command(root);
     measure.args(["run", "--release", "--quiet", "--manifest-path", "bench/Cargo.toml"]);

@@ -12,6 +12,7 @@ mod attacks;
 mod bench;
 mod cargo;
 mod coverage;
+mod dist;
 mod docs;
 mod house;
 mod rust;
@@ -29,6 +30,7 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
     ("tidy", "check the rules of the house; every finding is reported"),
     ("docs", "write the generated pages; with --check only say which are out of date"),
     ("coverage", "measure the lines of policy and replay that tests run; 90 % are wanted"),
+    ("dist", "build the binary as it is shipped: one file, with the C library in it"),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];
 
@@ -53,6 +55,7 @@ fn task(words: &[&str]) -> Answer<bool> {
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
         ["coverage"] => coverage::run(&root),
+        ["dist"] => dist::build(&root).map(|()| true),
         ["bench", options @ ..] => bench::run(&root, options),
         _ => {
             let lines =

@@ -1,0 +1,37 @@
+//! The binary as it is shipped, and as it is measured.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Answer, cargo};
+
+/// How the compiler names a machine on which the program can hold the C library in itself.
+const HOLDS_THE_LIBRARY: &str = "linux-gnu";
+
+/// What makes it hold the library, and keeps what has to be adjusted at every start small.
+const WHOLE: [&str; 3] =
+    ["--", "-Ctarget-feature=+crt-static", "-Clink-arg=-Wl,-z,pack-relative-relocs"];
+
+/// Builds it: one file that needs no library of the machine's (ADR 33).
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn build(root: &Path) -> Answer<()> {
+    let mut build = cargo::command(root);
+    build.args(["rustc", "--locked", "--profile", "dist", "--package", "capsule-cli"]);
+    build.args(["--bin", "capsule"]);
+    if host()?.ends_with(HOLDS_THE_LIBRARY) {
+        build.args(WHOLE);
+    }
+    cargo::run(&mut build)
+}
+
+/// The machine that the compiler builds for.
+fn host() -> Answer<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output();
+    let output = output.map_err(|error| format!("rustc cannot be started: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc does not name its machine".to_owned())
+}
