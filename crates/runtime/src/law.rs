@@ -388,21 +388,21 @@ pub fn real(path: &Path) -> PathBuf {
 /// there is named in its folder as that really is.
 fn all_real(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut last: Option<(&Path, Option<PathBuf>)> = None;
-    paths
-        .iter()
-        .map(|path| {
-            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-                return real(path);
-            };
-            if last.as_ref().is_none_or(|(own, _)| *own != folder) {
-                last = Some((folder, folder.canonicalize().ok()));
-            }
-            let folder = last.as_ref().and_then(|(_, folder)| folder.as_ref());
-            let Some(place) = folder.map(|folder| folder.join(name)) else { return path.clone() };
+    let mut one = |path| -> PathBuf {
+        let (Some(folder), Some(name)) = (Path::parent(path), path.file_name()) else {
+            return real(path);
+        };
+        if last.as_ref().is_none_or(|(own, _)| *own != folder) {
+            last = Some((folder, folder.canonicalize().ok()));
+        }
+        let folder = last.as_ref().and_then(|(_, folder)| folder.as_ref());
+        match folder.map(|folder| folder.join(name)) {
             // Only a link leads elsewhere.
-            if place.read_link().is_ok() { real(&place) } else { place }
-        })
-        .collect()
+            Some(place) if place.read_link().is_err() => place,
+            _ => real_place(path),
+        }
+    };
+    paths.iter().map(|path| one(path)).collect()
 }
 
 /// The same for a file that may not be there, in folders that may not be there.
@@ -472,4 +472,39 @@ pub(crate) fn workspace_root(
             .suggest("name the folder with `--workspace`"));
     }
     Ok(here)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Whoever protects a file protects what its name leads to, also where it is yet to be made.
+    #[test]
+    fn files_are_named_as_they_really_are() {
+        let home = tempfile::tempdir().unwrap();
+        let top = home.path().canonicalize().unwrap();
+        std::fs::create_dir(top.join("real")).unwrap();
+        std::fs::write(top.join("real/file"), "").unwrap();
+        std::fs::write(top.join("elsewhere"), "").unwrap();
+        symlink("real", top.join("link")).unwrap();
+        symlink("../elsewhere", top.join("real/away")).unwrap();
+        symlink("nowhere", top.join("real/dangling")).unwrap();
+        let cases = [
+            ("link/file", "real/file"),
+            ("link/away", "elsewhere"),
+            ("link/missing", "real/missing"),
+            ("link/dangling", "real/dangling"),
+            ("link/none/missing", "real/none/missing"),
+            ("real/../link/file", "real/file"),
+            ("link/file/", "real/file"),
+            ("link", "real"),
+        ];
+        let paths: Vec<PathBuf> = cases.iter().map(|(path, _)| top.join(path)).collect();
+        let expected: Vec<PathBuf> = cases.iter().map(|(_, real)| top.join(real)).collect();
+        assert_eq!(all_real(&paths), expected);
+        let relative = all_real(&[PathBuf::from("Cargo.toml")]);
+        assert_eq!(relative, [Path::new("Cargo.toml").canonicalize().unwrap()]);
+    }
 }
