@@ -282,6 +282,22 @@ mod tests {
     }
 
     /// I-3: each write is as sure as it was asked to be, whatever came before it.
+    /// What `.cargo/config.toml` says of how SQLite is built holds.
+    #[test]
+    fn sqlite_has_what_a_store_uses_and_no_more() {
+        let sql = Connection::open_in_memory().unwrap();
+        let mut query = sql.prepare("PRAGMA compile_options").unwrap();
+        let options: Vec<String> =
+            query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        let left_out = ["ENABLE_FTS", "ENABLE_RTREE", "ENABLE_DBSTAT", "ENABLE_STAT4"];
+        for option in left_out {
+            assert!(!options.iter().any(|own| own.starts_with(option)), "{option}: {options:?}");
+        }
+        for option in ["OMIT_LOAD_EXTENSION", "DEFAULT_MEMSTATUS=0"] {
+            assert!(options.iter().any(|own| own == option), "{option}: {options:?}");
+        }
+    }
+
     #[test]
     fn a_durable_write_waits_for_the_disk_behind_any_other() {
         let folder = tempfile::tempdir().unwrap();
