@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     // A command is run by a copy of this process. It is made before anything else is read, so that it
     // holds nothing of that.
     let commands = first.filter(|own| own == "exec").map(|_| Commands::of_one_at_once());
-    if std::env::var_os("HOME").is_none() {
+    if std::env::var_os("HOME").is_none_or(|home| home.is_empty()) {
         // It is looked up then.
         capsule_sandbox::look_up_by_own_means();
     }
