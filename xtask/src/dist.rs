@@ -15,7 +15,8 @@ const WHOLE: [&str; 3] =
 /// Builds it: one file that needs no library of the machine's (ADR 33).
 ///
 /// # Errors
-/// When it does not build.
+/// When it does not build, or what was built does not start: a C library before 2.36 does not know the
+/// compact form, and a program that holds it finds no address of its own.
 pub(crate) fn build(root: &Path) -> Answer<()> {
     let mut build = cargo::command(root);
     build.args(["rustc", "--locked", "--profile", "dist", "--package", "capsule-cli"]);
@@ -23,7 +24,11 @@ pub(crate) fn build(root: &Path) -> Answer<()> {
     if host()?.ends_with(HOLDS_THE_LIBRARY) {
         build.args(WHOLE);
     }
-    cargo::run(&mut build)
+    cargo::run(&mut build)?;
+    let binary = cargo::target_folder(root)?.join("dist/capsule");
+    cargo::run(Command::new(&binary).arg("--version"))?;
+    println!("{}", binary.display());
+    Ok(())
 }
 
 /// The machine that the compiler builds for.
