@@ -30,6 +30,8 @@ pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
                 word.pieces.push(Piece::Folders);
                 at += 2;
             }
+            // Nothing stands between two of them but quotes around nothing: one says as much.
+            Sign::Bare('*') if word.pieces.last() == Some(&Piece::Any) => {}
             Sign::Bare('*') => word.pieces.push(Piece::Any),
             Sign::Bare('?') => word.pieces.push(Piece::One),
             Sign::Bare('[') => match class(units, at)? {
