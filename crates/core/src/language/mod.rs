@@ -477,6 +477,7 @@ mod tests {
                 "echo 'it'\\''s' '' '$x' '{a,b}' '~' '*'",
             ),
             (words(&["A=1", "x"]), "'A=1' x"),
+            (words(&["x", "\r'\\n\n*"]), "x $'\\r\\'\\\\n\n*'"),
         ] {
             assert_eq!(write(&argv).as_deref(), Ok(text));
         }
@@ -523,6 +524,9 @@ mod tests {
         "\\\n",
         "`",
         "$",
+        "$'",
+        "\\r",
+        "\\n",
         "${",
         "(",
         ")",

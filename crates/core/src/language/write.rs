@@ -39,6 +39,19 @@ fn quote(text: &str, into: &mut String) {
         into.push_str(text);
         return;
     }
+    // A carriage return may stand in a text only where everybody sees it.
+    if text.contains('\r') {
+        into.push_str("$'");
+        for c in text.chars() {
+            match c {
+                '\r' => into.push_str("\\r"),
+                '\\' | '\'' => into.extend(['\\', c]),
+                c => into.push(c),
+            }
+        }
+        into.push('\'');
+        return;
+    }
     into.push('\'');
     for c in text.chars() {
         match c {
