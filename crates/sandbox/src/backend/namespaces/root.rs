@@ -78,8 +78,10 @@ impl Root {
             root.cover_folder(Path::new(folder.path)).at(Step::SystemFolder)?;
         }
         let names = names_in("/etc");
+        // Once for all: a new one each time would be made of new pages.
+        let mut buffer = vec![0; COPIED_BYTES];
         for entry in CONFIGURATION {
-            root.show_configuration(entry, &names).at(Step::Configuration)?;
+            root.show_configuration(entry, &names, &mut buffer).at(Step::Configuration)?;
         }
         root.allow("etc", Reach::Read).at(Step::Configuration)?;
         for device in DEVICES {
@@ -134,18 +136,23 @@ impl Root {
         }
     }
 
-    fn show_configuration(&self, shown: &Shown, names: &[String]) -> Result<(), Errno> {
+    fn show_configuration(
+        &self,
+        shown: &Shown,
+        names: &[String],
+        buffer: &mut [u8],
+    ) -> Result<(), Errno> {
         let Some(start) = shown.path.strip_suffix('*') else {
-            return self.show_entry(shown.path);
+            return self.show_entry(shown.path, buffer);
         };
-        let matching = names.iter().filter(|path| path.starts_with(start));
-        matching.map(String::as_str).try_for_each(|path| self.show_entry(path))
+        let mut matching = names.iter().filter(|path| path.starts_with(start));
+        matching.try_for_each(|path| self.show_entry(path, buffer))
     }
 
     /// Shows one entry of the configuration: links as links, small files as copies (each bind would
     /// cost every call a little), folders and large files bound. What is absent, or not ours to
     /// read, is left out.
-    fn show_entry(&self, path: &str) -> Result<(), Errno> {
+    fn show_entry(&self, path: &str, buffer: &mut [u8]) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let source = match open(path, flags, Mode::empty()) {
             Ok(source) => source,
@@ -157,11 +164,10 @@ impl Root {
         let name = Path::new(relative(path));
         let length = usize::try_from(facts.st_size).unwrap_or(usize::MAX);
         match FileType::from_raw_mode(facts.st_mode) {
-            FileType::RegularFile if length <= COPIED_BYTES => {
-                let mut bytes = vec![0; COPIED_BYTES];
-                let got = rustix::io::read(&source, bytes.as_mut_slice())?;
+            FileType::RegularFile if length <= buffer.len() => {
+                let got = rustix::io::read(&source, &mut *buffer)?;
                 let mut file = File::from(self.make_file(name, Mode::from_raw_mode(0o444))?);
-                file.write_all(bytes.get(..got).unwrap_or_default()).map_err(|error| errno(&error))
+                file.write_all(buffer.get(..got).unwrap_or_default()).map_err(|error| errno(&error))
             }
             FileType::RegularFile => {
                 self.make_file(name, Mode::from_raw_mode(0o444))?;
