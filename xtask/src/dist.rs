@@ -26,9 +26,24 @@ pub(crate) fn build(root: &Path) -> Answer<()> {
     }
     cargo::run(&mut build)?;
     let binary = cargo::target_folder(root)?.join("dist/capsule");
+    lay_down(&binary)?;
     cargo::run(Command::new(&binary).arg("--version"))?;
     println!("{}", binary.display());
     Ok(())
+}
+
+/// Writes it anew in one piece, as an installer does. A linker writes page by page, and so the kernel keeps
+/// the file: every start then maps its code in a hundred small steps more than a start of what is installed
+/// (ADR 33).
+fn lay_down(binary: &Path) -> Answer<()> {
+    let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
+    let whole = std::fs::read(binary).map_err(failed)?;
+    let rights = std::fs::metadata(binary).map_err(failed)?.permissions();
+    let beside = binary.with_extension("new");
+    let laid = std::fs::write(&beside, whole)
+        .and_then(|()| std::fs::set_permissions(&beside, rights))
+        .and_then(|()| std::fs::rename(&beside, binary));
+    laid.map_err(failed)
 }
 
 /// The machine that the compiler builds for.
