@@ -1,5 +1,5 @@
 //! P1: one confined command, cold: the whole process, against bubblewrap with the same namespaces
-//! and binds plus one durable commit.
+//! and binds plus one durable commit; and for comparison with one bind alone, of the whole machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,11 +8,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use crate::Answer;
-use crate::binary::{Binary, quiet};
+use crate::binary::{Binary, printed, quiet};
 use crate::options::Options;
 use crate::pairs::{Pairs, seconds};
 use crate::peer::{self, Peer};
 use crate::row::{Row, Target};
+use crate::same;
 
 const POLICY: &str = r#"version: 1
 name: one-command
@@ -20,7 +21,11 @@ tools:
   shell.run:
     executables:
       "true": { decision: allow }
+      findmnt: { decision: allow }
 "#;
+
+/// Bubblewrap with all namespaces and the least to mount: everything that the machine has, read-only.
+const WHOLE: &[&str] = &["--unshare-all", "--die-with-parent", "--new-session"];
 
 /// How long the kernel is given to take namespaces apart.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -31,18 +36,27 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let workspace = options.fresh("p1-workspace")?;
     let binary = Binary::new(options, &files, &workspace, POLICY)?;
     let mut sql = peer::database(&files.join("reference.db"), "FULL", "bytes BLOB NOT NULL")?;
+    let mounts = printed(&mut binary.command(&["exec"], &[&["--"], same::LIST].concat()))?;
+    let empty = options.fresh("p1-empty")?;
+    let mut theirs = same::confined(&bwrap, &mounts, (&workspace, &empty))?;
+    let mut whole = Command::new(&bwrap);
+    whole.args(WHOLE).args(["--ro-bind", "/", "/", "/bin/true"]);
     let count = options.pick(101, 11);
-    let against_both = Pairs::take(
-        count,
-        PAUSE,
-        || seconds(|| quiet(&mut binary.command(&["exec"], &["--", "true"]))),
-        || {
-            seconds(|| {
-                quiet(&mut confined(&bwrap, &workspace))?;
-                commit(&mut sql)
-            })
-        },
-    )?;
+    let mut against = |theirs: &mut Command| {
+        Pairs::take(
+            count,
+            PAUSE,
+            || seconds(|| quiet(&mut binary.command(&["exec"], &["--", "true"]))),
+            || {
+                seconds(|| {
+                    quiet(theirs)?;
+                    commit(&mut sql)
+                })
+            },
+        )
+    };
+    let against_same = against(&mut theirs)?;
+    let against_whole = against(&mut whole)?;
     let bare = Pairs::take(
         count,
         PAUSE,
@@ -51,9 +65,23 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     )?;
     let what = "capsule exec -- true, whole process";
     let mut rows = vec![
-        Row::new("P1", what, "bwrap + 1 durable commit", against_both, Target::TimeAtMost(1.0)),
+        Row::new(
+            "P1",
+            what,
+            "bwrap, the same binds, + 1 durable commit",
+            against_same,
+            Target::TimeAtMost(1.0),
+        ),
+        Row::new("P1", what, "bwrap, one bind, + 1 durable commit", against_whole, Target::None),
         Row::new("P1", what, "bare spawn of true", bare, Target::None),
     ];
+    rows.extend(others(options, &binary, &workspace, what)?);
+    Ok(rows)
+}
+
+/// The same against each of the others that is installed.
+fn others(options: &Options, binary: &Binary, workspace: &Path, what: &str) -> Answer<Vec<Row>> {
+    let mut rows = Vec::new();
     for (name, peer, words, target) in OTHERS {
         let program = match peer.find() {
             Ok(program) => program,
@@ -63,7 +91,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
             }
         };
         let mut theirs = Command::new(program);
-        theirs.args(*words).current_dir(&workspace);
+        theirs.args(*words).current_dir(workspace);
         let pairs = Pairs::take(
             options.pick(21, 5),
             PAUSE,
@@ -93,22 +121,6 @@ const OTHERS: &[(&str, Peer, &[&str], Target)] = &[
         Target::None,
     ),
 ];
-
-/// Bubblewrap with the namespaces and binds that Capsule gives a command.
-fn confined(bwrap: &Path, workspace: &Path) -> Command {
-    let mut command = Command::new(bwrap);
-    command.args(["--unshare-all", "--die-with-parent", "--new-session"]);
-    command.args(["--ro-bind", "/usr", "/usr"]);
-    for name in ["bin", "sbin", "lib", "lib64"] {
-        let place = format!("/{name}");
-        command.args(["--symlink", &format!("usr/{name}"), &place]);
-    }
-    command.args(["--ro-bind", "/etc", "/etc"]);
-    command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
-    command.arg("--ro-bind").arg(workspace).arg("/workspace");
-    command.args(["--chdir", "/workspace", "/bin/true"]);
-    command
-}
 
 fn commit(sql: &mut Connection) -> Answer<()> {
     let written = sql.execute("INSERT INTO calls (bytes) VALUES (?1)", [[7_u8; 400]]);

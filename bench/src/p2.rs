@@ -1,13 +1,19 @@
 //! P2: one confined command, warm: per call inside one run, against a bare spawn, and against a bare
-//! spawn with one `fdatasync`.
+//! spawn with one `fdatasync`; and the walls alone, without policy and journal.
 //!
 //! What a run costs once is taken away: a plan of one step is measured beside the plan of many.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+
+use capsule_core::confinement::{ProcessLimits, Tier};
+use capsule_sandbox::{
+    Executor, FileIdentity, How, Launch, Program, SandboxError, Stage, Stream, View, Watch,
+};
 
 use crate::Answer;
 use crate::binary::{Binary, quiet};
@@ -22,6 +28,9 @@ tools:
     executables:
       "true": { decision: allow }
 "#;
+
+/// What stands without policy and journal.
+const WALLS: &str = "the walls alone, per call in one executor";
 
 /// A file system in memory, where a durable commit costs nothing.
 const IN_MEMORY: &str = "/dev/shm";
@@ -46,12 +55,19 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let plain = Pairs::take(rounds, PAUSE, || per_call(&quick), || reference.spawns(steps, false))?;
     let bare =
         Pairs::take(rounds, PAUSE, || per_call(&durable), || reference.spawns(steps, false))?;
+    let mut walls = Walls::new(&workspace)?;
+    let alone =
+        Pairs::take(rounds, PAUSE, || walls.spawns(steps), || reference.spawns(steps, false))?;
+    let (spawn, row) = (bare.theirs().median, synced.theirs().median - bare.theirs().median);
+    let disk =
+        format!("one `fdatasync` of the reference takes {:.2} of its spawn here", row / spawn);
     let what = format!("shell.run true, per call of a plan of {steps}");
     let memory = format!("{what}, record in memory");
     Ok(vec![
-        Row::new("P2", &what, "spawn + fdatasync", synced, Target::TimeAtMost(1.2)),
+        Row::new("P2", &what, "spawn + fdatasync", synced, Target::TimeAtMost(1.2)).note(disk),
         Row::new("P2", memory, "bare spawn", plain, Target::TimeAtMost(2.0)),
         Row::new("P2", what, "bare spawn", bare, Target::None),
+        Row::new("P2", WALLS, "bare spawn", alone, Target::TimeAtMost(1.5)),
     ])
 }
 
@@ -106,6 +122,73 @@ impl Reference {
             Ok(())
         })?;
         Ok(all / number(count))
+    }
+}
+
+/// An executor, and nobody who decides or writes anything down.
+struct Walls {
+    executor: Executor,
+    program: Program,
+}
+
+impl Walls {
+    fn new(workspace: &Path) -> Answer<Self> {
+        let failed = |error: SandboxError| format!("the walls: {error}");
+        let unread = |error: std::io::Error| format!("the walls: {error}");
+        let path = Path::new("/bin/true").canonicalize().map_err(unread)?;
+        let identity = FileIdentity::of(&path.metadata().map_err(unread)?);
+        let mut executor = Executor::start().map_err(failed)?;
+        let view = View {
+            floor: Tier::Namespaces,
+            workspace: File::open(workspace).map_err(unread)?.into(),
+            staging: None,
+            masks: Vec::new(),
+            programs: Vec::new(),
+        };
+        executor.enter(view).map_err(failed)?;
+        Ok(Self { executor, program: Program { path, identity } })
+    }
+
+    /// The time of one of this many commands.
+    fn spawns(&mut self, count: usize) -> Answer<f64> {
+        let all = seconds(|| (0..count).try_for_each(|_| self.spawn()))?;
+        Ok(all / number(count))
+    }
+
+    fn spawn(&mut self) -> Answer<()> {
+        let stage = Stage {
+            program: self.program.clone(),
+            argv: vec!["true".into()],
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            redirects: Vec::new(),
+        };
+        let launch = Launch {
+            stages: vec![stage],
+            private: Vec::new(),
+            cwd: OsString::new(),
+            stdin: Vec::new(),
+            limits: ProcessLimits::default(),
+            writes: false,
+            direct: None,
+            masks: Vec::new(),
+            last: false,
+        };
+        match self.executor.run(launch, &mut Nobody) {
+            Ok(exit) if exit.how == How::Exited(0) => Ok(()),
+            Ok(exit) => Err(format!("the walls: `true` ended with {:?}", exit.how)),
+            Err(error) => Err(format!("the walls: {error}")),
+        }
+    }
+}
+
+/// Somebody who keeps nothing and never cancels.
+struct Nobody;
+
+impl Watch for Nobody {
+    fn output(&mut self, _stream: Stream, _bytes: &[u8]) {}
+
+    fn cancelled(&self) -> bool {
+        false
     }
 }
 

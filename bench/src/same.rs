@@ -1,0 +1,122 @@
+//! Bubblewrap with the mounts that a command of Capsule's has, one by one.
+//!
+//! What they are is not written down here: a command of Capsule's lists them. The small files of the
+//! configuration that it gets as copies are left out, so the reference makes a little less.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::Answer;
+
+/// What lists the mounts that it sees, a line each: where, of which kind.
+pub(crate) const LIST: &[&str] = &["findmnt", "--raw", "--noheadings", "--output", "TARGET,FSTYPE"];
+
+/// Where a command sees the workspace.
+const WORKSPACE: &str = "/workspace";
+
+/// Links of the host's root, which are made as links.
+const LINKS: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+
+/// Bubblewrap with these mounts and all of its namespaces, for `true`. `empty` lies where a folder is
+/// covered.
+pub(crate) fn confined(
+    bwrap: &Path,
+    mounts: &str,
+    (workspace, empty): (&Path, &Path),
+) -> Answer<Command> {
+    let mut command = Command::new(bwrap);
+    command.args(["--unshare-all", "--die-with-parent", "--new-session"]);
+    for (source, target) in binds(mounts)? {
+        match source {
+            Source::Proc => command.args(["--proc", target]),
+            Source::Memory => command.args(["--tmpfs", target]),
+            Source::Device => command.args(["--dev-bind", target, target]),
+            Source::Itself => command.args(["--ro-bind", target, target]),
+            Source::Nothing => command.arg("--ro-bind").arg(empty).arg(target),
+            Source::Workspace => command.arg("--ro-bind").arg(workspace).arg(target),
+        };
+    }
+    for name in LINKS {
+        let place = Path::new("/").join(name);
+        if let Ok(leads) = std::fs::read_link(&place) {
+            command.arg("--symlink").arg(leads).arg(place);
+        }
+    }
+    command.args(["--chdir", WORKSPACE, "/bin/true"]);
+    Ok(command)
+}
+
+/// What stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The processes.
+    Proc,
+    /// A new file system in memory.
+    Memory,
+    /// The host's device of that path.
+    Device,
+    /// What the host has at that path, read-only.
+    Itself,
+    /// An empty folder, laid over what the host has there.
+    Nothing,
+    /// The workspace, read-only.
+    Workspace,
+}
+
+/// Reads the list. The root is bubblewrap's own.
+fn binds(mounts: &str) -> Answer<Vec<(Source, &str)>> {
+    let mut all: Vec<(Source, &str)> = Vec::new();
+    for line in mounts.lines() {
+        let (target, kind) = line.split_once(' ').ok_or_else(|| format!("not a mount: {line}"))?;
+        if target.contains('\\') {
+            return Err(format!("a mount with a strange name: {target}"));
+        }
+        let source = match (target, kind) {
+            ("/", _) => continue,
+            (WORKSPACE, _) => Source::Workspace,
+            ("/tmp", _) => Source::Memory,
+            (_, "proc") => Source::Proc,
+            (_, "tmpfs") => Source::Nothing,
+            _ if target.starts_with("/dev/") => Source::Device,
+            _ => Source::Itself,
+        };
+        // The host's own processes lie beneath those of the call, which cover them.
+        if !all.contains(&(source, target)) {
+            all.push((source, target));
+        }
+    }
+    let has = |wanted| all.iter().any(|(source, _)| *source == wanted);
+    if has(Source::Workspace) && has(Source::Proc) && has(Source::Memory) {
+        Ok(all)
+    } else {
+        Err(format!("these are not the mounts of a command: {mounts}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mount_is_made_once() {
+        let list = "/ tmpfs\n/usr ext4\n/usr/local/etc tmpfs\n/etc/fonts ext4\n/dev/null devtmpfs\n\
+                    /proc proc\n/workspace ext4\n/proc proc\n/tmp tmpfs\n";
+        let expected = [
+            (Source::Itself, "/usr"),
+            (Source::Nothing, "/usr/local/etc"),
+            (Source::Itself, "/etc/fonts"),
+            (Source::Device, "/dev/null"),
+            (Source::Proc, "/proc"),
+            (Source::Workspace, "/workspace"),
+            (Source::Memory, "/tmp"),
+        ];
+        assert_eq!(binds(list).as_deref(), Ok(expected.as_slice()));
+    }
+
+    #[test]
+    fn what_is_no_list_is_an_error() {
+        for list in ["", "/ tmpfs\n", "nonsense", "/usr ext4\n/a\\x20b ext4\n"] {
+            assert!(binds(list).is_err(), "{list}");
+        }
+    }
+}
