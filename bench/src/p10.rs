@@ -19,10 +19,10 @@ tools:
       perl: { decision: allow, writes: ["**"] }
 "#;
 
-/// Adds a word to the files of the workspace, or to files of the same names elsewhere, and works for
-/// a while.
+/// Adds a word to files of these names in a folder, those of the workspace or others, and works for a
+/// while. The folder stands in the program's own text: as a word of the command it would be judged.
 const SCRIPT: &str = "my @files = glob 'area000/part000/*'; for (@files[1 .. 10]) { \
-                      s{.*/}{$ARGV[0]/}; open(my $f, '>>', $_) or die; print $f 'more'; close $f } \
+                      s{.*/}{FOLDER/}; open(my $f, '>>', $_) or die; print $f 'more'; close $f } \
                       select(undef, undef, undef, 0.2)";
 
 pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
@@ -47,18 +47,18 @@ fn row(
     let read_only = STAGED.replace(", writes: [\"**\"]", "");
     let staged = Binary::new(options, &staged?, tree, STAGED)?;
     let plain = Binary::new(options, &plain?, tree, &read_only)?;
-    let words = |folder| ["--", "perl", "-e", SCRIPT, "--", folder];
+    let [inside, outside] = ["area000/part000", "/tmp"].map(|own| SCRIPT.replace("FOLDER", own));
     let pairs = Pairs::take(
         rounds,
         Duration::from_millis(20),
         || {
-            let time =
-                seconds(|| quiet(&mut staged.command(&["exec"], &words("area000/part000"))))?;
+            let words = ["--", "perl", "-e", &inside];
+            let time = seconds(|| quiet(&mut staged.command(&["exec"], &words)))?;
             // What was staged is dropped outside of what is measured.
             quiet(&mut staged.bare(&["discard", "latest"]))?;
             Ok(time)
         },
-        || seconds(|| quiet(&mut plain.command(&["exec"], &words("/tmp")))),
+        || seconds(|| quiet(&mut plain.command(&["exec"], &["--", "perl", "-e", &outside]))),
     )?;
     let what = format!("a command of 0.2 s, 10 changes, {files} files");
     Ok(Row::new("P10", what, "the same, unstaged", pairs, target))
