@@ -32,9 +32,8 @@ pub(crate) fn build(root: &Path) -> Answer<()> {
     Ok(())
 }
 
-/// Writes it anew in one piece, as an installer does. A linker writes page by page, and so the kernel keeps
-/// the file: every start then maps its code in a hundred small steps more than a start of what is installed
-/// (ADR 33).
+/// Writes it anew in one piece. A linker writes page by page, and so the kernel keeps the file: until it is
+/// dropped from the cache, every start maps its code in more than a hundred small steps (ADR 33).
 fn lay_down(binary: &Path) -> Answer<()> {
     let failed = |error: std::io::Error| format!("{}: {error}", binary.display());
     let whole = std::fs::read(binary).map_err(failed)?;
