@@ -1,5 +1,6 @@
 //! P2: one confined command, warm: per call inside one run, against a bare spawn, and against a bare
-//! spawn with one `fdatasync`; and the walls alone, without policy and journal.
+//! spawn with one durable row; and the walls alone, without policy and journal, of an executor that is this
+//! program itself, built like any release.
 //!
 //! What a run costs once is taken away: a plan of one step is measured beside the plan of many.
 
@@ -29,7 +30,7 @@ tools:
       "true": { decision: allow }
 "#;
 
-/// What stands without policy and journal.
+/// How the row is called for which nothing is judged and nothing is written down.
 const WALLS: &str = "the walls alone, per call in one executor";
 
 /// A file system in memory, where a durable commit costs nothing.
@@ -60,7 +61,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
         Pairs::take(rounds, PAUSE, || walls.spawns(steps), || reference.spawns(steps, false))?;
     let (spawn, row) = (bare.theirs().median, synced.theirs().median - bare.theirs().median);
     let disk =
-        format!("one `fdatasync` of the reference takes {:.2} of its spawn here", row / spawn);
+        format!("one durable row of the reference takes {:.2} of its spawn here", row / spawn);
     let what = format!("shell.run true, per call of a plan of {steps}");
     let memory = format!("{what}, record in memory");
     Ok(vec![

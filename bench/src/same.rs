@@ -1,7 +1,10 @@
 //! Bubblewrap with the mounts that a command of Capsule's has, one by one.
 //!
-//! What they are is not written down here: a command of Capsule's lists them. The small files of the
-//! configuration that it gets as copies are left out, so the reference makes a little less.
+//! What they are is not written down here: a command of Capsule's lists them. On both sides something is
+//! left. The reference makes no copies of the small files of the configuration, no links in `/etc` and `/dev`,
+//! no Landlock ruleset, no filter of system calls, no control groups and no second mount namespace for the
+//! call. It does bring up the loopback interface of its network, and lays read-only binds over parts of
+//! `/proc`.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,6 +19,9 @@ const WORKSPACE: &str = "/workspace";
 
 /// Links of the host's root, which are made as links.
 const LINKS: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+
+/// Folders of the host's that a command finds empty.
+const COVERED: &[&str] = &["/usr/local/etc", "/usr/local/var"];
 
 /// Bubblewrap with these mounts and all of its namespaces, for `true`. `empty` lies where a folder is
 /// covered.
@@ -63,7 +69,8 @@ enum Source {
     Workspace,
 }
 
-/// Reads the list. The root is bubblewrap's own.
+/// Reads the list. The root is bubblewrap's own, and so are the processes with all that the host has mounted
+/// beneath them; a bind takes with it what is mounted beneath its source.
 fn binds(mounts: &str) -> Answer<Vec<(Source, &str)>> {
     let mut all: Vec<(Source, &str)> = Vec::new();
     for line in mounts.lines() {
@@ -73,11 +80,14 @@ fn binds(mounts: &str) -> Answer<Vec<(Source, &str)>> {
         }
         let source = match (target, kind) {
             ("/", _) => continue,
-            (WORKSPACE, _) => Source::Workspace,
-            ("/tmp", _) => Source::Memory,
-            (_, "proc") => Source::Proc,
-            (_, "tmpfs") => Source::Nothing,
+            ("/proc", _) => Source::Proc,
+            _ if target.starts_with("/proc/") => continue,
+            ("/tmp" | "/dev/shm", _) => Source::Memory,
             _ if target.starts_with("/dev/") => Source::Device,
+            (WORKSPACE, _) => Source::Workspace,
+            _ if COVERED.contains(&target) => Source::Nothing,
+            (_, "tmpfs") => return Err(format!("a file system in memory at {target}")),
+            _ if has_been_bound(&all, target) => continue,
             _ => Source::Itself,
         };
         // The host's own processes lie beneath those of the call, which cover them.
@@ -91,6 +101,14 @@ fn binds(mounts: &str) -> Answer<Vec<(Source, &str)>> {
     } else {
         Err(format!("these are not the mounts of a command: {mounts}"))
     }
+}
+
+/// Whether this came with a bind that is made before it.
+fn has_been_bound(binds: &[(Source, &str)], target: &str) -> bool {
+    binds.iter().any(|(source, bound)| {
+        let is_beneath = Path::new(target).starts_with(bound) && target != *bound;
+        *source == Source::Itself && is_beneath
+    })
 }
 
 #[cfg(test)]
@@ -114,8 +132,30 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_with_another_mount_is_not_made_for_itself() {
+        let list = "/ tmpfs\n/usr ext4\n/usr/share/data xfs\n/usr/local/etc tmpfs\n/usr2 ext4\n\
+                    /proc proc\n/proc/sys/fs/binfmt_misc binfmt_misc\n/dev/shm tmpfs\n\
+                    /workspace ext4\n/tmp tmpfs\n";
+        let expected = [
+            (Source::Itself, "/usr"),
+            (Source::Nothing, "/usr/local/etc"),
+            (Source::Itself, "/usr2"),
+            (Source::Proc, "/proc"),
+            (Source::Memory, "/dev/shm"),
+            (Source::Workspace, "/workspace"),
+            (Source::Memory, "/tmp"),
+        ];
+        assert_eq!(binds(list).as_deref(), Ok(expected.as_slice()));
+    }
+
+    #[test]
     fn what_is_no_list_is_an_error() {
-        for list in ["", "/ tmpfs\n", "nonsense", "/usr ext4\n/a\\x20b ext4\n"] {
+        let whole = "/proc proc\n/workspace ext4\n/tmp tmpfs\n";
+        assert!(binds(whole).is_ok());
+        for line in ["nonsense\n", "/a\\x20b ext4\n", "/usr/share tmpfs\n"] {
+            assert!(binds(&format!("{whole}{line}")).is_err(), "{line}");
+        }
+        for list in ["", "/ tmpfs\n", "/proc proc\n/tmp tmpfs\n"] {
             assert!(binds(list).is_err(), "{list}");
         }
     }
