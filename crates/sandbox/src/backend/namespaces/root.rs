@@ -78,7 +78,7 @@ impl Root {
             root.cover_folder(Path::new(folder.path)).at(Step::SystemFolder)?;
         }
         let names = names_in("/etc");
-        // Once for all: a new one each time would be made of new pages.
+        // Once for all: a new one each time would be cleared again.
         let mut buffer = vec![0; COPIED_BYTES];
         for entry in CONFIGURATION {
             root.show_configuration(entry, &names, &mut buffer).at(Step::Configuration)?;
