@@ -42,7 +42,11 @@ fn lay_down(binary: &Path) -> Answer<()> {
     let laid = std::fs::write(&beside, whole)
         .and_then(|()| std::fs::set_permissions(&beside, rights))
         .and_then(|()| std::fs::rename(&beside, binary));
-    laid.map_err(failed)
+    laid.map_err(|error| {
+        // Half of it is of no use to anybody; the file that was built is still there.
+        let _ = std::fs::remove_file(&beside);
+        failed(error)
+    })
 }
 
 /// The machine that the compiler builds for.
