@@ -28,9 +28,8 @@ tools:
       findmnt: { decision: allow }
 "#;
 
-/// Bubblewrap with all namespaces and a single bind: everything that the machine has, read-only.
-const WHOLE: &[&str] =
-    &["--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/", "/bin/true"];
+/// A single bind: everything that the machine has, read-only.
+const WHOLE: &[&str] = &["--ro-bind", "/", "/", "/bin/true"];
 
 /// How long the kernel is given to take namespaces apart.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -45,7 +44,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let empty = options.fresh("p1-empty")?;
     let mut theirs = same::confined(&bwrap, &mounts, (&workspace, &empty))?;
     let mut whole = Command::new(&bwrap);
-    whole.args(WHOLE);
+    whole.args(same::NAMESPACES).args(WHOLE);
     let count = options.pick(101, 11);
     let mut against = |theirs: &mut Command| {
         Pairs::take(

@@ -14,6 +14,9 @@ use crate::Answer;
 /// What lists the mounts that it sees, a line each: where, of which kind.
 pub(crate) const LIST: &[&str] = &["findmnt", "--raw", "--noheadings", "--output", "TARGET,FSTYPE"];
 
+/// Bubblewrap with all of its namespaces, and nothing mounted yet.
+pub(crate) const NAMESPACES: &[&str] = &["--unshare-all", "--die-with-parent", "--new-session"];
+
 /// Where a command sees the workspace.
 const WORKSPACE: &str = "/workspace";
 
@@ -31,7 +34,7 @@ pub(crate) fn confined(
     (workspace, empty): (&Path, &Path),
 ) -> Answer<Command> {
     let mut command = Command::new(bwrap);
-    command.args(["--unshare-all", "--die-with-parent", "--new-session"]);
+    command.args(NAMESPACES);
     for (source, target) in binds(mounts)? {
         match source {
             Source::Proc => command.args(["--proc", target]),
@@ -95,8 +98,8 @@ fn binds(mounts: &str) -> Answer<Vec<(Source, &str)>> {
             all.push((source, target));
         }
     }
-    let has = |wanted| all.iter().any(|(source, _)| *source == wanted);
-    if has(Source::Workspace) && has(Source::Proc) && has(Source::Memory) {
+    let has = |wanted| all.iter().any(|(_, target)| *target == wanted);
+    if ["/proc", "/tmp", WORKSPACE].into_iter().all(has) {
         Ok(all)
     } else {
         Err(format!("these are not the mounts of a command: {mounts}"))
@@ -105,10 +108,8 @@ fn binds(mounts: &str) -> Answer<Vec<(Source, &str)>> {
 
 /// Whether this came with a bind that is made before it.
 fn has_been_bound(binds: &[(Source, &str)], target: &str) -> bool {
-    binds.iter().any(|(source, bound)| {
-        let is_beneath = Path::new(target).starts_with(bound) && target != *bound;
-        *source == Source::Itself && is_beneath
-    })
+    let target = Path::new(target);
+    binds.iter().any(|(source, bound)| *source == Source::Itself && target.starts_with(bound))
 }
 
 #[cfg(test)]
@@ -155,7 +156,14 @@ mod tests {
         for line in ["nonsense\n", "/a\\x20b ext4\n", "/usr/share tmpfs\n"] {
             assert!(binds(&format!("{whole}{line}")).is_err(), "{line}");
         }
-        for list in ["", "/ tmpfs\n", "/proc proc\n/tmp tmpfs\n"] {
+        for list in [
+            "",
+            "/ tmpfs\n",
+            "nonsense",
+            "/usr ext4\n/a\\x20b ext4\n",
+            "/proc proc\n/tmp tmpfs\n",
+            "/proc proc\n/workspace ext4\n/dev/shm tmpfs\n",
+        ] {
             assert!(binds(list).is_err(), "{list}");
         }
     }
