@@ -68,14 +68,15 @@ fn piece(
 /// What came is no message, or the kernel refused. A signal ends the waiting with `EINTR` only
 /// before anything was received.
 pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
-    let mut buffer = vec![0; LENGTH + PIECE];
+    // Not from the heap: nearly every message is a few bytes long.
+    let mut buffer = [0; LENGTH + PIECE];
     let mut descriptors = Vec::new();
     let got = receive_piece(socket, &mut buffer, &mut descriptors)?;
     if got == 0 {
         return Ok(None);
     }
-    buffer.truncate(got);
-    let Some((length, first)) = buffer.split_first_chunk::<LENGTH>() else {
+    let received = buffer.get(..got).unwrap_or_default();
+    let Some((length, first)) = received.split_first_chunk::<LENGTH>() else {
         return Err(Errno::BADMSG);
     };
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| Errno::BADMSG)?;
@@ -84,12 +85,12 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> 
     }
     let mut bytes = first.to_vec();
     while bytes.len() < length {
-        let mut part = vec![0; PIECE];
-        let got = rustix::io::retry_on_intr(|| receive_piece(socket, &mut part, &mut descriptors))?;
+        let part = buffer.get_mut(..PIECE).unwrap_or_default();
+        let got = rustix::io::retry_on_intr(|| receive_piece(socket, part, &mut descriptors))?;
         if got == 0 || got > length - bytes.len() {
             return Err(Errno::BADMSG);
         }
-        bytes.extend(part.get(..got).unwrap_or_default());
+        bytes.extend_from_slice(part.get(..got).unwrap_or_default());
     }
     Ok(Some(Message { bytes, descriptors }))
 }

@@ -55,7 +55,7 @@ pub(super) fn run(
         handle: None,
         ending: None,
         end: start.checked_add(Duration::from_millis(limits.timeout_ms)),
-        buffer: capture::buffer(),
+        buffer: executor.buffer.take().unwrap_or_else(capture::buffer),
     };
     let ended = call.until_the_end(executor, stages, watch)?;
     let each: Vec<How> = ended.statuses.iter().copied().map(exited).collect();
@@ -65,6 +65,7 @@ pub(super) fn run(
     let how = how(&ended, each.last().copied(), call.ending.map(|(how, _)| how));
     let Call { out, err, mut buffer, .. } = call;
     let (stdout, stderr) = (out.drain(&mut buffer, watch), err.drain(&mut buffer, watch));
+    executor.buffer = Some(buffer);
     Ok(Exit {
         how,
         reached: reached(how, &each, &ended, stdout.truncated || stderr.truncated),

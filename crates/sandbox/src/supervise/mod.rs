@@ -59,6 +59,9 @@ pub struct Executor {
     entering: Option<View>,
     /// A command was begun and its end not heard, because the caller was torn away from it.
     torn: bool,
+    /// What the output of commands is read into, once one was read: as large as it is, the heap would
+    /// be given back to the kernel and grown again with every command.
+    buffer: Option<Vec<u8>>,
 }
 
 impl Executor {
@@ -112,6 +115,7 @@ impl Executor {
             open: false,
             entering: None,
             torn: false,
+            buffer: None,
         }
     }
 
