@@ -135,6 +135,15 @@ impl First {
         waiting::wait(&mut files, Some(Duration::ZERO)) != Ok(0)
     }
 
+    /// Waits for its end, or until there is something to read from the socket; whether it has ended.
+    pub(super) fn ends_before(&self, socket: &OwnedFd) -> bool {
+        let mut files =
+            [PollFd::new(&self.handle, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
+        let waited = rustix::io::retry_on_intr(|| waiting::wait(&mut files, None));
+        // What cannot be waited for is dropped, which waits in its own way.
+        waited.is_err() || !files[0].revents().is_empty()
+    }
+
     /// Ends every process of the call. That it is already gone is fine.
     pub(crate) fn end(&self) {
         match self.ending {

@@ -136,6 +136,22 @@ impl View {
         }
     }
 
+    /// Lets the first process of a call that is over end by itself; the next command does not wait for
+    /// it to be gone.
+    pub(crate) fn let_end(&mut self, first: First) {
+        match self {
+            Self::Namespaces(view) => view.ending = Some(first),
+            Self::Landlock(_) | Self::Bare(_) => drop(first),
+        }
+    }
+
+    /// Takes that process in when it is gone, unless something comes over the socket before.
+    pub(crate) fn take_in(&mut self, socket: &OwnedFd) {
+        if let Self::Namespaces(view) = self {
+            view.ending = view.ending.take().filter(|first| !first.ends_before(socket));
+        }
+    }
+
     /// Whether a call may leave something behind when its first process has ended.
     pub(crate) fn leaves_traces(&self) -> bool {
         !matches!(self, Self::Namespaces(_))

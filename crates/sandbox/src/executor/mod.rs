@@ -23,7 +23,7 @@ use rustix::thread::set_name;
 use crate::backend::{self, Built, Entered, First, Ground, Paths, Probe, Streams, View};
 use crate::kernel;
 use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
-use watch::Ending;
+use watch::{Ending, Rest};
 
 /// The name under which it shows in lists of processes.
 pub(crate) const NAME: &str = "capsule-executor";
@@ -78,6 +78,9 @@ fn serve_on(socket: OwnedFd, probe: fn() -> Probe) -> ExitCode {
     let mut stage = probe.ground.map_or(Stage::Barred, Stage::Ready);
     let mut alive = answer(&socket, &Reply::Hello(probe.walls)).is_ok();
     while alive {
+        if let Stage::Entered(view) = &mut stage {
+            view.take_in(&socket);
+        }
         alive = match socket::receive(socket.as_fd()) {
             Ok(Some(message)) => match Request::decode(&message.bytes) {
                 Ok(request) => obey(&mut stage, &socket, request, message.descriptors),
@@ -164,13 +167,20 @@ fn attend(
         view.stand_by(next);
     }
     match told.map(|()| watch::until_the_end(view, socket, limits, &first)) {
-        // Answered before the first process is taken in: nobody needs to wait for that.
-        Ok(Ending::Ended(reply)) if !view.leaves_traces() => answer(socket, &reply).is_ok(),
+        // Answered before the first process is taken in: nobody needs to wait for that, and often not
+        // the next command either.
+        Ok(Ending::Ended(reply, rest)) if !view.leaves_traces() => {
+            let alive = answer(socket, &reply).is_ok();
+            if rest == Rest::OwnEnd {
+                view.let_end(first);
+            }
+            alive
+        }
         ended => {
             drop(first);
             // What cannot be removed now is found before the next command.
             let _ = view.clear();
-            matches!(ended, Ok(Ending::Ended(reply)) if answer(socket, &reply).is_ok())
+            matches!(ended, Ok(Ending::Ended(reply, _)) if answer(socket, &reply).is_ok())
         }
     }
 }

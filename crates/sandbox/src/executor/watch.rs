@@ -18,9 +18,18 @@ const SAMPLING: Duration = Duration::from_millis(50);
 /// What became of a command.
 pub(super) enum Ending {
     /// It is over; this is to be answered.
-    Ended(Reply),
+    Ended(Reply, Rest),
     /// The deciding process is gone, and the command with it.
     Abandoned,
+}
+
+/// What is still to come of a command that is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// The end of its first process, which the next command need not wait for.
+    OwnEnd,
+    /// Something that may be in its way.
+    Unknown,
 }
 
 /// Waits until every process of the command is gone, but for the last steps of the first one.
@@ -47,20 +56,25 @@ pub(super) fn until_the_end(
         Ok(Some(Err(refusal))) | Err(refusal) => return refused(refusal),
         Ok(end) => end.and_then(Result::ok),
     };
+    let rest = match &end {
+        Some(end) if !end.tmp_used => Rest::OwnEnd,
+        _ => Rest::Unknown,
+    };
     let (memory, tmp_full) = end.as_ref().map_or((0, false), |end| (end.memory, end.tmp_full));
     let largest = memory.max(seen.peak);
-    Ending::Ended(Reply::Ended(Ended {
+    let ended = Reply::Ended(Ended {
         statuses: end.map(|end| end.statuses).unwrap_or_default(),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
         crowded: used.crowded || seen.crowded,
         tmp_full: seen.tmp_full || tmp_full,
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
-    }))
+    });
+    Ending::Ended(ended, rest)
 }
 
 fn refused(refusal: Refusal) -> Ending {
-    Ending::Ended(Reply::Refused(refusal))
+    Ending::Ended(Reply::Refused(refusal), Rest::Unknown)
 }
 
 /// What was seen of a command from outside.

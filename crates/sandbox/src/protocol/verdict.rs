@@ -12,6 +12,8 @@ pub(crate) struct End {
     pub(crate) memory: u64,
     /// Whether `/tmp` was full by then.
     pub(crate) tmp_full: bool,
+    /// Whether something lies in `/tmp`: it takes memory until the call's mounts are gone.
+    pub(crate) tmp_used: bool,
 }
 
 /// What the first process of a call tells the executor: how the command ended, or why it was never
@@ -21,10 +23,10 @@ pub(crate) type Verdict = Result<End, Refusal>;
 pub(crate) fn encode_verdict(verdict: Verdict) -> Vec<u8> {
     let mut writer = Writer::default();
     match verdict {
-        Ok(End { statuses, memory, tmp_full }) => {
+        Ok(End { statuses, memory, tmp_full, tmp_used }) => {
             writer.byte(0);
             write_statuses(&mut writer, &statuses);
-            writer.number(memory).byte(u8::from(tmp_full));
+            writer.number(memory).byte(u8::from(tmp_full)).byte(u8::from(tmp_used));
         }
         Err(refusal) => {
             writer.byte(1);
@@ -41,6 +43,7 @@ pub(crate) fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Malformed> {
             statuses: read_statuses(&mut reader)?,
             memory: reader.number()?,
             tmp_full: reader.byte()? == 1,
+            tmp_used: reader.byte()? == 1,
         }),
         1 => Err(read_refusal(&mut reader)?),
         _ => return Err(Malformed),

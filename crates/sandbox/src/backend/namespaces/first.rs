@@ -169,7 +169,8 @@ fn wait_for_programs(mut started: Started) -> Result<End, Refusal> {
             Ok(Some((ended, status))) => {
                 if let Some(statuses) = started.note(ended, status.as_raw()) {
                     let memory = kernel::memory_of_children();
-                    return Ok(End { statuses, memory, tmp_full: is_tmp_full() });
+                    let (tmp_full, tmp_used) = tmp();
+                    return Ok(End { statuses, memory, tmp_full, tmp_used });
                 }
             }
             Ok(None) | Err(Errno::INTR) => {}
@@ -178,9 +179,17 @@ fn wait_for_programs(mut started: Started) -> Result<End, Refusal> {
     }
 }
 
-/// Whether no more fits into `/tmp`: its bytes or its names are used up.
-fn is_tmp_full() -> bool {
-    statfs("/tmp").is_ok_and(|found| found.f_bfree == 0 || found.f_ffree == 0)
+/// Whether no more fits into `/tmp` (its bytes or its names are used up), and whether anything lies in it.
+fn tmp() -> (bool, bool) {
+    match statfs("/tmp") {
+        Ok(found) => {
+            // One of its names is its own.
+            let names = found.f_files.saturating_sub(found.f_ffree);
+            (found.f_bfree == 0 || found.f_ffree == 0, names > 1)
+        }
+        // Nobody knows.
+        Err(_) => (false, true),
+    }
 }
 
 /// Ends every other process of the namespace and takes all of them in, so that nothing of the

@@ -57,6 +57,8 @@ impl View {
             None => self.give_birth(built, direct)?,
         };
         first.order(run, streams, &self.nothing)?;
+        // Before another one is made: not more of them than those that are counted.
+        self.ending = None;
         Ok(first)
     }
 

@@ -13,6 +13,7 @@ use super::probe::Ground;
 use super::root::{self, Beneath, Root, SEALED, WORKSPACE};
 use super::spawn::Standby;
 use super::{masks, staging};
+use crate::backend::First;
 use crate::backend::place::{self, open_again};
 use crate::backend::system::FOLDERS;
 use crate::executor::cgroup::Cgroups;
@@ -29,6 +30,8 @@ pub(crate) struct View {
     /// The first process of the next call. Stands before the groups, which must be empty to be
     /// removed.
     pub(super) standby: Option<Standby>,
+    /// The first process of the last call, if it ends by itself.
+    pub(in crate::backend) ending: Option<First>,
     pub(super) root: Root,
     pub(super) workspace: OwnedFd,
     /// Whether its changes are collected, so that commands may make some.
@@ -65,9 +68,18 @@ impl Ground {
         let nothing =
             open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).at(Step::Device)?;
         drop(holder);
-        let (standby, staged) = (None, enter.staging.is_some());
-        let view =
-            View { standby, root, workspace, staged, abi, filter, pid_max, cgroups, nothing };
+        let view = View {
+            standby: None,
+            ending: None,
+            root,
+            workspace,
+            staged: enter.staging.is_some(),
+            abi,
+            filter,
+            pid_max,
+            cgroups,
+            nothing,
+        };
         Ok((view, shared))
     }
 }

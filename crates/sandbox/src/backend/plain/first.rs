@@ -130,7 +130,7 @@ fn wait_for_programs(mut started: Started, own_end: &OwnedFd) -> Result<Option<E
             Ok(Some((ended, status))) => {
                 if let Some(statuses) = started.note(ended, status.as_raw()) {
                     let memory = kernel::memory_of_children();
-                    return Ok(Some(End { statuses, memory, tmp_full: false }));
+                    return Ok(Some(End { statuses, memory, tmp_full: false, tmp_used: false }));
                 }
                 continue;
             }
