@@ -3,8 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use capsule_testkit::{Capsule, Server};
+use rusqlite::{Connection, OpenFlags};
 
 const POLICY: &str = "version: 1
 tools:
@@ -206,7 +211,7 @@ fn asked_is_not_denied() {
     assert_eq!((&list[0]["denied"], &list[0]["approval_needed"]), (&0.into(), &1.into()));
     let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
     assert_eq!((&report["summary"]["denied"], &report["summary"]["asked"]), (&0.into(), &1.into()));
-    let sql = rusqlite::Connection::open(capsule.store()).unwrap();
+    let sql = Connection::open(capsule.store()).unwrap();
     let status: String =
         sql.query_row("SELECT status FROM tool_results", [], |row| row.get(0)).unwrap();
     assert_eq!(status, "approval_needed");
@@ -262,6 +267,43 @@ fn retries_are_counted() {
         let report = ran.json();
         assert_eq!(report["calls"].as_array().unwrap().len(), calls, "{path}");
     }
+}
+
+/// How a call ended is written before anybody waits for the next try, though it need not be written at
+/// once.
+#[test]
+fn what_happened_is_written_before_a_pause() {
+    let capsule = capsule();
+    let policy = capsule.policy(
+        "version: 1\ntools: { shell.run: { decision: allow, executables: { cat: allow } } }\n",
+    );
+    let plan = capsule.plan(
+        "- { tool: shell.run, args: { argv: [cat, nothing] }, on_error: { retry: 1, backoff: 60s } }\n",
+    );
+    let mut command = capsule.command(&["run", &plan, "--policy", &policy]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    let kinds = loop {
+        let kinds = kinds(&capsule.store()).unwrap_or_default();
+        if kinds.last().is_some_and(|kind| kind == "call.finished") {
+            break kinds;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{kinds:?}");
+        thread::sleep(Duration::from_millis(10));
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let expected = ["run.opened", "call.proposed", "call.decided", "call.started", "call.finished"];
+    assert_eq!(kinds, expected);
+    let shown = capsule.run(&["show-run", "latest:1", "--json"]).exits(0).json();
+    assert_eq!(shown["status"], "tool_error", "{shown:#}");
+}
+
+/// The kinds of the events that are in a store, in their order.
+fn kinds(store: &Path) -> rusqlite::Result<Vec<String>> {
+    let sql = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut query = sql.prepare("SELECT kind FROM events ORDER BY leaf")?;
+    query.query_map([], |row| row.get(0))?.collect()
 }
 
 /// CAP-12: a reference to what was cut fails, instead of passing on half of it.

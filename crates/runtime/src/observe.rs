@@ -88,4 +88,8 @@ impl<J: Journal> Journal for Observed<'_, J> {
         self.waiting.clear();
         Ok(recorded)
     }
+
+    fn flush(&mut self) -> Result<(), J::Error> {
+        self.journal.flush()
+    }
 }

@@ -32,7 +32,7 @@ pub fn submit<J: Journal, H: Hands>(
 }
 
 /// Takes a call from what was asked to what came of it: proposed, understood, judged, cleared,
-/// started, finished, each written down before the next begins. Gives the call that was made in the
+/// started, finished, each written down before anything comes of it. Gives the call that was made in the
 /// end, too: a person who is asked may have changed it.
 ///
 /// # Errors

@@ -57,6 +57,10 @@ impl Journal for Memory {
         let at = self.written();
         Ok(Recorded { seq: at, at })
     }
+
+    fn flush(&mut self) -> Result<(), Full> {
+        Ok(())
+    }
 }
 
 impl Memory {
@@ -138,11 +142,13 @@ fn stages_are_written_in_order() {
             journal.kinds(),
             ["call.proposed", "call.decided", "call.started", "call.finished"]
         );
-        let durable = journal
-            .events
-            .iter()
-            .any(|(kind, durability)| *kind == "call.started" && *durability == Durability::Power);
-        assert_eq!(durable, effects, "{tool}");
+        let sure: Vec<Durability> =
+            journal.events.iter().map(|(_, durability)| *durability).collect();
+        let (start, end) = match effects {
+            true => (Durability::Power, Durability::Process),
+            false => (Durability::Process, Durability::Next),
+        };
+        assert_eq!(sure, [Durability::Process, Durability::Next, start, end], "{tool}");
     }
 }
 
@@ -159,16 +165,18 @@ fn an_unwritten_intent_runs_nothing() {
 /// A panic of a tool is an end that is written, and nobody takes it for a success.
 #[test]
 fn a_panic_is_written_down() {
-    let mut journal = Memory::default();
-    let hands = Hands { undo: Ok(None), act: NEVER };
-    let cleared = cleared("fs.write", &write(), hands, &mut journal).unwrap();
-    let quiet = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| ()));
-    let ended = catch_unwind(AssertUnwindSafe(|| act(cleared, &mut journal)));
-    std::panic::set_hook(quiet);
-    assert!(ended.is_err(), "the panic goes on");
-    assert_eq!(journal.kinds().last(), Some(&"call.finished"));
-    assert!(journal.texts().contains(Code::EnginePanicked.slug()));
+    for (tool, args) in [("fs.write", write()), ("fs.read", json!({ "path": "a.txt" }))] {
+        let mut journal = Memory::default();
+        let hands = Hands { undo: Ok(None), act: NEVER };
+        let cleared = cleared(tool, &args, hands, &mut journal).unwrap();
+        let quiet = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| ()));
+        let ended = catch_unwind(AssertUnwindSafe(|| act(cleared, &mut journal)));
+        std::panic::set_hook(quiet);
+        assert!(ended.is_err(), "the panic goes on");
+        assert_eq!(journal.events.last(), Some(&("call.finished", Durability::Process)), "{tool}");
+        assert!(journal.texts().contains(Code::EnginePanicked.slug()));
+    }
 }
 
 /// APR-11: bytes that an undo needs are kept before the intent; where they cannot be, nothing runs.

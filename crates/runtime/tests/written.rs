@@ -104,7 +104,7 @@ fn what_leads_to_nothing_yet_is_written_with_the_next_event() {
         ("call.proposed", true),
         ("call.decided", false),
         ("call.started", true),
-        ("call.finished", true),
+        ("call.finished", false),
         ("step.ended", false),
     ];
     let expected = [&[("run.opened", false)], &call[..], &call, &[("run.sealed", true)]].concat();

@@ -167,6 +167,12 @@ impl RunWriter {
         Written { store, tree, note, unsigned }
     }
 
+    /// Writes all that waits, as one.
+    fn write(&mut self, durability: Durability) -> Result<(), StoreError> {
+        self.tree = append(&mut self.store, &self.pending, durability)?;
+        Ok(())
+    }
+
     /// Signs the tree if it is time to, now that what waited stands in it.
     fn sign(&mut self) -> Result<(), StoreError> {
         let written = std::mem::take(&mut self.pending);
@@ -226,8 +232,7 @@ impl Journal for RunWriter {
         self.pending.push(Unwritten { entry, bytes, kept });
         let is_written = durability != Durability::Next;
         if is_written {
-            let written = append(&mut self.store, &self.pending, durability);
-            self.tree = written.inspect_err(|_| {
+            self.write(durability).inspect_err(|_| {
                 // Nothing of it happened. What waited before goes on waiting.
                 let unwritten = self.pending.pop();
                 self.waiting = unwritten.map(|own| own.kept).unwrap_or_default();
@@ -248,6 +253,14 @@ impl Journal for RunWriter {
             signed => signed?,
         }
         Ok(recorded)
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.write(Durability::Process)?;
+        self.sign()
     }
 }
 
@@ -347,4 +360,65 @@ pub(crate) fn payload_id(leaf: u64, part: usize) -> i64 {
 /// A number as SQLite has them. Ours count events, so they fit.
 pub(crate) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(call: u64) -> Event {
+        Event::ApprovalCovered { call, by: 0 }
+    }
+
+    /// What somebody else finds in the store.
+    fn found(path: &std::path::Path) -> Vec<i64> {
+        let sql = Connection::open(path).unwrap();
+        let mut query = sql.prepare("SELECT seq FROM events ORDER BY leaf").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    /// What may wait is written with the next event, or when somebody says that none comes soon.
+    #[test]
+    fn what_waits_is_written_with_the_next_event_or_when_it_is_flushed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let store = Store::open(&path).unwrap();
+        let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
+        writer.flush().unwrap();
+        writer.append(event(1), Durability::Process).unwrap();
+        writer.append(event(2), Durability::Next).unwrap();
+        writer.append(event(3), Durability::Next).unwrap();
+        assert_eq!(found(&path), [1]);
+        writer.append(event(4), Durability::Process).unwrap();
+        assert_eq!(found(&path), [1, 2, 3, 4]);
+        writer.append(event(5), Durability::Next).unwrap();
+        let text = writer.keep(PayloadClass::Text, b"of what comes next").unwrap();
+        writer.flush().unwrap();
+        assert_eq!(found(&path), [1, 2, 3, 4, 5]);
+        writer.flush().unwrap();
+        assert_eq!(found(&path).len(), 5);
+        assert_eq!(
+            writer.waiting.iter().map(|own| own.commitment).collect::<Vec<_>>(),
+            [text.commit]
+        );
+        assert_eq!(writer.append(event(6), Durability::Process).unwrap().seq, 6);
+        assert_eq!(found(&path), [1, 2, 3, 4, 5, 6]);
+    }
+
+    /// What cannot be written is not lost: it waits on.
+    #[test]
+    fn what_cannot_be_flushed_waits_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let store = Store::open(&path).unwrap();
+        let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
+        writer.append(event(1), Durability::Next).unwrap();
+        writer.store.sql.execute_batch("PRAGMA query_only = on").unwrap();
+        assert!(writer.flush().is_err());
+        assert!(writer.append(event(2), Durability::Process).is_err());
+        writer.store.sql.execute_batch("PRAGMA query_only = off").unwrap();
+        assert_eq!(found(&path), Vec::<i64>::new());
+        assert_eq!(writer.append(event(2), Durability::Process).unwrap().seq, 2);
+        assert_eq!(found(&path), [1, 2]);
+    }
 }

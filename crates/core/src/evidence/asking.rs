@@ -223,7 +223,7 @@ pub(super) fn refused<J: Journal>(
     journal: &mut J,
 ) -> Result<Denied, J::Error> {
     let Cleared { number, decision, .. } = cleared;
-    let end = End { number, redactor, journal };
+    let end = End { number, redactor, journal, durability: Durability::Process };
     let done = end.write(Outcome::failed(problem.clone()), None)?;
     let Problem { code, message, suggestion } = done.problem.unwrap_or(problem);
     let decision = Decision { code, reason: message, suggestion, liftable: false, ..decision };

@@ -179,7 +179,7 @@ where
             (Some(journal.keep(PayloadClass::Undo, &record)?), covers)
         }
         Err(problem) => {
-            let end = End { number, redactor, journal };
+            let end = End { number, redactor, journal, durability: Durability::Process };
             return end.write(Outcome::failed(problem), None);
         }
     };
@@ -188,7 +188,10 @@ where
     let durability = if effects { Durability::Power } else { Durability::Process };
     let Recorded { at, .. } = journal.append(Event::CallStarted(started), durability)?;
     let receipt = Receipt { at };
-    let guard = Guard { end: Some(End { number, redactor, journal }), at };
+    // Where nothing was changed or sent, a run that breaks off before the next event leaves a question
+    // that does nobody harm.
+    let durability = if effects { Durability::Process } else { Durability::Next };
+    let guard = Guard { end: Some(End { number, redactor, journal, durability }), at };
     let permit = Permit { bounds: &bounds, at: receipt.at, once: PhantomData };
     let outcome = act(permit, prepared);
     guard.finish(outcome).map(|done| Done { kept, ..done })
@@ -199,6 +202,7 @@ pub(super) struct End<'e, J: Journal> {
     pub(super) number: u64,
     pub(super) redactor: &'e Redactor,
     pub(super) journal: &'e mut J,
+    pub(super) durability: Durability,
 }
 
 impl<J: Journal> End<'_, J> {
@@ -239,7 +243,7 @@ impl<J: Journal> End<'_, J> {
             changes,
         };
         let Recorded { at, .. } =
-            self.journal.append(Event::CallFinished(finished), Durability::Process)?;
+            self.journal.append(Event::CallFinished(finished), self.durability)?;
         let micros = started.map_or(0, |started| at.saturating_sub(started));
         Ok(Done { status, ending, value: delivered.value, problem, micros, kept: false })
     }
@@ -271,6 +275,8 @@ impl<J: Journal> Guard<'_, J> {
 impl<J: Journal> Drop for Guard<'_, J> {
     fn drop(&mut self) {
         if let Some(end) = self.end.take() {
+            // Whether there is a next event is for others to say.
+            let end = End { durability: Durability::Process, ..end };
             let outcome = Outcome {
                 ending: Ending::Failed,
                 problem: Some(Problem::new(Code::EnginePanicked, "the tool panicked")),

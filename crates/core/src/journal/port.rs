@@ -146,4 +146,11 @@ pub trait Journal {
     /// # Errors
     /// When it cannot be written, or when a replay's recording has another event here.
     fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, Self::Error>;
+
+    /// Writes what waits for the next event ([`Durability::Next`]); nothing if nothing does. For
+    /// whoever is about to let time pass before that event.
+    ///
+    /// # Errors
+    /// When it cannot be written. It goes on waiting then.
+    fn flush(&mut self) -> Result<(), Self::Error>;
 }

@@ -273,6 +273,7 @@ fn attempts<J: Journal, H: Hands>(
         if !again || run.hands.interrupted() {
             return Ok(Tried::Ended(ended));
         }
+        run.journal.flush()?;
         run.hands.pause(backoff);
         attempt += 1;
     }
