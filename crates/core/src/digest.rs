@@ -87,7 +87,13 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        // At once: an event has a dozen of them.
+        let halves = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xF]);
+        let mut digits = [0; 64];
+        for (digit, half) in digits.iter_mut().zip(halves) {
+            *digit = if half < 10 { b'0' + half } else { b'a' + (half - 10) };
+        }
+        f.write_str(core::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
     }
 }
 

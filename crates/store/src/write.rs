@@ -293,7 +293,8 @@ fn append_to(
 
 /// Keeps the right edge of the tree in its cache.
 pub(crate) fn set_frontier(sql: &Connection, tree: &Frontier) -> rusqlite::Result<()> {
-    sql.prepare_cached("UPDATE tree SET size = ?1, peaks = ?2")?
+    // By its key: of one row SQLite knows beforehand that it is one, and keeps no copy of the page.
+    sql.prepare_cached("UPDATE tree SET size = ?1, peaks = ?2 WHERE one = 1")?
         .execute(params![number(tree.size()), tree.to_bytes()])
         .map(drop)
 }
