@@ -281,7 +281,6 @@ mod tests {
         fs::metadata(beside(path, "-wal")).unwrap().len() / 4_096
     }
 
-    /// I-3: each write is as sure as it was asked to be, whatever came before it.
     /// What `.cargo/config.toml` says of how SQLite is built holds.
     #[test]
     fn sqlite_has_what_a_store_uses_and_no_more() {
@@ -298,6 +297,7 @@ mod tests {
         }
     }
 
+    /// I-3: each write is as sure as it was asked to be, whatever came before it.
     #[test]
     fn a_durable_write_waits_for_the_disk_behind_any_other() {
         let folder = tempfile::tempdir().unwrap();
