@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use capsule_core::confinement::{Bound, Hold, ProcessLimits};
-use capsule_sandbox::{Exit, How, Launch, Stream, Watch};
+use capsule_sandbox::{Direct, Exit, How, Launch, Stream, Watch};
 
 use crate::Test;
 use crate::bed::{Bed, Nobody, Rows, launch, text};
@@ -18,6 +18,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("memory_of_a_whole_tree_is_bounded", memory_of_a_whole_tree_is_bounded),
     ("shared_memory_is_bounded", shared_memory_is_bounded),
     ("processes_are_bounded", processes_are_bounded),
+    ("the_command_before_takes_no_room", the_command_before_takes_no_room),
     ("threads_are_bounded", threads_are_bounded),
     ("tmp_is_bounded", tmp_is_bounded),
     ("files_are_bounded", files_are_bounded),
@@ -136,6 +137,22 @@ fn processes_are_bounded() {
         return;
     }
     assert_eq!(bed.ask("list /proc").split(' ').filter(|n| n.parse::<u32>().is_ok()).count(), 2);
+}
+
+/// The first process of a call may still be on its way out when the next one comes.
+fn the_command_before_takes_no_room() {
+    let mut bed = Bed::plain();
+    for round in 0..100 {
+        let mut one = launch("/bin/true", &["true"]);
+        one.limits.processes = 1;
+        if round % 4 == 3 && !world::current().is_lower() {
+            // For this one a first process is made while another one stands by.
+            one.direct =
+                Some(Direct { open: vec!["".into()], held: Vec::new(), pinned: Vec::new() });
+        }
+        let exit = bed.try_run(one).unwrap();
+        assert_eq!((exit.how, exit.reached), (How::Exited(0), Vec::new()), "round {round}");
+    }
 }
 
 /// How many a program may have at most that is allowed 20 in all.

@@ -54,11 +54,13 @@ impl View {
         let standby = if direct.is_none() { self.standby.take().filter(fits) } else { None };
         let first = match standby {
             Some(standby) => standby.first,
-            None => self.give_birth(built, direct)?,
+            None => {
+                self.wait_for_last();
+                self.give_birth(built, direct)?
+            }
         };
         first.order(run, streams, &self.nothing)?;
-        // Before another one is made: not more of them than those that are counted.
-        self.ending = None;
+        self.wait_for_last();
         Ok(first)
     }
 
@@ -68,6 +70,12 @@ impl View {
         if self.standby.is_none() {
             self.standby = self.give_birth(built, None).ok().map(|first| Standby { first, built });
         }
+    }
+
+    /// Waits for the first process of the last call to be gone. Before another one is made, lest there be
+    /// more of them than those that are counted.
+    fn wait_for_last(&mut self) {
+        self.ending = None;
     }
 
     fn give_birth(&self, built: Built, direct: Option<&Direct>) -> Result<First, Failed> {
