@@ -364,11 +364,11 @@ mod tests {
     }
 
     #[test]
-    fn two_stars_around_nothing_are_one() {
-        let meaning = |text| parse(text).map(Script::meaning);
-        assert_eq!(meaning("x a'*'*\"\"*b"), meaning("x a'*'*''b"));
-        let written = meaning("x *''*").unwrap().to_string();
-        assert_eq!(meaning(&written), meaning("x *''*"));
+    fn two_stars_around_nothing_are_refused() {
+        for text in ["x *''*", "x a'*'*\"\"*b", "x *\"\\\n\"*", "x */*''*"] {
+            assert_eq!(parse(text).unwrap_err().construct, Construct::RecursivePattern, "{text}");
+        }
+        assert!(parse("x '*'* *'*' *?*").is_ok());
     }
 
     /// A1, A2, A4, A5, A7, A8, A10, A11, A13, A14, A16, A17, A22, A25, A26: what each attack on the

@@ -30,8 +30,11 @@ pub(super) fn word(units: &[Unit], span: Span) -> Result<Word, Refusal> {
                 word.pieces.push(Piece::Folders);
                 at += 2;
             }
-            // Nothing stands between two of them but quotes around nothing: one says as much.
-            Sign::Bare('*') if word.pieces.last() == Some(&Piece::Any) => {}
+            // Nothing stands between two of them but quotes around nothing: it could not be written
+            // down but as `**`, and handed on as one where nothing matches it is another word.
+            Sign::Bare('*') if word.pieces.last() == Some(&Piece::Any) => {
+                return Err(Refusal::of(Construct::RecursivePattern, word.span));
+            }
             Sign::Bare('*') => word.pieces.push(Piece::Any),
             Sign::Bare('?') => word.pieces.push(Piece::One),
             Sign::Bare('[') => match class(units, at)? {
