@@ -68,14 +68,23 @@ const NUMBER: &str = "the number is not exact";
 /// result is JSON's `null`, which no reader of ours accepts in an event or an action.
 #[must_use]
 pub fn canonical<T: serde::Serialize>(value: &T) -> Vec<u8> {
-    let plain = serde_json::to_value(value).ok().and_then(|value| {
-        let mut out = String::with_capacity(PLAIN_BYTES);
-        plainly(&value, &mut out).then_some(out)
-    });
-    match plain {
-        Some(out) => out.into_bytes(),
-        None => serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| b"null".to_vec()),
-    }
+    let plain = serde_json::to_value(value).ok().and_then(|own| plain(&own));
+    plain.unwrap_or_else(|| by_library(value))
+}
+
+/// The same of a value that is JSON already, which is not taken apart for it.
+#[must_use]
+pub fn canonical_value(value: &Value) -> Vec<u8> {
+    plain(value).unwrap_or_else(|| by_library(value))
+}
+
+fn plain(value: &Value) -> Option<Vec<u8>> {
+    let mut out = String::with_capacity(PLAIN_BYTES);
+    plainly(value, &mut out).then(|| out.into_bytes())
+}
+
+fn by_library<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
 }
 
 /// About as much as most events take.
@@ -318,6 +327,7 @@ mod tests {
             let value: Value = serde_json::from_str(text).unwrap();
             assert!(!plainly(&value, &mut String::new()), "{text}");
             assert_eq!(canonical(&value), written.as_bytes());
+            assert_eq!(canonical_value(&value), written.as_bytes());
         }
         assert!(!plainly(&Value::from(too_large), &mut String::new()));
     }

@@ -19,7 +19,7 @@ impl Redactor {
     pub fn value(&self, mut value: Value, masked: &mut u64) -> Value {
         for _ in 0..limits::ROUNDS {
             let before = *masked;
-            value = self.once(value, masked);
+            self.once(&mut value, masked);
             if *masked == before {
                 break;
             }
@@ -27,65 +27,71 @@ impl Redactor {
         value
     }
 
-    fn once(&self, value: Value, masked: &mut u64) -> Value {
+    /// Where nothing is masked, which is nearly everywhere, nothing is moved or copied.
+    fn once(&self, value: &mut Value, masked: &mut u64) {
         match value {
-            Value::String(text) => Value::String(self.owned(text, masked)),
+            Value::String(text) => self.plain(text, masked),
             Value::Array(list) => self.list(list, masked),
             Value::Object(map) => self.map(map, masked),
-            other => other,
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn owned(&self, text: String, masked: &mut u64) -> String {
-        match self.text(&text, masked) {
-            Cow::Borrowed(_) => text,
-            Cow::Owned(clean) => clean,
+    fn plain(&self, text: &mut String, masked: &mut u64) {
+        if let Cow::Owned(clean) = self.text(text, masked) {
+            *text = clean;
         }
     }
 
-    fn map(&self, map: Map<String, Value>, masked: &mut u64) -> Value {
+    fn map(&self, map: &mut Map<String, Value>, masked: &mut u64) {
         // `{"name": "DB_PASSWORD", "value": ".."}`
         let text_of = |name: &str| {
             let mut entries = map.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
             entries.find_map(|(_, item)| item.as_str())
         };
         let named = text_of("name").or_else(|| text_of("key")).map(ToString::to_string);
-        let entries = map.into_iter().map(|(name, item)| {
-            let item = match (item, &named) {
+        for (name, item) in map.iter_mut() {
+            match (item, &named) {
                 (Value::String(text), Some(named)) if name.eq_ignore_ascii_case("value") => {
-                    Value::String(self.named(named, text, masked))
+                    self.named(named, text, masked);
                 }
-                (Value::String(text), _) => Value::String(self.named(&name, text, masked)),
+                (Value::String(text), _) => self.named(name, text, masked),
                 (other, _) => self.once(other, masked),
-            };
-            (self.text(&name, masked).into_owned(), item)
-        });
-        Value::Object(entries.collect())
+            }
+        }
+        let mut inside = 0;
+        map.keys().for_each(|name| drop(self.text(name, &mut inside)));
+        if inside > 0 {
+            *masked += inside;
+            let entries = core::mem::take(map).into_iter();
+            *map = entries.map(|(name, item)| (self.text(&name, &mut 0).into(), item)).collect();
+        }
     }
 
     /// The text under a key.
-    fn named(&self, name: &str, text: String, masked: &mut u64) -> String {
+    fn named(&self, name: &str, text: &mut String, masked: &mut u64) {
         const HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "set-cookie"];
         if HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) && !text.contains('\n') {
             let mut line = String::from(name);
             line.push_str(": ");
             let behind = line.len();
-            line.push_str(&text);
+            line.push_str(text);
             let mut inside = 0;
             let clean = self.text(&line, &mut inside);
             if let Some(rest) = clean.get(behind..).filter(|_| inside > 0) {
                 *masked += inside;
-                return rest.to_string();
+                *text = rest.to_string();
+                return;
             }
         }
         let wording = Wording { joined: Joined::Assigned, quoted: true, line: false };
         let holds = key::holds(name.as_bytes());
         let secret = holds.filter(|own| is_secret(*own, text.as_bytes(), &wording));
         let (Some(holds), false) = (secret, self.is_covered(text.as_bytes())) else {
-            return self.owned(text, masked);
+            return self.plain(text, masked);
         };
         *masked += 1;
-        label(holds).mask(text.as_bytes())
+        *text = label(holds).mask(text.as_bytes());
     }
 
     /// Whether one finding is all of a text: then its own mask says more.
@@ -96,25 +102,15 @@ impl Redactor {
     }
 
     /// A list: texts that follow one another are looked at together, as a command line is.
-    fn list(&self, list: Vec<Value>, masked: &mut u64) -> Value {
-        let mut clean = Vec::with_capacity(list.len());
-        let mut texts: Vec<String> = Vec::new();
-        for item in list {
-            match item {
-                Value::String(text) if !text.as_bytes().contains(&SEPARATOR) => texts.push(text),
-                other => {
-                    self.texts(core::mem::take(&mut texts), &mut clean, masked);
-                    clean.push(self.once(other, masked));
-                }
-            }
-        }
-        self.texts(texts, &mut clean, masked);
-        Value::Array(clean)
+    fn list(&self, list: &mut [Value], masked: &mut u64) {
+        list.split_mut(|item| !is_joined(item)).for_each(|texts| self.texts(texts, masked));
+        let others = list.iter_mut().filter(|item| !is_joined(item));
+        others.for_each(|item| self.once(item, masked));
     }
 
-    fn texts(&self, texts: Vec<String>, clean: &mut Vec<Value>, masked: &mut u64) {
+    fn texts(&self, texts: &mut [Value], masked: &mut u64) {
         let mut joined: Vec<u8> = Vec::new();
-        for text in &texts {
+        for text in texts.iter().filter_map(Value::as_str) {
             joined.extend_from_slice(text.as_bytes());
             joined.push(SEPARATOR);
         }
@@ -122,16 +118,19 @@ impl Redactor {
         self.each(&joined, &Around::whole(&joined), |own| found.push(own.clone()));
         *masked += u64::try_from(found.len()).unwrap_or(u64::MAX);
         let mut start = 0;
-        for text in texts {
-            let end = start + text.len();
-            let touched = found.iter().any(|own| own.range.start < end && own.range.end > start);
-            clean.push(match touched {
-                true => Value::String(part(&joined, start..end, &found)),
-                false => Value::String(text),
-            });
+        for item in texts {
+            let end = start + item.as_str().map_or(0, str::len);
+            if found.iter().any(|own| own.range.start < end && own.range.end > start) {
+                *item = Value::String(part(&joined, start..end, &found));
+            }
             start = end + 1;
         }
     }
+}
+
+/// Whether an item of a list is looked at together with those beside it.
+fn is_joined(item: &Value) -> bool {
+    item.as_str().is_some_and(|text| !text.as_bytes().contains(&SEPARATOR))
 }
 
 /// One text of several, with the masks that begin in it. What a mask of an earlier one covers is gone.

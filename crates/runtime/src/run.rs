@@ -106,7 +106,7 @@ impl<J: Journal, H: Hands> Run<J, H> {
     fn keep_masked(&mut self, class: PayloadClass, value: Value) -> Result<PayloadRef, J::Error> {
         let mut masked = 0;
         let clean = self.redactor.value(value, &mut masked);
-        self.journal.keep(class, &json::canonical(&clean))
+        self.journal.keep(class, &json::canonical_value(&clean))
     }
 }
 

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::capability::{Capabilities, Capability};
 use crate::change::Change;
@@ -483,6 +484,23 @@ impl Fingerprint {
     pub fn of(tool: &ToolName, action: &Action, facts: &Facts, policy: Digest) -> Self {
         Self(Digest::of(&json::canonical(&(tool, action, facts, policy))))
     }
+
+    /// The same of an action and facts that are JSON already.
+    pub(crate) fn of_values(
+        tool: &ToolName,
+        action: &Value,
+        facts: &Value,
+        policy: Digest,
+    ) -> Self {
+        let items = [
+            json::canonical(tool),
+            json::canonical_value(action),
+            json::canonical_value(facts),
+            json::canonical(&policy),
+        ];
+        // The canonical form of a list is that of its items with commas between them.
+        Self(Digest::of(&[b"[".as_slice(), &items.join(&b','), b"]"].concat()))
+    }
 }
 
 #[cfg(test)]
@@ -518,6 +536,13 @@ mod tests {
             let bytes = json::canonical(&action);
             let read: Action = serde_json::from_slice(&bytes).unwrap();
             assert_eq!(read, action);
+            let (tool, facts, policy) =
+                (ToolName::asked("shell.run"), Facts::default(), Digest::of(b"policy"));
+            let values = [serde_json::json!(action), serde_json::json!(facts)];
+            assert_eq!(
+                Fingerprint::of_values(&tool, &values[0], &values[1], policy),
+                Fingerprint::of(&tool, &action, &facts, policy)
+            );
         }
     }
 }

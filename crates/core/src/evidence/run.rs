@@ -210,7 +210,8 @@ impl<J: Journal> End<'_, J> {
         let status = outcome.status();
         let Outcome { ending, problem, output, enforcement, changes } = outcome;
         let delivered = output.deliver(self.redactor);
-        let output = self.journal.keep(PayloadClass::Output, &json::canonical(&delivered.value))?;
+        let output =
+            self.journal.keep(PayloadClass::Output, &json::canonical_value(&delivered.value))?;
         let mut masked = delivered.masked;
         let mut clean = |text: String| self.redactor.text(&text, &mut masked).into_owned();
         let problem = problem.map(|problem| Problem {
@@ -228,7 +229,7 @@ impl<J: Journal> End<'_, J> {
             [] => None,
             changes => {
                 let clean = self.redactor.value(serde_json::json!(changes), &mut masked);
-                Some(self.journal.keep(PayloadClass::Changes, &json::canonical(&clean))?)
+                Some(self.journal.keep(PayloadClass::Changes, &json::canonical_value(&clean))?)
             }
         };
         let finished = CallFinished {

@@ -1,6 +1,8 @@
 //! What a call was seen to be when it was judged: without its secrets for the record and for a person,
 //! and with them for what an approval is bound to.
 
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,6 +13,7 @@ use crate::code::Code;
 use crate::confinement::Confinement;
 use crate::decision::Decision;
 use crate::digest::Digest;
+use crate::json;
 use crate::outcome::Problem;
 use crate::tool::ToolName;
 use capsule_redact::Redactor;
@@ -29,15 +32,17 @@ pub(super) struct Considered {
 
 impl Considered {
     /// The same without its secrets, in the form in which it reads back: a mask inside of a URL is
-    /// encoded like every other character there. Nothing where there are none, and none where it
-    /// would not read back at all.
-    fn masks(&self, redactor: &Redactor) -> Option<Option<Self>> {
+    /// encoded like every other character there. Takes it as JSON, which is returned as it is where there
+    /// is nothing to mask, and with what it reads as where there is; none where it would not read back
+    /// at all.
+    fn masked(there: Value, redactor: &Redactor) -> Option<(Value, Option<Self>)> {
         let mut masked = 0;
-        let clean = redactor.value(serde_json::to_value(self).ok()?, &mut masked);
+        let clean = redactor.value(there, &mut masked);
         if masked == 0 {
-            return Some(None);
+            return Some((clean, None));
         }
-        serde_json::from_value(clean).ok().map(Some)
+        let read: Self = serde_json::from_value(clean).ok()?;
+        Some((serde_json::to_value(&read).ok()?, Some(read)))
     }
 }
 
@@ -45,6 +50,8 @@ impl Considered {
 pub(super) struct Seen {
     /// What it means and what was found, masked.
     pub(super) clean: Considered,
+    /// The same as it is recorded: canonical JSON.
+    pub(super) bytes: Vec<u8>,
     /// The fingerprint of that.
     pub(super) fingerprint: Fingerprint,
     /// The fingerprint of what is not masked: an approval is bound to what is there, not to what is
@@ -65,15 +72,21 @@ impl Seen {
         policy: Digest,
         redactor: &Redactor,
     ) -> Result<Self, Problem> {
+        let unrecordable = || Problem::new(Code::ArgsInvalid, UNRECORDABLE).suggest(WITHOUT_SECRET);
         let there = Considered { action, facts };
-        let fingerprint_of =
-            |own: &Considered| Fingerprint::of(tool, &own.action, &own.facts, policy);
-        let bound = fingerprint_of(&there);
-        let Some(masked) = there.masks(redactor) else {
-            return Err(Problem::new(Code::ArgsInvalid, UNRECORDABLE).suggest(WITHOUT_SECRET));
+        let value = serde_json::to_value(&there).map_err(|_| unrecordable())?;
+        let fingerprint_of = |own: &Value| {
+            let [action, facts] = ["action", "facts"].map(|name| own.get(name));
+            Some(Fingerprint::of_values(tool, action?, facts?, policy))
         };
-        let fingerprint = masked.as_ref().map_or(bound, fingerprint_of);
-        Ok(Self { clean: masked.unwrap_or(there), fingerprint, bound, policy })
+        let bound = fingerprint_of(&value).ok_or_else(unrecordable)?;
+        let (value, masked) = Considered::masked(value, redactor).ok_or_else(unrecordable)?;
+        let fingerprint = match masked {
+            Some(_) => fingerprint_of(&value).ok_or_else(unrecordable)?,
+            None => bound,
+        };
+        let bytes = json::canonical_value(&value);
+        Ok(Self { clean: masked.unwrap_or(there), bytes, fingerprint, bound, policy })
     }
 
     /// What it means, masked.

@@ -40,10 +40,10 @@ pub fn propose<J: Journal>(
     redactor: &Redactor,
     journal: &mut J,
 ) -> Result<Proposed, J::Error> {
-    let args_mac = journal.seal_arguments(&json::canonical(&call.args))?;
+    let args_mac = journal.seal_arguments(&json::canonical_value(&call.args))?;
     let mut masked = 0;
     let clean = redactor.value(call.args.clone(), &mut masked);
-    let args = journal.keep(PayloadClass::Arguments, &json::canonical(&clean))?;
+    let args = journal.keep(PayloadClass::Arguments, &json::canonical_value(&clean))?;
     let event = CallProposed {
         call: number,
         step: call.step.clone(),
@@ -133,7 +133,7 @@ impl Preflight {
                 return proposed.misunderstood(problem, redactor, journal).map(Judged::Denied);
             }
         };
-        let kept = journal.keep(PayloadClass::Action, &json::canonical(&seen.clean))?;
+        let kept = journal.keep(PayloadClass::Action, &seen.bytes)?;
         // Where the record holds a mask, the policy cannot be asked again: what it said of the
         // secret is in the record, and only a replay, whose hands touch nothing, remembers it.
         let (decision, confinement) = match journal.recall() {
