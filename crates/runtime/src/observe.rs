@@ -5,7 +5,7 @@ use capsule_core::journal::{
     Durability, Event, Journal, PayloadClass, PayloadRef, Recalled, Recorded,
 };
 
-/// An event that was just written, with its payloads.
+/// An event that was written, with its payloads.
 #[derive(Clone, Copy, Debug)]
 pub struct Note<'n> {
     /// Its number within the run.
@@ -18,7 +18,8 @@ pub struct Note<'n> {
     pub payloads: &'n [(PayloadRef, Vec<u8>)],
 }
 
-/// Sees every event of a run once it is written. It can show, and change nothing.
+/// Sees every event of a run once it is on record, in order: one that is written with the next one
+/// ([`Durability::Next`]) is seen with it. It can show, and change nothing.
 pub trait Observer {
     /// An event was written.
     fn see(&mut self, note: &Note<'_>);
@@ -36,13 +37,23 @@ impl Observer for Silent {
 pub struct Observed<'o, J> {
     journal: J,
     observer: &'o mut dyn Observer,
+    /// The payloads of the event that comes next.
     waiting: Vec<(PayloadRef, Vec<u8>)>,
+    /// Events that are not on record yet.
+    unseen: Vec<Unseen>,
+}
+
+/// An event that is written with the next one.
+struct Unseen {
+    recorded: Recorded,
+    event: Event,
+    payloads: Vec<(PayloadRef, Vec<u8>)>,
 }
 
 impl<'o, J: Journal> Observed<'o, J> {
     /// Tells `observer` what `journal` wrote.
     pub fn new(journal: J, observer: &'o mut dyn Observer) -> Self {
-        Self { journal, observer, waiting: Vec::new() }
+        Self { journal, observer, waiting: Vec::new(), unseen: Vec::new() }
     }
 
     /// The journal behind.
@@ -54,6 +65,14 @@ impl<'o, J: Journal> Observed<'o, J> {
     #[must_use]
     pub fn into_inner(self) -> J {
         self.journal
+    }
+
+    /// Tells of all that is on record by now.
+    fn tell(&mut self) {
+        for Unseen { recorded, event, payloads } in self.unseen.drain(..) {
+            let Recorded { seq, at } = recorded;
+            self.observer.see(&Note { seq, at, event: &event, payloads: &payloads });
+        }
     }
 }
 
@@ -82,14 +101,16 @@ impl<J: Journal> Journal for Observed<'_, J> {
 
     fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, J::Error> {
         let recorded = self.journal.append(event.clone(), durability)?;
-        let note =
-            Note { seq: recorded.seq, at: recorded.at, event: &event, payloads: &self.waiting };
-        self.observer.see(&note);
-        self.waiting.clear();
+        self.unseen.push(Unseen { recorded, event, payloads: std::mem::take(&mut self.waiting) });
+        if durability != Durability::Next {
+            self.tell();
+        }
         Ok(recorded)
     }
 
     fn flush(&mut self) -> Result<(), J::Error> {
-        self.journal.flush()
+        self.journal.flush()?;
+        self.tell();
+        Ok(())
     }
 }

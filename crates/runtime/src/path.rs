@@ -13,7 +13,9 @@ use crate::hands::Hands;
 use crate::list::List;
 use crate::run::{Run, count};
 
-/// Takes a call, and after it every part of the list that it may be, down the path.
+/// Takes a call, and after it every part of the list that it may be, down the path. The end of a call that
+/// changes and sends nothing is on record with the event after it: whoever tells somebody outside of the run what
+/// came of it writes that event, or [flushes](Journal::flush), before.
 ///
 /// # Errors
 /// When something cannot be written, or a replay's recording has something else. Without a written

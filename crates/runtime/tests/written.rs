@@ -17,11 +17,11 @@ use capsule_runtime::{
 use capsule_store::Store;
 use serde_json::{Map, json};
 
-/// Looks into the store behind every event.
+/// Looks into the store behind every event: whether it is there, and how many behind it are there already.
 struct Looking {
     store: PathBuf,
     run: Option<String>,
-    seen: Vec<(&'static str, bool)>,
+    seen: Vec<(&'static str, Option<u64>)>,
 }
 
 impl Observer for Looking {
@@ -30,9 +30,11 @@ impl Observer for Looking {
         if self.run.is_none() {
             self.run = store.beginning_with("r-").unwrap().pop();
         }
-        let run = self.run.as_deref();
-        let written = run.is_some_and(|run| store.event(run, note.seq).unwrap().is_some());
-        self.seen.push((note.event.kind(), written));
+        let run = self.run.as_deref().unwrap_or_default();
+        let is_there = |seq: &u64| store.event(run, *seq).unwrap().is_some();
+        let behind = (note.seq + 1..).take_while(is_there).count();
+        let found = is_there(&note.seq).then(|| u64::try_from(behind).unwrap());
+        self.seen.push((note.event.kind(), found));
     }
 }
 
@@ -53,8 +55,8 @@ steps:
 ";
 
 /// Runs the plan in a run of this kind with a tool that is able to do so much, and gives each event with
-/// whether it was on disk when it was seen.
-fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static str, bool)> {
+/// what was there when it was seen.
+fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static str, Option<u64>)> {
     let (store, root) = (folder.join("state/store.db"), folder.join("ws"));
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("a.txt"), "text").unwrap();
@@ -101,13 +103,14 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
 fn what_leads_to_nothing_yet_is_written_with_the_next_event() {
     let folder = tempfile::tempdir().unwrap();
     let call = [
-        ("call.proposed", true),
-        ("call.decided", false),
-        ("call.started", true),
-        ("call.finished", false),
-        ("step.ended", false),
+        ("call.proposed", Some(0)),
+        ("call.decided", Some(1)),
+        ("call.started", Some(0)),
+        ("call.finished", Some(2)),
+        ("step.ended", Some(1)),
     ];
-    let expected = [&[("run.opened", false)], &call[..], &call, &[("run.sealed", true)]].concat();
+    let (opened, sealed) = ([("run.opened", Some(1))], [("run.sealed", Some(0))]);
+    let expected = [&opened[..], &call, &call, &sealed].concat();
     assert_eq!(ran(folder.path(), RunKind::Call, Capability::FsRead), expected);
 }
 
@@ -118,7 +121,7 @@ fn the_record_knows_a_run_before_anything_is_laid_down_or_looked_at() {
     {
         let folder = tempfile::tempdir().unwrap();
         let seen = ran(folder.path(), origin, capability);
-        assert_eq!(seen[0], ("run.opened", true), "{origin:?}");
-        assert_eq!(seen.last(), Some(&("run.sealed", true)));
+        assert_eq!(seen[0], ("run.opened", Some(0)), "{origin:?}");
+        assert_eq!(seen.last(), Some(&("run.sealed", Some(0))));
     }
 }
