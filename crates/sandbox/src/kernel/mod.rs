@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "the kernel calls here have no safe interface; see each block")]
 
 mod confine;
+mod ipc;
 mod lookup;
 mod process;
 mod signal;
@@ -11,6 +12,7 @@ mod words;
 pub(crate) use confine::{
     attach_filter, landlock_abi, make_writable, set_mount_attributes, unshare,
 };
+pub(crate) use ipc::remove_all_items;
 pub(crate) use lookup::by_own_means;
 pub(crate) use process::{
     Alone, Birth, CloneRequest, LeaveOnDrop, Program, close_range, copy, end_children, give_birth,

@@ -49,6 +49,7 @@ pub(super) fn live(
     let verdict =
         set_up(view, line, own_end, built).and_then(|()| obey(own_end, built.1.is_some()));
     end_all_others();
+    kernel::remove_all_items();
     // If nobody listens any more, nobody needs to know.
     let _ = socket::send(own_end.as_fd(), &encode_verdict(verdict), &[]);
     kernel::leave(0)
