@@ -119,13 +119,18 @@ impl Rules {
 /// A set of rules that only keeps signals and abstract sockets inside, for a process to bind itself
 /// to. Whoever is bound to it cannot reach the process that made it.
 ///
+/// Moving files between folders is the one thing that every set of rules refuses unless it allows it, so this
+/// one does, everywhere: where it may be done, other rules say. `root` is the root.
+///
 /// # Errors
 /// The kernel refused; it knows this since interface 6.
-pub(crate) fn scope() -> Result<OwnedFd, Errno> {
+pub(crate) fn scope(root: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let made = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .scope(Scope::from_all(ABI::V6))
-        .and_then(Ruleset::create);
+        .and_then(|rules| rules.handle_access(AccessFs::Refer))
+        .and_then(Ruleset::create)
+        .and_then(|rules| rules.add_rule(PathBeneath::new(root, AccessFs::Refer)));
     let made = made.map_err(|error| cause(&error))?;
     Option::<OwnedFd>::from(made).ok_or(Errno::NOTSUP)
 }

@@ -3,14 +3,14 @@
 //!
 //! This is the weaker means: what is taken and given back between two looks is not seen. Nor is
 //! memory that no process has mapped, so the calls that make such memory are not there then. Memory
-//! that is shared without a file stays taken when a process lets go of its pages, so all of what is
-//! mapped of it counts. What sockets and pipes hold is bounded by the limit of open files alone.
+//! that is shared without a file stays taken when a process lets go of its pages, and as long as one of
+//! them is mapped, so the most counts that was ever seen mapped of a piece; of one that was cut down between
+//! two looks that is too little. What sockets and pipes hold is bounded by the limit of open files alone.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use rustix::io::Errno;
-use rustix::param::page_size;
 use rustix::process::{Pid, getuid};
 
 /// Whether the system lists the children of a process at all.
@@ -18,28 +18,57 @@ pub(crate) fn can() -> bool {
     fs::exists("/proc/thread-self/children").unwrap_or(false)
 }
 
-/// The memory of a process and its descendants, in bytes: roughly if that is below the bound, else
-/// exactly, because looking closely takes long.
-///
-/// # Errors
-/// The tree cannot be listed although its first process is there.
-pub(super) fn tree_memory(first: Pid, bound: u64) -> Result<u64, Errno> {
-    let processes = tree(first, usize::MAX)?;
-    let (mut mapped, mut most) = (0_u64, 0_u64);
-    for process in &processes {
-        let size = size(*process);
-        // What is shared counts for each here, so this is never too little.
-        most = most.saturating_add(size.loaded);
-        mapped = mapped.saturating_add(size.mapped);
+/// What was seen of the memory of a tree of processes.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// The pieces that are shared without a file: by the inode, the most that was mapped of each at once.
+    pieces: BTreeMap<u64, u64>,
+}
+
+impl Memory {
+    /// The memory of a process and its descendants, in bytes: roughly if that is below the bound, else
+    /// exactly, because looking closely takes long.
+    ///
+    /// # Errors
+    /// The tree cannot be listed although its first process is there.
+    pub(super) fn of_tree(&mut self, first: Pid, bound: u64) -> Result<u64, Errno> {
+        let processes = tree(first, usize::MAX)?;
+        let (mut most, mut tables, mut is_shared) = (0_u64, 0_u64, !self.pieces.is_empty());
+        for process in &processes {
+            let size = Size::of(*process);
+            // What is shared counts for each here, so this is never too little.
+            most = most.saturating_add(size.loaded);
+            tables = tables.saturating_add(size.tables);
+            is_shared |= size.shared > 0;
+        }
+        let shared = if is_shared { self.shared(&processes) } else { 0 };
+        let rest = tables.saturating_add(shared);
+        if most.saturating_add(rest) <= bound {
+            return Ok(most.saturating_add(tables));
+        }
+        Ok(processes.iter().map(|process| own(*process)).fold(rest, u64::saturating_add))
     }
-    if most <= bound && mapped <= bound {
-        return Ok(most);
+
+    /// The memory that processes share without a file, each piece once, as far as it was ever mapped. What
+    /// none of them has mapped any more is gone.
+    fn shared(&mut self, processes: &[i32]) -> u64 {
+        let mut pieces: BTreeMap<u64, u64> = BTreeMap::new();
+        for process in processes {
+            let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+            let mut own: BTreeMap<u64, u64> = BTreeMap::new();
+            for (inode, size) in maps.lines().filter_map(shared_piece) {
+                let mapped = own.entry(inode).or_default();
+                *mapped = mapped.saturating_add(size);
+            }
+            for (inode, size) in own {
+                let before = self.pieces.get(&inode).copied().unwrap_or_default();
+                let piece = pieces.entry(inode).or_default();
+                *piece = size.max(before).max(*piece);
+            }
+        }
+        self.pieces = pieces;
+        self.pieces.values().copied().fold(0, u64::saturating_add)
     }
-    let shared = shared(&processes);
-    if most.saturating_add(shared) <= bound {
-        return Ok(most);
-    }
-    Ok(processes.iter().map(|process| own(*process)).fold(shared, u64::saturating_add))
 }
 
 /// How many processes and threads a process and its descendants are; no more than one beyond `most`
@@ -105,20 +134,43 @@ fn children(process: i32) -> Option<Vec<i32>> {
     Some(all)
 }
 
-/// The size of a process, in bytes.
+/// The size of a process, in bytes; nothing of one that is gone.
+#[derive(Default, Debug, PartialEq, Eq)]
 struct Size {
-    /// All that it has mapped, loaded or not.
-    mapped: u64,
     /// All that it has loaded.
     loaded: u64,
+    /// The part of it that it may share without a file.
+    shared: u64,
+    /// What the kernel needs to know where all that is.
+    tables: u64,
 }
 
-/// The size of a process by its first two numbers of pages; none of one that is gone.
-fn size(process: i32) -> Size {
-    let text = fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
-    let mut pages = text.split(' ').map(|pages| pages.parse::<u64>().unwrap_or(0));
-    let mut next = || pages.next().unwrap_or(0).saturating_mul(page_size() as u64);
-    Size { mapped: next(), loaded: next() }
+impl Size {
+    fn of(process: i32) -> Self {
+        Self::read(&fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default())
+    }
+
+    /// Reads `/proc/PID/status`.
+    fn read(status: &str) -> Self {
+        let mut size = Self::default();
+        for line in status.lines() {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            let field = match name {
+                "VmRSS" => &mut size.loaded,
+                "RssShmem" => &mut size.shared,
+                "VmPTE" => &mut size.tables,
+                _ => continue,
+            };
+            *field = kilobytes(value).unwrap_or(0);
+        }
+        size
+    }
+}
+
+/// A number of kilobytes as the kernel writes them, in bytes.
+fn kilobytes(text: &str) -> Option<u64> {
+    let number: u64 = text.trim().strip_suffix(" kB")?.trim_end().parse().ok()?;
+    Some(number.saturating_mul(1024))
 }
 
 /// A process's own memory, and its part of what it shares with others since a fork. Files that are
@@ -127,21 +179,7 @@ fn size(process: i32) -> Size {
 fn own(process: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kilobytes.map_or_else(|| size(process).loaded, |kilobytes| kilobytes.saturating_mul(1024))
-}
-
-/// The memory that processes share without a file, each piece once, as far as it is mapped.
-fn shared(processes: &[i32]) -> u64 {
-    let mut pieces: BTreeMap<u64, u64> = BTreeMap::new();
-    for process in processes {
-        let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-        for (inode, size) in maps.lines().filter_map(shared_piece) {
-            let piece = pieces.entry(inode).or_default();
-            *piece = size.max(*piece);
-        }
-    }
-    pieces.values().copied().fold(0, u64::saturating_add)
+    line.and_then(kilobytes).unwrap_or_else(|| Size::of(process).loaded)
 }
 
 /// Reads a line of `/proc/PID/maps`: the inode and the size of a piece of memory that is shared
@@ -159,6 +197,16 @@ fn shared_piece(line: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        let status = "Name:\tx: 7 kB\nVmPeak:\t   99999 kB\nVmRSS:\t    1708 kB\nRssShmem:\t       4 kB\n\
+            VmPTE:\t      48 kB\nThreads:\t1\n";
+        let size = Size { loaded: 1708 << 10, shared: 4 << 10, tables: 48 << 10 };
+        assert_eq!(Size::read(status), size);
+        assert_eq!(Size::read("Name:\tzombie\nVmRSS:\tmuch\n"), Size::default());
+        assert!(Size::of(std::process::id().cast_signed()).loaded > 0);
+    }
 
     #[test]
     fn shared_memory_is_found_among_maps() {

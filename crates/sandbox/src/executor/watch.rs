@@ -80,6 +80,7 @@ fn refused(refusal: Refusal) -> Ending {
 /// What was seen of a command from outside.
 #[derive(Default)]
 struct Seen {
+    memory: sample::Memory,
     /// The most memory.
     peak: u64,
     exceeded: bool,
@@ -105,9 +106,10 @@ impl Seen {
             }
         }
         if view.counts_memory() {
-            let memory = sample::tree_memory(first.pid(), limits.memory_bytes).at(Step::Memory)?;
+            let most = limits.memory_bytes;
+            let memory = self.memory.of_tree(first.pid(), most).at(Step::Memory)?;
             self.peak = self.peak.max(memory);
-            self.exceeded = self.peak > limits.memory_bytes;
+            self.exceeded = self.peak > most;
         }
         self.weigh(view, limits);
         Ok(())

@@ -242,6 +242,8 @@ fn what_is_made_directly_is_plain() {
         (format!("call {} -100 s:/workspace/one 2541 0", libc::SYS_fchmodat), "EPERM"),
         (format!("call {} -100 s:/workspace/one 1517 0", libc::SYS_fchmodat), "EPERM"),
         ("call 452 -100 s:/workspace/one 2541 0".to_owned(), "EPERM"),
+        // It would leave a device in the place of what it moves.
+        (format!("call {} -100 s:/workspace/one -100 s:{new} 4", libc::SYS_renameat2), "EINVAL"),
     ] {
         let exit = bed.probe_with(&line, |launch| launch.direct = all_open());
         let got = text(&exit.stdout.bytes);

@@ -17,6 +17,11 @@ pub(crate) const TESTS: &[Test] = &[
     ("memory_is_bounded", memory_is_bounded),
     ("memory_of_a_whole_tree_is_bounded", memory_of_a_whole_tree_is_bounded),
     ("shared_memory_is_bounded", shared_memory_is_bounded),
+    ("what_the_kernel_needs_for_it_counts", what_the_kernel_needs_for_it_counts),
+    (
+        "what_is_left_does_not_count_for_the_next_command",
+        what_is_left_does_not_count_for_the_next_command,
+    ),
     ("processes_are_bounded", processes_are_bounded),
     ("the_command_before_takes_no_room", the_command_before_takes_no_room),
     ("threads_are_bounded", threads_are_bounded),
@@ -112,6 +117,11 @@ fn shared_memory_is_bounded() {
     assert_eq!(hog(&["hog-shared", "60", "1000"]).how, How::Exited(0), "counted once, not twice");
     assert_eq!(hog(&["hog-shared", "300", "1000"]).how, How::MemoryExceeded);
     assert_eq!(hog(&["hog-released", "400"]).how, How::MemoryExceeded, "it stays taken");
+    assert_eq!(
+        hog(&["hog-cut", "12", "50"]).how,
+        How::MemoryExceeded,
+        "one page is as good as all"
+    );
     let unmapped = hog(&["hog-unmapped", "300"]);
     if matches!(world::current(), World::Root | World::Landlock) {
         assert_eq!(unmapped.how, How::MemoryExceeded);
@@ -119,6 +129,35 @@ fn shared_memory_is_bounded() {
         // Where nobody would see it, it cannot be made.
         assert_eq!(text(&unmapped.stdout.bytes), "ENOSYS\n");
     }
+}
+
+/// Where memory is counts, too: a page of the kernel's for every two megabytes that are only looked at.
+fn what_the_kernel_needs_for_it_counts() {
+    let mut bed = Bed::plain();
+    let exit = probe(&mut bed, &["hog-tables", "100000"], |limits| {
+        limits.memory_bytes = 100 << 20;
+        limits.timeout_ms = 20_000;
+    });
+    assert_eq!(exit.how, How::MemoryExceeded, "{}", text(&exit.stdout.bytes));
+}
+
+/// Files in `/tmp` and shared memory take memory until the call's namespaces are gone, and they may go
+/// after its processes.
+fn what_is_left_does_not_count_for_the_next_command() {
+    let mut bed = Bed::plain();
+    let mut rows = Rows::default();
+    for round in 0..12 {
+        let left: &[&str] =
+            if round % 2 == 0 { &["leave-shared", "80"] } else { &["leave-file", "80"] };
+        for words in [left, &["hog", "60", "0"]] {
+            let exit = probe(&mut bed, words, |limits| {
+                limits.memory_bytes = 100 << 20;
+                limits.timeout_ms = 20_000;
+            });
+            rows.check(exit.how == How::Exited(0), || format!("{round} {words:?}: {:?}", exit.how));
+        }
+    }
+    rows.end();
 }
 
 fn processes_are_bounded() {
@@ -346,8 +385,9 @@ fn a_cancelled_command_is_ended() {
     let (how, after) = cancel(&mut bed, sleep.clone(), Duration::from_millis(200));
     assert_eq!(how, How::Cancelled);
     assert!(after < Duration::from_secs(2), "{after:?}");
-    let (how, _) = cancel(&mut bed, sleep, Duration::ZERO);
+    let (how, after) = cancel(&mut bed, sleep, Duration::ZERO);
     assert_eq!(how, How::Cancelled, "cancelled from the start");
+    assert!(after < Duration::from_secs(2), "{after:?}");
     let noisy = launch("/bin/sh", &["sh", "-c", "echo x; sleep 60"]);
     let (how, after) = cancel(&mut bed, noisy, Duration::from_secs(60));
     assert_eq!(how, How::Cancelled);

@@ -27,6 +27,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("lower_only_three_descriptors", only_three_descriptors),
     ("lower_sockets_and_queues_are_not_made", sockets_and_queues_are_not_made),
     ("lower_what_is_written_is_gone", what_is_written_is_gone),
+    ("lower_files_are_moved_between_folders", files_are_moved_between_folders),
     ("lower_tmp_is_bounded", tmp_is_bounded),
     ("lower_a_bomb_ends_at_once", a_bomb_ends_at_once),
     ("lower_nothing_outlives_its_executor", nothing_outlives_its_executor),
@@ -65,6 +66,35 @@ pub(crate) fn can_try(name: &str, world: World) -> bool {
         true => !OTHERS.contains(&name),
         false => !name.starts_with("lower_"),
     }
+}
+
+/// Among those that may be changed, and nowhere else.
+fn files_are_moved_between_folders() {
+    const MOVES: &str = "mkdir a b && echo x > a/f && ln a/f b/g && \
+        perl -e 'rename q(a/f), q(b/f) or die qq(rename: $!)' && cat b/f b/g";
+    let lay = |workspace: &Path| {
+        fs::create_dir(workspace.join("kept")).unwrap();
+        fs::write(workspace.join("kept/file"), "content").unwrap();
+        std::os::unix::fs::symlink("nowhere", workspace.join("link")).unwrap();
+    };
+    // A link whose target is not there is as good as hidden.
+    let mut bed = Bed::copied(lay, &[b"link"]);
+    let exit = bed.write(MOVES);
+    assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::Exited(0), "x\nx\n"));
+    let mut bed = Bed::new(lay, &[]);
+    let script = format!("cd \"$TMPDIR\" && {MOVES}");
+    let exit = bed.run("/bin/sh", &["sh", "-c", &script]);
+    let errors = text(&exit.stderr.bytes);
+    assert_eq!(
+        (exit.how, text(&exit.stdout.bytes).as_str()),
+        (How::Exited(0), "x\nx\n"),
+        "{errors}"
+    );
+    let out = "mkdir \"$TMPDIR/a\"; ln kept/file \"$TMPDIR/a/f\"; \
+        perl -e 'rename q(kept/file), q(kept/other) or exit 7; exit 0'";
+    let exit = bed.run("/bin/sh", &["sh", "-c", out]);
+    assert_eq!(exit.how, How::Exited(7), "{}", text(&exit.stdout.bytes));
+    assert!(fs::symlink_metadata(bed.workspace().join("kept/file")).unwrap().len() == 7);
 }
 
 /// The floor that the deciding process names is the floor.

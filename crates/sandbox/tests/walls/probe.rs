@@ -155,6 +155,40 @@ fn directly(what: &str, words: &[String]) -> ExitCode {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
+        "hog-cut" => {
+            // Piece by piece touched and cut down to one page.
+            let length = usize::try_from(number(1) << 20).unwrap();
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            for _ in 0..number(0) {
+                let start =
+                    unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+                assert_ne!(start, libc::MAP_FAILED);
+                for page in (0..length).step_by(4096) {
+                    unsafe { start.cast::<u8>().add(page).write_volatile(1) };
+                }
+                std::thread::sleep(Duration::from_millis(120));
+                let rest = unsafe { start.cast::<u8>().add(4096) };
+                assert_eq!(unsafe { libc::munmap(rest.cast(), length - 4096) }, 0);
+            }
+        }
+        "hog-tables" => {
+            // Nothing is taken but what it takes to know that nothing is there.
+            let length = usize::try_from(number(0) << 21).unwrap();
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+            let start =
+                unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, flags, -1, 0) };
+            assert_ne!(start, libc::MAP_FAILED);
+            unsafe { libc::madvise(start, length, libc::MADV_NOHUGEPAGE) };
+            for (looked, at) in (0..length).step_by(2 << 20).enumerate() {
+                unsafe { start.cast::<u8>().add(at).read_volatile() };
+                if looked % 1_000 == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            std::thread::sleep(Duration::from_millis(300));
+            println!("all of it");
+        }
         "hog-unmapped" => {
             let mut files = Vec::new();
             for _ in 0..number(0) {
@@ -167,6 +201,33 @@ fn directly(what: &str, words: &[String]) -> ExitCode {
                 let mut file = unsafe { <fs::File as std::os::fd::FromRawFd>::from_raw_fd(file) };
                 file.write_all(&vec![1; 1 << 20]).unwrap();
                 files.push(file);
+            }
+        }
+        "leave-shared" => {
+            // Nobody is attached to it in the end, and nobody has removed it; only its owner knows of it.
+            let length = usize::try_from(number(0) << 20).unwrap();
+            let id = unsafe { libc::shmget(libc::IPC_PRIVATE, length, libc::IPC_CREAT) };
+            if id == -1 {
+                let error = std::io::Error::last_os_error();
+                assert!(["ENOSYS", "EPERM"].contains(&named(&error).as_str()), "{error}");
+                return ExitCode::SUCCESS;
+            }
+            let mut facts = unsafe { std::mem::zeroed::<libc::shmid_ds>() };
+            facts.shm_perm.mode = 0o600;
+            assert_eq!(unsafe { libc::shmctl(id, libc::IPC_SET, &raw mut facts) }, 0);
+            let start = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+            assert_ne!(start, libc::MAP_FAILED);
+            for page in (0..length).step_by(4096) {
+                unsafe { start.cast::<u8>().add(page).write_volatile(1) };
+            }
+            facts.shm_perm.mode = 0;
+            assert_eq!(unsafe { libc::shmctl(id, libc::IPC_SET, &raw mut facts) }, 0);
+        }
+        "leave-file" => {
+            let path = std::env::var_os("TMPDIR").unwrap();
+            let mut file = fs::File::create(std::path::Path::new(&path).join("left")).unwrap();
+            for _ in 0..number(0) {
+                file.write_all(&[1; 1 << 20]).unwrap();
             }
         }
         "storm" => {

@@ -7,7 +7,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
 
@@ -71,8 +71,13 @@ fn is_shut(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(workspace, place::path(path), flags, Mode::empty(), resolve) {
-        Ok(found) if fstat(&found)?.st_mode & 0o777 == 0 => Ok(()),
-        Ok(_) => Err(Errno::OPNOTSUPP),
+        // What a link leads to is hidden by its own path, if it is to be.
+        Ok(found) => match fstat(&found)?.st_mode {
+            mode if FileType::from_raw_mode(mode) == FileType::Symlink || mode & 0o777 == 0 => {
+                Ok(())
+            }
+            _ => Err(Errno::OPNOTSUPP),
+        },
         // Nothing is there, or something above it is closed to everybody.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
         Err(error) => Err(error),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capsule_core::confinement::ProcessLimits;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, WaitOptions, fchdir, getpid, pidfd_open, set_child_subreaper, umask, wait,
@@ -103,7 +103,8 @@ fn obey(own_end: &OwnedFd, others: Option<u64>, bound: Bound) -> Result<Option<E
             // The private folder is all that can be written to.
             let file_bytes = run.limits.file_bytes.min(run.limits.tmp_bytes);
             // While there is no limit of open files yet.
-            let rules = landlock::scope().at(Step::Landlock)?;
+            let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+            let rules = root.and_then(|root| landlock::scope(root.as_fd())).at(Step::Landlock)?;
             (Some(rules), ProcessLimits { file_bytes, ..run.limits })
         }
         Bound::Nowhere => (None, run.limits),

@@ -12,6 +12,9 @@ pub(super) const fn makeable(argument: u32) -> Check {
 
 const NODES: &[Clause] = &[&[makeable(2)]];
 
+/// Without the flag that leaves a device, the mark of overlays, in the place of what is renamed.
+const RENAMES: &[Clause] = &[&[masked(4, libc::RENAME_WHITEOUT, &[0])]];
+
 /// What may be asked of a descriptor by `ioctl`. Above all not `TIOCSTI` and `TIOCLINUX`, which
 /// type into a terminal. Others get `ENOTTY`, the answer of a device that does not know them.
 const PLAIN: &[u32] = &[
@@ -118,7 +121,11 @@ pub(super) const CALLS: &[Call] = &[
     call!(SYS_mkdirat, Allow, "make a folder in /tmp"),
     call!(SYS_unlinkat, Allow, "remove in /tmp"),
     call!(SYS_renameat, Allow, "rename in /tmp"),
-    call!(SYS_renameat2, Allow, "rename in /tmp without replacing"),
+    call!(
+        SYS_renameat2,
+        When(RENAMES, libc::EINVAL),
+        "rename in /tmp without replacing; a device left in its place would be one"
+    ),
     call!(SYS_linkat, Allow, "link in /tmp"),
     call!(SYS_symlinkat, Allow, "link by name in /tmp"),
     call!(SYS_mknodat, When(NODES, libc::EPERM), "FIFOs; devices are refused"),
