@@ -10,7 +10,7 @@ use std::rc::Rc;
 use capsule_core::code::Code;
 use capsule_core::confinement::{Tier, Walls};
 use capsule_core::outcome::Problem;
-use capsule_sandbox::{Executor, Exit, Launch, Mask, SandboxError, Staging, View, Watch};
+use capsule_sandbox::{Executor, Exit, Held, Launch, Mask, SandboxError, Staging, View, Watch};
 
 use crate::tool::Host;
 use crate::veil::Veil;
@@ -177,17 +177,16 @@ impl Commands {
         }
     }
 
-    /// Runs a command. Before the first, the executor is shown what the run sees; if that fails, it
-    /// holds nothing that a command could run in, and each later command is told why.
+    /// Has a command made ready. Before the first, the executor is shown what the run sees; if that fails,
+    /// it holds nothing that a command could run in, and each later command is told why.
     ///
     /// # Errors
-    /// The view could not be made up, or the sandbox did not run the command.
-    pub(crate) fn run(
+    /// The view could not be made up, or the sandbox does not run the command.
+    pub(crate) fn hold(
         &self,
         launch: Launch,
-        watch: &mut dyn Watch,
         view: impl FnOnce(&Launch) -> io::Result<View>,
-    ) -> Result<Exit, NotRun> {
+    ) -> Result<Held, NotRun> {
         self.start();
         let mut state = self.state.borrow_mut();
         let (executor, entered) = match &mut *state {
@@ -211,7 +210,21 @@ impl Commands {
             *state = State::Failed(error.clone());
             return Err(NotRun::Sandbox(error));
         }
-        executor.run(launch, watch).map_err(NotRun::Sandbox)
+        executor.hold(launch).map_err(NotRun::Sandbox)
+    }
+
+    /// Has a command begin that was made ready, and waits for its end.
+    ///
+    /// # Errors
+    /// The sandbox did not run it.
+    pub(crate) fn begin(&self, held: Held, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+        match &mut *self.state.borrow_mut() {
+            State::Running { executor, .. } => executor.begin(held, watch),
+            State::Failed(error) => Err(error.clone()),
+            State::Idle | State::Off => {
+                Err(SandboxError::ExecutorDied { reason: "it was ended before" })
+            }
+        }
     }
 }
 

@@ -38,6 +38,11 @@ pub trait Prepared {
         Ok(None)
     }
 
+    /// Has made ready what can be made ready without anything happening outside of this program, beside the
+    /// writing of the intent. Called once, before that is written. It may be that nothing comes of it; what
+    /// goes wrong with it is told when the action is carried out.
+    fn make_ready(&mut self, _: &Bounds) {}
+
     /// What will differ in a file, for whoever is asked.
     fn preview(&mut self) -> Preview {
         Preview::Nothing
@@ -186,6 +191,7 @@ where
     let (effects, kept) = (decision.capabilities.have_effect(), undo.is_some());
     let started = CallStarted { call: number, effects, confinement, undo, covers };
     let durability = if effects { Durability::Power } else { Durability::Process };
+    prepared.make_ready(&bounds);
     let Recorded { at, .. } = journal.append(Event::CallStarted(started), durability)?;
     let receipt = Receipt { at };
     // Where nothing was changed or sent, a run that breaks off before the next event leaves a question

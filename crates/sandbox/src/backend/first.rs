@@ -10,12 +10,13 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::kernel;
 use crate::protocol::{
-    At as _, Direct, Failed, Refusal, Run, Step, Verdict, decode_verdict, socket,
+    At as _, Begin, Direct, Failed, Refusal, Run, Step, Verdict, decode_verdict, socket,
 };
 use crate::waiting;
 
-/// The standard streams of a command.
+/// The standard streams of a command, and what it waits for.
 pub(crate) struct Streams {
+    pub(crate) begin: Begin,
     pub(crate) input: Option<OwnedFd>,
     pub(crate) output: OwnedFd,
     pub(crate) errors: OwnedFd,
@@ -80,10 +81,11 @@ impl First {
     pub(super) fn order(
         &self,
         run: &Run,
-        Streams { input, output, errors }: &Streams,
+        Streams { begin, input, output, errors }: &Streams,
         nothing: &OwnedFd,
     ) -> Result<(), Refusal> {
-        let streams = [input.as_ref().unwrap_or(nothing), output, errors].map(AsFd::as_fd);
+        let input = input.as_ref().unwrap_or(nothing);
+        let streams = [begin.as_fd(), input.as_fd(), output.as_fd(), errors.as_fd()];
         match socket::send(self.line.as_fd(), &run.encode(), &streams) {
             Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
             Err(errno) => Err(Failed { step: Step::Order, errno }.into()),
@@ -98,11 +100,6 @@ impl First {
     /// Where its end can be seen.
     pub(crate) fn handle(&self) -> &OwnedFd {
         &self.handle
-    }
-
-    /// The handle, if whoever kills the process by it ends the whole call.
-    pub(crate) fn ender(&self) -> Option<&OwnedFd> {
-        (self.ending == Ending::Killed).then_some(&self.handle)
     }
 
     /// Where it says how it went.

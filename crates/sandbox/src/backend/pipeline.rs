@@ -18,10 +18,8 @@ use crate::protocol::{At as _, Failed, Number, Refusal, Run, Step};
 ///
 /// # Errors
 /// The pipes cannot be made, or a redirection cannot be opened.
-pub(super) fn connect(run: &Run, streams: Vec<OwnedFd>) -> Result<Vec<Ends>, Refusal> {
-    let [input, output, errors] = <[OwnedFd; 3]>::try_from(streams)
-        .map_err(|_| Failed { step: Step::Streams, errno: Errno::BADF })?
-        .map(Rc::new);
+pub(super) fn connect(run: &Run, streams: [OwnedFd; 3]) -> Result<Vec<Ends>, Refusal> {
+    let [input, output, errors] = streams.map(Rc::new);
     let mut input = Some(input);
     let mut all = Vec::with_capacity(run.stages.len());
     for (number, stage) in numbered(&run.stages) {

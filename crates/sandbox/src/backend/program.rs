@@ -5,6 +5,7 @@ use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use capsule_core::confinement::ProcessLimits;
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Stat, openat2, statat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource};
@@ -13,18 +14,44 @@ use super::pipeline::numbered;
 use super::{place, rlimits};
 use crate::FileIdentity;
 use crate::kernel;
-use crate::protocol::{At as _, Failed, Number, Refusal, Run, Stage, Step, socket};
+use crate::protocol::{At as _, Begin, Failed, Number, Refusal, Run, Stage, Step, socket};
+use crate::waiting;
+
+/// The order of a call.
+pub(super) struct Order {
+    pub(super) run: Run,
+    begin: Begin,
+    /// The streams of the command.
+    pub(super) streams: [OwnedFd; 3],
+}
 
 /// Waits for the order of a call, which comes with the program's streams.
 ///
 /// # Errors
 /// None comes, or none that can be read.
-pub(super) fn order(own_end: &OwnedFd) -> Result<(Run, Vec<OwnedFd>), Refusal> {
+pub(super) fn order(own_end: &OwnedFd) -> Result<Order, Refusal> {
     let refused = |errno| Failed { step: Step::Order, errno };
     let message = socket::receive(own_end.as_fd()).at(Step::Order)?;
     let message = message.ok_or_else(|| refused(Errno::CANCELED))?;
     let run = Run::decode(&message.bytes).map_err(|_| refused(Errno::BADMSG))?;
-    Ok((run, message.descriptors))
+    let [begin, input, output, errors] = <[OwnedFd; 4]>::try_from(message.descriptors)
+        .map_err(|_| Failed { step: Step::Streams, errno: Errno::BADF })?;
+    Ok(Order { run, begin: begin.into(), streams: [input, output, errors] })
+}
+
+impl Order {
+    /// Waits until it may be carried out; false if it never may, because the executor hangs up or is gone.
+    /// Whoever gave the order writes down meanwhile that it is carried out.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub(super) fn may_begin(&self, own_end: &OwnedFd) -> Result<bool, Errno> {
+        let mut files =
+            [PollFd::new(&self.begin, PollFlags::IN), PollFd::new(own_end, PollFlags::IN)];
+        rustix::io::retry_on_intr(|| waiting::wait(&mut files, None))?;
+        // One order is all that ever comes.
+        Ok(files[1].revents().is_empty())
+    }
 }
 
 /// Finds the working folder from the workspace, where this process stands; none if it stays there.

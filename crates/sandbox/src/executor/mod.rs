@@ -22,7 +22,7 @@ use rustix::thread::set_name;
 
 use crate::backend::{self, Built, Entered, First, Ground, Paths, Probe, Streams, View};
 use crate::kernel;
-use crate::protocol::{At as _, Failed, Refusal, Reply, Request, Step, socket};
+use crate::protocol::{At as _, Begin, Failed, Refusal, Reply, Request, Step, socket};
 use watch::{Ending, Rest};
 
 /// The name under which it shows in lists of processes.
@@ -133,12 +133,14 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
         (Request::Run { writes, direct, masks, last, run }, Stage::Entered(mut view)) => {
             let built = Built { tmp_bytes: run.limits.tmp_bytes, writes };
             let paths = Paths { masks: &masks, direct: direct.as_ref() };
-            let started =
-                streams(descriptors).and_then(|streams| view.spawn(paths, &run, built, &streams));
+            let started = streams(descriptors).and_then(|streams| {
+                let first = view.spawn(paths, &run, built, &streams)?;
+                Ok((first, streams.begin))
+            });
             let alive = match started {
-                Ok(first) => {
+                Ok(begun) => {
                     let next = (!last).then_some(built);
-                    attend(&mut view, socket, (&run.limits, next), first)
+                    attend(&mut view, socket, (&run.limits, next), begun)
                 }
                 Err(refusal) => answer(socket, &Reply::Refused(refusal)).is_ok(),
             };
@@ -153,42 +155,42 @@ fn obey(stage: &mut Stage, socket: &OwnedFd, request: Request, descriptors: Vec<
     answer(socket, &reply).is_ok()
 }
 
-/// Stays with a command to its end and answers; whether to go on.
+/// Stays with a command to its end and answers; whether to go on. `begin` says when its time begins.
 fn attend(
     view: &mut View,
     socket: &OwnedFd,
     (limits, next): (&ProcessLimits, Option<Built>),
-    first: First,
+    (first, begin): (First, Begin),
 ) -> bool {
-    let handle = first.ender().map(AsFd::as_fd);
-    let told = socket::send(socket.as_fd(), &Reply::Started.encode(), handle.as_slice());
     // While the command runs, there is time to make ready for the next one.
     if let Some(next) = next {
         view.stand_by(next);
     }
-    match told.map(|()| watch::until_the_end(view, socket, limits, &first)) {
+    match watch::until_the_end(view, socket, limits, (&first, &begin)) {
         // Answered before the first process is taken in: nobody needs to wait for that, and often not
         // the next command either.
-        Ok(Ending::Ended(reply, rest)) if !view.leaves_traces() => {
+        Ending::Ended(reply, Rest::OwnEnd) if !view.leaves_traces() => {
             let alive = answer(socket, &reply).is_ok();
-            if rest == Rest::OwnEnd {
-                view.let_end(first);
-            }
+            view.let_end(first);
             alive
         }
         ended => {
+            // One that was killed hangs up before the others are gone: only when it is gone itself, they
+            // are.
             drop(first);
             // What cannot be removed now is found before the next command.
             let _ = view.clear();
-            matches!(ended, Ok(Ending::Ended(reply, _)) if answer(socket, &reply).is_ok())
+            matches!(ended, Ending::Ended(reply, _) if answer(socket, &reply).is_ok())
         }
     }
 }
 
 fn streams(descriptors: Vec<OwnedFd>) -> Result<Streams, Refusal> {
     let mut descriptors = descriptors.into_iter();
-    match (descriptors.next(), descriptors.next()) {
-        (Some(output), Some(errors)) => Ok(Streams { input: descriptors.next(), output, errors }),
+    match (descriptors.next(), descriptors.next(), descriptors.next()) {
+        (Some(begin), Some(output), Some(errors)) => {
+            Ok(Streams { begin: begin.into(), input: descriptors.next(), output, errors })
+        }
         _ => Err(Failed { step: Step::Streams, errno: Errno::BADF }.into()),
     }
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::sample;
 use crate::backend::{First, View};
-use crate::protocol::{At as _, Ended, Failed, Refusal, Reply, Request, Step, socket};
+use crate::protocol::{At as _, Begin, Ended, Failed, Refusal, Reply, Request, Step, socket};
 use crate::waiting;
 
 /// How often is looked at what no control group and no file system bounds.
@@ -37,9 +37,9 @@ pub(super) fn until_the_end(
     view: &mut View,
     socket: &OwnedFd,
     limits: &ProcessLimits,
-    first: &First,
+    (first, begin): (&First, &Begin),
 ) -> Ending {
-    let seen = match watch(view, socket, limits, first) {
+    let seen = match watch(view, socket, limits, (first, begin)) {
         Ok(Some(mut seen)) => {
             seen.weigh(view, limits);
             seen
@@ -124,16 +124,18 @@ impl Seen {
 }
 
 /// Waits until the first process has said how it went, or has ended; none if the deciding process is gone.
+/// The command's time begins when it may begin: nobody needs to be told then, it is asked when it could be over.
 fn watch(
     view: &View,
     socket: &OwnedFd,
     limits: &ProcessLimits,
-    first: &First,
+    (first, begin): (&First, &Begin),
 ) -> Result<Option<Seen>, Failed> {
     let looking = view.counts_memory() || view.counts_processes() || view.unbounded_tmp().is_some();
     // Kept here and not only by the deciding process, which may be stopped, or held up by whoever
     // reads its output.
-    let end = Instant::now().checked_add(Duration::from_millis(limits.timeout_ms));
+    let most = Duration::from_millis(limits.timeout_ms);
+    let mut end = Instant::now().checked_add(most);
     let mut seen = Seen::default();
     let (mut looked, mut took) = (Instant::now(), Duration::ZERO);
     loop {
@@ -164,8 +166,13 @@ fn watch(
             }
         }
         if !seen.late && end.is_some_and(|end| Instant::now() >= end) {
-            seen.late = true;
-            first.end();
+            // One that may not begin yet has all of its time before it.
+            let left = most.saturating_sub(begin.since().unwrap_or_default());
+            end = Instant::now().checked_add(left);
+            seen.late = left.is_zero();
+            if seen.late {
+                first.end();
+            }
         }
         // What takes long to look at is looked at less often.
         if looking && !seen.enough() && looked.elapsed() >= SAMPLING.max(took * 4) {

@@ -265,7 +265,7 @@ struct Shared {
     failure: libc::c_int,
 }
 
-/// Starts a program in a child, in a session of its own. The child shares our memory until the
+/// Starts a program in a child, in a group of its own. The child shares our memory until the
 /// program takes over, and we stand still for so long: copying the memory would cost more than all
 /// the rest.
 ///
@@ -312,8 +312,8 @@ extern "C" fn become_program(shared: *mut libc::c_void) -> libc::c_int {
     let shared = shared.cast::<Shared>();
     // SAFETY: `start_program` passes a place that lives on, and nobody else touches it meanwhile.
     let shared = unsafe { &mut *shared };
-    // SAFETY: takes nothing; fails only for a leader of a group, which a new child is not.
-    unsafe { libc::setsid() };
+    // SAFETY: takes two numbers, and moves this process to a group of its own.
+    unsafe { libc::setpgid(0, 0) };
     // SAFETY: reads a value that lives on. Here and not in the parent, whose own work for the program
     // would count.
     let mut bound = unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const shared.cpu) };

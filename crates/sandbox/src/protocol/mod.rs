@@ -4,6 +4,7 @@
 //! and descriptors beside them. The executor takes no decision: it is told what to show, what to
 //! hide and what to run.
 
+mod begin;
 mod run;
 pub(crate) mod socket;
 mod step;
@@ -14,6 +15,7 @@ use capsule_core::confinement::Walls;
 use capsule_core::limits;
 use rustix::io::Errno;
 
+pub(crate) use begin::Begin;
 pub(crate) use run::{Run, Stage};
 use run::{read_run, write_run};
 pub(crate) use step::{At, Failed, Step};
@@ -26,8 +28,8 @@ use wire::{Reader, Writer};
 pub(crate) enum Request {
     /// Build the view. Once a run.
     Enter(Enter),
-    /// Hide paths from it, and run a command in it. Descriptors: standard output, standard error,
-    /// and standard input unless that is empty.
+    /// Hide paths from it, and run a command in it. Descriptors: the word that it may begin ([`Begin`]),
+    /// standard output, standard error, and standard input unless that is empty.
     Run {
         /// Whether it may change the staged workspace.
         writes: bool,
@@ -40,7 +42,7 @@ pub(crate) enum Request {
         /// The command.
         run: Run,
     },
-    /// End the command that runs.
+    /// End the command that was asked for last. If it has ended by itself meanwhile, that is fine.
     End,
 }
 
@@ -96,9 +98,6 @@ pub(crate) enum Reply {
         /// Where commands see the folder in which they may write.
         tmp: Vec<u8>,
     },
-    /// A command's first process was born. Descriptor: a handle on it, if killing it ends the
-    /// command; else [`Request::End`] does.
-    Started,
     /// Every process of the command is gone.
     Ended(Ended),
     /// It was not done.
@@ -207,11 +206,8 @@ impl Reply {
             Self::Entered { tmp } => {
                 writer.byte(1).bytes(tmp);
             }
-            Self::Started => {
-                writer.byte(2);
-            }
             Self::Ended(ended) => {
-                writer.byte(3);
+                writer.byte(2);
                 write_statuses(&mut writer, &ended.statuses);
                 writer.byte(u8::from(ended.out_of_memory));
                 writer.byte(u8::from(ended.out_of_time));
@@ -220,7 +216,7 @@ impl Reply {
                 writer.number(ended.peak_memory.unwrap_or_default());
             }
             Self::Refused(refusal) => {
-                writer.byte(4);
+                writer.byte(3);
                 write_refusal(&mut writer, *refusal);
             }
         }
@@ -232,8 +228,7 @@ impl Reply {
         let reply = match reader.byte()? {
             0 => Self::Hello(serde_json::from_slice(reader.bytes()?).map_err(|_| Malformed)?),
             1 => Self::Entered { tmp: reader.bytes()?.to_vec() },
-            2 => Self::Started,
-            3 => {
+            2 => {
                 let statuses = read_statuses(&mut reader)?;
                 let (out_of_memory, out_of_time) = (reader.byte()? == 1, reader.byte()? == 1);
                 let (crowded, tmp_full) = (reader.byte()? == 1, reader.byte()? == 1);
@@ -247,7 +242,7 @@ impl Reply {
                     peak_memory: seen.then_some(peak),
                 })
             }
-            4 => Self::Refused(read_refusal(&mut reader)?),
+            3 => Self::Refused(read_refusal(&mut reader)?),
             _ => return Err(Malformed),
         };
         reader.end()?;

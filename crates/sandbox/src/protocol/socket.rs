@@ -17,8 +17,8 @@ use rustix::net::{
 const PIECE: usize = 16_000;
 /// The largest message: a million bytes of arguments, as many of environment, and 4,096 paths.
 const MESSAGE: usize = 40_000_000;
-/// The most descriptors of one message.
-const DESCRIPTORS: usize = 3;
+/// The most descriptors of one message: the three streams of a command, and what it waits for.
+const DESCRIPTORS: usize = 4;
 /// The length that stands before the first piece.
 const LENGTH: usize = 8;
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -12,49 +12,66 @@ use capsule_core::limits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::process::Signal;
 
 use super::capture::{self, Capture};
 use super::order::order;
 use super::{Executor, refused, text};
-use crate::protocol::{Ended, Reply, Request, Stage};
+use crate::protocol::{Begin, Ended, Reply, Request, Stage};
 use crate::waiting;
 use crate::{Exit, How, Launch, SandboxError, Stream, Watch};
 
 /// How often it is asked whether the command is still wanted.
 const ASKING: Duration = Duration::from_millis(100);
-/// How long a killed command may take to be gone before the executor itself is ended.
+/// How long a killed command may take to be gone before the executor itself is ended. The executor may be
+/// adding up the memory of many processes when it is told.
 const DYING: Duration = Duration::from_secs(5);
 
-/// Runs a command.
-pub(super) fn run(
-    executor: &mut Executor,
-    launch: Launch,
-    watch: &mut dyn Watch,
-) -> Result<Exit, SandboxError> {
-    let start = Instant::now();
+/// A command that an executor has made ready, and that has not begun. Dropping it does not make the
+/// executor free again.
+#[derive(Debug)]
+pub struct Held {
+    out: Capture,
+    err: Capture,
+    begin: Begin,
+    timeout: Duration,
+    order: Request,
+}
+
+/// Gives the order for a command.
+pub(super) fn hold(executor: &mut Executor, launch: Launch) -> Result<Held, SandboxError> {
     let limits = launch.limits;
     let unable = |errno| SandboxError::Setup { step: "make pipes", reason: text(errno) };
     let input = input(&launch.stdin)?;
     let (out, out_end) = Capture::new(Stream::Stdout, limits.stdout_bytes).map_err(unable)?;
     let (err, err_end) = Capture::new(Stream::Stderr, limits.stderr_bytes).map_err(unable)?;
+    let begin = Begin::new().map_err(unable)?;
     let order = order(launch, &executor.tmp)?;
-    let mut given = vec![&out_end, &err_end];
-    given.extend(input.as_ref());
+    let mut given = vec![begin.as_fd(), out_end.as_fd(), err_end.as_fd()];
+    given.extend(input.as_ref().map(AsFd::as_fd));
     executor.ask(&order, &given)?;
-    drop((out_end, err_end, input));
+    Ok(Held { out, err, begin, timeout: Duration::from_millis(limits.timeout_ms), order })
+}
+
+/// Has it begin, and waits for its end.
+pub(super) fn begin(
+    executor: &mut Executor,
+    Held { out, err, begin, timeout, order }: Held,
+    watch: &mut dyn Watch,
+) -> Result<Exit, SandboxError> {
+    let start = Instant::now();
+    if begin.say().is_err() {
+        return Err(executor.give_up("it cannot be told to begin"));
+    }
     let stages = match &order {
         Request::Run { run, .. } => run.stages.as_slice(),
         _ => &[],
     };
-
     let mut call = Call {
         out,
         err,
-        started: false,
-        handle: None,
         ending: None,
-        end: start.checked_add(Duration::from_millis(limits.timeout_ms)),
+        end: start.checked_add(timeout),
         buffer: executor.buffer.take().unwrap_or_else(capture::buffer),
     };
     let ended = call.until_the_end(executor, stages, watch)?;
@@ -82,10 +99,6 @@ pub(super) fn run(
 struct Call {
     out: Capture,
     err: Capture,
-    /// Whether there is a first process.
-    started: bool,
-    /// A handle on it, if killing it ends the command.
-    handle: Option<OwnedFd>,
     /// Why it is being ended, and since when.
     ending: Option<(How, Instant)>,
     /// When its time is over.
@@ -117,12 +130,6 @@ impl Call {
             }
             if ready.socket {
                 match executor.receive()? {
-                    (Reply::Started, mut handles) => {
-                        (self.started, self.handle) = (true, handles.pop());
-                        if self.ending.is_some() {
-                            self.kill(executor)?;
-                        }
-                    }
                     (Reply::Ended(ended), _) => return Ok(ended),
                     (Reply::Refused(refusal), _) => return Err(refused(refusal, stages)),
                     _ => return Err(executor.give_up("it spoke out of turn")),
@@ -175,20 +182,7 @@ impl Call {
             return Ok(());
         };
         self.ending = Some((how, now));
-        self.kill(executor)
-    }
-
-    /// Ends the command. Before it is started there is nothing to end; it is ended then.
-    fn kill(&self, executor: &mut Executor) -> Result<(), SandboxError> {
-        match &self.handle {
-            Some(handle) => {
-                // The kernel kills all others with it.
-                let _ = pidfd_send_signal(handle.as_fd(), Signal::KILL);
-                Ok(())
-            }
-            None if self.started => executor.ask(&Request::End, &[]),
-            None => Ok(()),
-        }
+        executor.ask_to_end()
     }
 }
 

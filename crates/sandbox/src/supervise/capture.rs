@@ -11,6 +11,7 @@ use crate::launch::{Captured, Stream, Watch};
 const CHUNK: usize = 65_536;
 
 /// The reading end of one stream.
+#[derive(Debug)]
 pub(super) struct Capture {
     stream: Stream,
     end: OwnedFd,

@@ -9,7 +9,7 @@ mod unconfined;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ use crate::kernel;
 use crate::protocol::socket::{self, Message};
 use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request, Stage, Staged, Step};
 use crate::waiting;
+pub use call::Held;
 pub(crate) use unconfined::UNCONFINED;
 pub use unconfined::run_unconfined;
 
@@ -206,19 +207,41 @@ impl Executor {
         }
     }
 
-    /// Runs a command in the view and waits until every process of it is gone.
+    /// Has a command made ready in the view, up to the point at which its first program would be
+    /// started. Whoever asks may do something else meanwhile, and then has it begin. If it never does,
+    /// nothing was run, and the executor is of no more use.
     ///
     /// # Errors
-    /// The command was not started, or the executor died while it ran.
-    pub fn run(&mut self, launch: Launch, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+    /// The command makes no sense, or the executor cannot be told.
+    pub fn hold(&mut self, launch: Launch) -> Result<Held, SandboxError> {
         self.stands()?;
         self.entered()?;
         if std::mem::replace(&mut self.torn, true) {
             return Err(self.give_up("it was left in the middle of a command"));
         }
-        let ended = call::run(self, launch, watch);
+        let held = call::hold(self, launch);
+        // What could not be told has not begun either.
+        self.torn = held.is_ok();
+        held
+    }
+
+    /// Has a command that it holds begin, and waits until every process of it is gone.
+    ///
+    /// # Errors
+    /// The command was not started, or the executor died while it ran.
+    pub fn begin(&mut self, held: Held, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+        let ended = call::begin(self, held, watch);
         self.torn = false;
         ended
+    }
+
+    /// The same at once.
+    ///
+    /// # Errors
+    /// The command was not started, or the executor died while it ran.
+    pub fn run(&mut self, launch: Launch, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+        let held = self.hold(launch)?;
+        self.begin(held, watch)
     }
 
     /// Lets go of the executor without waiting for it: it tidies up and ends by itself. For a
@@ -253,13 +276,25 @@ impl Executor {
         self.socket.as_ref().ok_or(SandboxError::ExecutorDied { reason: "it was given up before" })
     }
 
-    fn ask(&mut self, request: &Request, descriptors: &[&OwnedFd]) -> Result<(), SandboxError> {
-        let descriptors: Vec<_> = descriptors.iter().map(|file| file.as_fd()).collect();
-        let sent = socket::send(self.socket()?.as_fd(), &request.encode(), &descriptors);
+    fn ask(
+        &mut self,
+        request: &Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), SandboxError> {
+        let sent = socket::send(self.socket()?.as_fd(), &request.encode(), descriptors);
         sent.map_err(|errno| match errno {
             Errno::MSGSIZE => SandboxError::Launch { problem: "the launch is too large" },
             _ => self.give_up("it does not listen"),
         })
+    }
+
+    /// Asks for the end of the command. Should the executor be gone, what it said before, or that it
+    /// ended, is heard next.
+    fn ask_to_end(&mut self) -> Result<(), SandboxError> {
+        match socket::send(self.socket()?.as_fd(), &Request::End.encode(), &[]) {
+            Ok(()) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
+            Err(_) => Err(self.give_up("it does not listen")),
+        }
     }
 
     fn expect_reply(&mut self) -> Result<Reply, SandboxError> {

@@ -27,6 +27,7 @@ mod bubblewrap;
 mod change;
 mod direct;
 mod gaps;
+mod held;
 mod life;
 mod limits;
 mod lower;
@@ -140,6 +141,7 @@ fn tests(world: world::World) -> Vec<Test> {
         refusal::TESTS,
         programs::TESTS,
         life::TESTS,
+        held::TESTS,
         lower::TESTS,
     ]
     .concat();

@@ -226,7 +226,9 @@ fn there_is_no_terminal() {
     let stat = bed.ask("read /proc/self/stat");
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     assert_eq!(fields[4], "0", "{stat}");
-    assert_eq!(fields[3], fields[2], "it leads its own session: {stat}");
+    let own = stat.split(' ').next().unwrap();
+    assert_eq!(fields[2], own, "it leads its own group: {stat}");
+    assert_eq!(fields[3], "1", "the session is the call's, and not the executor's: {stat}");
 }
 
 fn the_environment_is_exact() {

@@ -6,6 +6,7 @@ use capsule_core::code::Code;
 use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::limits;
 use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::policy::Bounds;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use serde_json::{Map, Value};
 
@@ -123,6 +124,10 @@ struct Tests {
 }
 
 impl Hands for Tests {
+    fn make_ready(&mut self, bounds: &Bounds) {
+        self.runner.make_ready(bounds);
+    }
+
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Self { runner, argv } = *self;
         let outcome = Box::new(runner).run(permit);

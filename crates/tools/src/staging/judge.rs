@@ -42,6 +42,10 @@ impl Hands for Staged {
         self.hands.preserve()
     }
 
+    fn make_ready(&mut self, bounds: &Bounds) {
+        self.hands.make_ready(bounds);
+    }
+
     fn preview(&mut self) -> Preview {
         self.hands.preview()
     }
@@ -69,6 +73,12 @@ pub(crate) struct Unstaged {
 }
 
 impl Hands for Unstaged {
+    fn make_ready(&mut self, bounds: &Bounds) {
+        if writes(bounds).is_none() {
+            self.hands.make_ready(bounds);
+        }
+    }
+
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         match writes(permit.bounds()) {
             Some(_) => Outcome::failed(self.problem),

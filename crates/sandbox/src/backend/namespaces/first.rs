@@ -15,16 +15,17 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags, open, statfs};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
-use rustix::process::{WaitOptions, fchdir, umask, wait};
+use rustix::process::{WaitOptions, fchdir, setsid, umask, wait};
 use rustix::stdio::dup2_stdin;
 use rustix::thread::{UnshareFlags, remove_capability_from_bounding_set};
 
 use super::View;
 use super::direct;
 use super::probe::{KEPT, PID_MAX};
+use crate::backend::capabilities;
 use crate::backend::first::Built;
 use crate::backend::pipeline::{self, Started};
-use crate::backend::{capabilities, program};
+use crate::backend::program::{self, Order};
 use crate::kernel;
 use crate::landlock::{self, Reach};
 use crate::protocol::{At as _, Direct, End, Failed, Refusal, Step, encode_verdict, socket};
@@ -63,6 +64,9 @@ fn set_up(
     (built, direct): (Built, Option<&Direct>),
 ) -> Result<(), Refusal> {
     hold_the_line(line, own_end).at(Step::Lifeline)?;
+    // Its programs are no group of the executor's. Made here and not for each of them, since the kernel
+    // has more to do for a session than for a group.
+    setsid().at(Step::Lifeline)?;
     view.cgroups.join().at(Step::Cgroup)?;
     // The path of the control group would name the user's session.
     kernel::unshare(UnshareFlags::NEWCGROUP).at(Step::Cgroup)?;
@@ -95,11 +99,15 @@ fn set_up(
 
 /// Waits for the order and carries it out, behind walls that already stand.
 fn obey(own_end: &OwnedFd, direct: bool) -> Result<End, Refusal> {
-    let (run, streams) = program::order(own_end)?;
-    program::check_all(&run)?;
+    let order = program::order(own_end)?;
     // Opened here and not by the executor: a descriptor of the executor's belongs to its mounts, and
     // going up from there would lead past those of this call.
     workspace().and_then(fchdir).at(Step::Folder)?;
+    if !order.may_begin(own_end).at(Step::Order)? {
+        return Err(Failed { step: Step::Order, errno: Errno::CANCELED }.into());
+    }
+    let Order { run, streams, .. } = order;
+    program::check_all(&run)?;
     let folder = program::folder(&run).at(Step::Folder)?;
     let ends = pipeline::connect(&run, streams)?;
     folder.map_or(Ok(()), fchdir).at(Step::Folder)?;

@@ -9,13 +9,15 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, WaitOptions, fchdir, getpid, pidfd_open, set_child_subreaper, umask, wait,
+    Pid, PidfdFlags, WaitOptions, fchdir, getpid, pidfd_open, set_child_subreaper, setsid, umask,
+    wait,
 };
 use rustix::stdio::dup2_stdin;
 
 use super::Seat;
+use crate::backend::capabilities;
 use crate::backend::pipeline::{self, Started};
-use crate::backend::{capabilities, program};
+use crate::backend::program::{self, Order};
 use crate::kernel;
 use crate::landlock;
 use crate::protocol::{At as _, End, Failed, Refusal, Step, encode_verdict, socket};
@@ -66,6 +68,8 @@ fn set_up<W>(
     let executors = ends.line.as_raw_fd().unsigned_abs();
     program::close_range(executors, executors).at(Step::Lifeline)?;
     set_child_subreaper(Some(getpid())).at(Step::Lifeline)?;
+    // Its programs are no group of the executor's.
+    setsid().at(Step::Lifeline)?;
     kernel::default_signals().at(Step::Signals)?;
     seat.cgroups.join().at(Step::Cgroup)?;
     capabilities::drop_all().at(Step::Capabilities)?;
@@ -90,10 +94,11 @@ pub(in crate::backend) enum Bound {
 /// Waits for the order and carries it out, behind walls that already stand, if any do; none if it is
 /// ended.
 fn obey(own_end: &OwnedFd, others: Option<u64>, bound: Bound) -> Result<Option<End>, Refusal> {
-    let (run, streams) = program::order(own_end)?;
-    if has_hung_up(own_end).at(Step::Order)? {
+    let order = program::order(own_end)?;
+    if !order.may_begin(own_end).at(Step::Order)? {
         return Ok(None); // it is over before it began
     }
+    let Order { run, streams, .. } = order;
     program::check_all(&run)?;
     let folder = program::folder(&run).at(Step::Folder)?;
     let ends = pipeline::connect(&run, streams)?;
@@ -113,12 +118,6 @@ fn obey(own_end: &OwnedFd, others: Option<u64>, bound: Bound) -> Result<Option<E
     let started = pipeline::start(&run, ends, rules.as_ref().map(AsFd::as_fd))?;
     drop(rules);
     wait_for_programs(started, own_end)
-}
-
-/// Whether the executor wants the call to end. One order is all that ever comes.
-fn has_hung_up(own_end: &OwnedFd) -> Result<bool, Errno> {
-    let mut files = [PollFd::new(own_end, PollFlags::IN)];
-    Ok(waiting::wait(&mut files, Some(Duration::ZERO))? > 0)
 }
 
 /// Takes in every orphan until all programs have ended; none if the executor hangs up.

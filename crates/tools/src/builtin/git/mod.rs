@@ -176,7 +176,7 @@ impl Asking<'_> {
         let timeout_ms = u64::try_from(left).unwrap_or(u64::MAX).max(1);
         let limits = ProcessLimits { timeout_ms, ..self.confinement.limits };
         let confinement = Confinement { limits, ..self.confinement };
-        let exit = self.runner.launch(&confinement, &Environment::default(), None, None)?;
+        let exit = self.runner.launch(&confinement, &Environment::default())?;
         self.walls = Some(exit.walls.clone());
         match exit.how {
             How::Exited(0) => Ok(exit.stdout),

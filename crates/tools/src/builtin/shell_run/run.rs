@@ -10,7 +10,7 @@ use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::outcome::{Outcome, Problem};
 use capsule_core::policy::{Bounds, Environment, Scope};
 use capsule_sandbox as sandbox;
-use sandbox::{Exit, Launch, Mask, Redirect, SandboxError, Stage};
+use sandbox::{Exit, Held, Launch, Mask, Redirect, SandboxError, Stage};
 
 use super::environment::{PRIVATE, variables};
 use super::outcome::confined;
@@ -46,6 +46,8 @@ pub(in crate::builtin) struct Runner {
     pub(in crate::builtin) stages: Vec<Ready>,
     pub(in crate::builtin) cwd: OsString,
     pub(in crate::builtin) stdin: Vec<u8>,
+    /// The command as it was made ready, or why it could not be.
+    pub(in crate::builtin) held: Option<Result<Held, Problem>>,
 }
 
 impl Ready {
@@ -65,7 +67,17 @@ impl Ready {
 }
 
 impl Hands for Runner {
-    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+    fn make_ready(&mut self, bounds: &Bounds) {
+        // What changes the workspace itself is looked at behind the intent.
+        if let Bounds::Run { confinement, environment, reads, .. } = bounds
+            && confinement.workspace != WorkspaceAccess::Direct
+        {
+            self.held = Some(self.hold(confinement, environment, reads.as_ref(), None));
+        }
+    }
+
+    fn run(mut self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        let held = self.held.take();
         let permit = match permit.unconfined() {
             Ok(leave) => return unconfined::run(&self, &leave),
             Err(permit) => permit,
@@ -81,7 +93,12 @@ impl Hands for Runner {
             Ok(ground) => ground,
             Err(problem) => return Outcome::failed(problem),
         };
-        let ended = match self.launch(confinement, environment, reads.as_ref(), ground.as_mut()) {
+        let held = held.unwrap_or_else(|| {
+            self.hold(confinement, environment, reads.as_ref(), ground.as_mut())
+        });
+        let staged = confinement.workspace == WorkspaceAccess::Staged;
+        let staging = self.staging.as_deref().filter(|_| staged);
+        let ended = match held.and_then(|held| self.begin(held, (staging, ground.as_ref()))) {
             Ok(exit) => confined(exit, confinement, *clamped),
             Err(problem) => Outcome::failed(problem),
         };
@@ -93,7 +110,7 @@ impl Hands for Runner {
 }
 
 impl Runner {
-    /// Runs the programs, and gives how they ended.
+    /// Runs the programs, which can change nothing, and gives how they ended.
     ///
     /// # Errors
     /// They could not be run as they must be.
@@ -101,9 +118,22 @@ impl Runner {
         &self,
         confinement: &Confinement,
         environment: &Environment,
+    ) -> Result<Exit, Problem> {
+        let held = self.hold(confinement, environment, None, None)?;
+        self.begin(held, (None, None))
+    }
+
+    /// Has the programs made ready.
+    ///
+    /// # Errors
+    /// They cannot be run as they must be.
+    fn hold(
+        &self,
+        confinement: &Confinement,
+        environment: &Environment,
         reads: Option<&Scope>,
         mut ground: Option<&mut Ground<'_>>,
-    ) -> Result<Exit, Problem> {
+    ) -> Result<Held, Problem> {
         let drawn = |veil: &Veil| Ok((veil.hidden(&self.workspace)?, veil.way()));
         let drawn = match reads.cloned() {
             None => drawn(&self.veil.borrow()),
@@ -131,24 +161,37 @@ impl Runner {
             masks,
             last: self.commands.is_one(),
         };
-        let staging = self.staging.as_deref().filter(|_| launch.writes);
+        let view = |launch: &Launch| {
+            view(&self.workspace, self.host.as_ref(), floor, None, launch.masks.clone())
+        };
+        self.commands.hold(launch, view).map_err(|why| match why {
+            NotRun::Sandbox(error) => sandbox_problem(&self.stages, &error),
+            NotRun::View(error) => {
+                Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
+            }
+        })
+    }
+
+    /// Has them begin, and gives how they ended. What they change is collected, or bounded, by one of the
+    /// two.
+    ///
+    /// # Errors
+    /// They could not be run as they must be.
+    fn begin(
+        &self,
+        held: Held,
+        (staging, ground): (Option<&Staging>, Option<&Ground<'_>>),
+    ) -> Result<Exit, Problem> {
         let full = Cell::new(false);
         let mut watch = Watch {
             sink: self.sink.as_ref(),
             cancel: &self.cancel,
             staging,
             full: Some(&full),
-            ground: ground.as_deref(),
+            ground,
         };
-        let view = |launch: &Launch| {
-            view(&self.workspace, self.host.as_ref(), floor, None, launch.masks.clone())
-        };
-        let exit = self.commands.run(launch, &mut watch, view).map_err(|why| match why {
-            NotRun::Sandbox(error) => sandbox_problem(&self.stages, &error),
-            NotRun::View(error) => {
-                Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
-            }
-        })?;
+        let ended = self.commands.begin(held, &mut watch);
+        let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
         if full.get() { Err(too_many()) } else { Ok(exit) }
     }
 }
