@@ -80,7 +80,8 @@ impl Surroundings {
     fn own(&self, more: &[PathBuf]) -> Vec<PathBuf> {
         let store = real_folder(&self.store);
         let beside = BESIDE.map(|suffix| capsule_store::beside(&store, suffix));
-        let own = [store, self.config.clone()].into_iter().chain(beside);
+        // As it is named, too: the way there must stay what it is.
+        let own = [store, self.store.clone(), self.config.clone()].into_iter().chain(beside);
         own.chain(more.iter().cloned()).collect()
     }
 

@@ -1,5 +1,6 @@
 //! From files to a policy that is bound to a workspace.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use capsule_redact::holds_mask;
 use capsule_tools::{CATALOGUE, Workspace};
 
 use crate::layers::{self, LayerText};
+use crate::places::{all_real, links_to, real, real_place};
 
 /// Where a policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +126,7 @@ impl Law {
         let own = all_real(lookup.own).into_iter().chain(file.clone());
         let own = own.chain(layers.iter().map(|own| own.path.clone()));
         let own = own.chain(draft.anchors().map(|path| real_place(Path::new(path))));
+        let own = own.chain(ways(lookup));
         let roots = Roots {
             workspace: workspace.path().to_string_lossy().into_owned(),
             own: own.map(|path| path.to_string_lossy().into_owned()).collect(),
@@ -347,6 +350,20 @@ fn under(policy: Policy, profile: Option<&str>) -> Result<Policy, Problem> {
     }
 }
 
+/// The links by which the runtime's own files are reached, as they are named for this run.
+fn ways(lookup: &Lookup<'_>) -> BTreeSet<PathBuf> {
+    let policy = match lookup.source {
+        PolicySource::File(path) => Some(path.as_path()),
+        PolicySource::Builtin(_) => None,
+    };
+    let named = lookup.own.iter().map(PathBuf::as_path).chain(policy).chain([lookup.user]);
+    let named: BTreeSet<PathBuf> = named.map(|path| lookup.cwd.join(path)).collect();
+    // Most of them lie side by side.
+    let folders: BTreeSet<&Path> = named.iter().filter_map(|path| path.parent()).collect();
+    let links = named.iter().map(PathBuf::as_path).filter(|path| path.read_link().is_ok());
+    folders.into_iter().chain(links).flat_map(links_to).collect()
+}
+
 fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem> {
     match source {
         PolicySource::Builtin(name) => {
@@ -375,42 +392,6 @@ pub fn shown_name(path: &str) -> String {
     match name.starts_with("builtin:") && path.contains('/') {
         true => format!("./{name}"),
         false => name.to_owned(),
-    }
-}
-
-/// A place as it really is, behind its links; as it was named where that cannot be told.
-#[must_use]
-pub fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-/// The same for many, most of which lie side by side: each folder is looked at once. One that is not
-/// there is named in its folder as that really is.
-fn all_real(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let mut last: Option<(&Path, Option<PathBuf>)> = None;
-    let mut one = |path| -> PathBuf {
-        let (Some(folder), Some(name)) = (Path::parent(path), path.file_name()) else {
-            return real(path);
-        };
-        if last.as_ref().is_none_or(|(own, _)| *own != folder) {
-            last = Some((folder, folder.canonicalize().ok()));
-        }
-        let folder = last.as_ref().and_then(|(_, folder)| folder.as_ref());
-        match folder.map(|folder| folder.join(name)) {
-            // Only a link leads elsewhere.
-            Some(place) if place.read_link().is_err() => place,
-            _ => real_place(path),
-        }
-    };
-    paths.iter().map(|path| one(path)).collect()
-}
-
-/// The same for a file that may not be there, in folders that may not be there.
-fn real_place(path: &Path) -> PathBuf {
-    match (path.canonicalize(), path.parent(), path.file_name()) {
-        (Ok(real), _, _) => real,
-        (Err(_), Some(folder), Some(name)) => real_place(folder).join(name),
-        _ => path.to_owned(),
     }
 }
 
@@ -472,39 +453,4 @@ pub(crate) fn workspace_root(
             .suggest("name the folder with `--workspace`"));
     }
     Ok(here)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    /// Whoever protects a file protects what its name leads to, also where it is yet to be made.
-    #[test]
-    fn files_are_named_as_they_really_are() {
-        let home = tempfile::tempdir().unwrap();
-        let top = home.path().canonicalize().unwrap();
-        std::fs::create_dir(top.join("real")).unwrap();
-        std::fs::write(top.join("real/file"), "").unwrap();
-        std::fs::write(top.join("elsewhere"), "").unwrap();
-        symlink("real", top.join("link")).unwrap();
-        symlink("../elsewhere", top.join("real/away")).unwrap();
-        symlink("nowhere", top.join("real/dangling")).unwrap();
-        let cases = [
-            ("link/file", "real/file"),
-            ("link/away", "elsewhere"),
-            ("link/missing", "real/missing"),
-            ("link/dangling", "real/dangling"),
-            ("link/none/missing", "real/none/missing"),
-            ("real/../link/file", "real/file"),
-            ("link/file/", "real/file"),
-            ("link", "real"),
-        ];
-        let paths: Vec<PathBuf> = cases.iter().map(|(path, _)| top.join(path)).collect();
-        let expected: Vec<PathBuf> = cases.iter().map(|(_, real)| top.join(real)).collect();
-        assert_eq!(all_real(&paths), expected);
-        let relative = all_real(&[PathBuf::from("Cargo.toml")]);
-        assert_eq!(relative, [Path::new("Cargo.toml").canonicalize().unwrap()]);
-    }
 }

@@ -19,8 +19,9 @@ use capsule_redact::Redactor;
 use capsule_store::{Store, StoreError};
 use capsule_tools::Workspace;
 
-use crate::law::{Law, LawError, Text, read_text, real};
+use crate::law::{Law, LawError, Text, read_text};
 use crate::less::less;
+use crate::places::real;
 
 /// Where a workspace has its layer: at the place where `capsule init` writes a policy.
 const PLACE: &str = ".capsule/policy.yaml";

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::changes::{self, Waiting};
 use crate::erase::erase_due;
 use crate::hands::now;
-use crate::law::real;
+use crate::places::real;
 use crate::run::{Run, seal};
 use crate::session::Session;
 use crate::stake;
