@@ -211,6 +211,9 @@ pub(crate) struct Exec {
     /// How long it may take
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<String>,
+    /// Give the program what standard input holds; without it, its standard input is empty
+    #[arg(long)]
+    pub(crate) stdin: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "ARGV")]
     pub(crate) words: Vec<String>,

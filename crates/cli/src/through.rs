@@ -32,17 +32,49 @@ impl Through {
 
     /// Prints what was held back; `cut` says that more was written than is kept.
     pub(crate) fn finish(&self, cut: bool) {
-        self.put(Stream::Stdout, &self.stdout.borrow_mut().finish(cut));
-        self.put(Stream::Stderr, &self.stderr.borrow_mut().finish(cut));
+        let rest = self.stdout.borrow_mut().finish(cut);
+        self.put(Stream::Stdout, &rest);
+        let rest = self.stderr.borrow_mut().finish(cut);
+        self.put(Stream::Stderr, &rest);
+    }
+
+    /// What of the output did not arrive, a line each; `totals` are the bytes that the command wrote to either
+    /// stream.
+    pub(crate) fn shortcomings(&self, totals: [u64; 2]) -> Vec<String> {
+        let streams = [("standard output", &self.stdout), ("standard error", &self.stderr)];
+        let mut lines = Vec::new();
+        for ((name, stream), total) in streams.into_iter().zip(totals) {
+            let stream = stream.borrow();
+            if total > stream.seen {
+                lines.push(format!(
+                    "{name} was cut at {} of {total} bytes, as `limits` of the policy says",
+                    stream.seen
+                ));
+            }
+            if let Some(errno) = stream.lost {
+                lines.push(format!("{name} could not be written: {}", io::Error::from(errno)));
+            }
+        }
+        lines
+    }
+
+    /// Whether some of the output could not be written although somebody may read it.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.stdout.borrow().lost.is_some()
     }
 
     /// A reader that went away does not end the command, its limits do; one that does not read must
     /// not keep it from being cancelled.
     fn put(&self, stream: Stream, bytes: &[u8]) {
-        let _ = match stream {
-            Stream::Stdout => write(&io::stdout().lock(), bytes, &self.cancel),
-            Stream::Stderr => write(&io::stderr().lock(), bytes, &self.cancel),
+        let (written, passage) = match stream {
+            Stream::Stdout => (write(&io::stdout().lock(), bytes, &self.cancel), &self.stdout),
+            Stream::Stderr => (write(&io::stderr().lock(), bytes, &self.cancel), &self.stderr),
         };
+        if let Err(errno) = written
+            && !matches!(errno, Errno::PIPE | Errno::CANCELED)
+        {
+            passage.borrow_mut().lost.get_or_insert(errno);
+        }
     }
 }
 
@@ -84,14 +116,20 @@ struct Passage {
     masked: MaskedStream,
     /// For a terminal; a pipe or file gets the bytes as they are.
     inert: Option<Inert>,
+    /// How many bytes of the command's came.
+    seen: u64,
+    /// Why something could not be written, the first time.
+    lost: Option<Errno>,
 }
 
 impl Passage {
     fn new(terminal: bool) -> Self {
-        Self { masked: MaskedStream::default(), inert: terminal.then(Inert::default) }
+        let inert = terminal.then(Inert::default);
+        Self { masked: MaskedStream::default(), inert, seen: 0, lost: None }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.seen = self.seen.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         let ready = self.masked.push(bytes);
         match &mut self.inert {
             Some(inert) => inert.push(&ready).into_bytes(),

@@ -1,10 +1,14 @@
 //! `capsule exec`: one command; its output passes through, and its status is ours.
 
+use std::io::{self, Read as _};
 use std::rc::Rc;
 
 use capsule_core::code::Code;
 use capsule_core::escape;
+use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
 use capsule_runtime::{Commands, Delivered, Hush, Sink};
 use serde_json::{Value, json};
 
@@ -33,6 +37,9 @@ pub(crate) fn run(
     if let Value::Object(map) = &mut call {
         map.extend(args.cwd.as_ref().map(|cwd| ("cwd".to_owned(), json!(cwd))));
         map.extend(args.timeout.as_ref().map(|timeout| ("timeout".to_owned(), json!(timeout))));
+        if args.stdin {
+            map.insert("stdin".into(), json!(standard_input(limits::STDIN_BYTES)?));
+        }
     }
     let cancel = signal::cancel();
     let through = Through::new(cancel.clone());
@@ -54,7 +61,23 @@ pub(crate) fn run(
     };
     let done = one.submit(around, Some(screen))?;
     told(&done, &through, screen)?;
-    Ok(done.delivered.command_status(done.exit))
+    let status = done.delivered.command_status(done.exit);
+    // Who asked for the output and cannot have it must not take it for complete.
+    Ok(if through.is_lost() && status == 0 { Exit::RuntimeError.status() } else { status })
+}
+
+/// All of standard input. It becomes a part of the call, which is text and is on record.
+fn standard_input(most: usize) -> Result<String, Failure> {
+    let wrong = |why: String| Problem::new(Code::Usage, format!("standard input {why}"));
+    let mut text = Vec::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let read = io::stdin().lock().take(limit).read_to_end(&mut text);
+    read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if text.len() > most {
+        let why = wrong(format!("has more than {most} bytes"));
+        return Err(why.suggest("put it into a file of the workspace, and name that").into());
+    }
+    String::from_utf8(text).map_err(|_| wrong("is not UTF-8".into()).into())
 }
 
 /// Says what came of a command, of which the output passed through.
@@ -62,6 +85,13 @@ pub(super) fn told(done: &Ended, through: &Through, screen: &Screen) -> Result<(
     let delivered = &done.delivered;
     let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_bool());
     through.finish(field("truncated").unwrap_or(false));
+    if !screen.json {
+        let total = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_u64());
+        let totals = [total("stdout_bytes_total"), total("stderr_bytes_total")];
+        for line in through.shortcomings(totals.map(Option::unwrap_or_default)) {
+            screen.complain(&format!("{HINT}note{HINT:#}: {line}"));
+        }
+    }
     tell_copied(done.copied.as_deref(), screen);
     if screen.json {
         let mut answer = one_run_json(done);
