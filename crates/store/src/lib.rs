@@ -19,6 +19,7 @@ mod programs;
 mod read;
 mod schema;
 mod target;
+mod transaction;
 mod verify;
 mod whole;
 mod write;

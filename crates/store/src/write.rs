@@ -8,13 +8,14 @@ use capsule_core::journal::{
     commitment, leaf_hash,
 };
 use capsule_core::policy::Payloads;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 
 use crate::checkpoint::{Note, Signing};
 use crate::error::StoreError;
 use crate::lock::RunLock;
 use crate::open::Store;
 use crate::schema::PARTS;
+use crate::transaction::Immediate;
 
 /// The bytes of a run's key.
 pub const KEY_BYTES: usize = 32;
@@ -280,13 +281,13 @@ fn append_to(
     durability: Durability,
 ) -> rusqlite::Result<Frontier> {
     store.wait_for_disk(durability == Durability::Power)?;
-    let sql = &mut store.sql;
-    let transaction = sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut tree = frontier(&transaction)?;
+    let transaction = Immediate::begin(&mut store.sql)?;
+    let sql = transaction.sql();
+    let mut tree = frontier(sql)?;
     for entry in entries {
-        insert(&transaction, entry, &mut tree)?;
+        insert(sql, entry, &mut tree)?;
     }
-    set_frontier(&transaction, &tree)?;
+    set_frontier(sql, &tree)?;
     transaction.commit()?;
     Ok(tree)
 }
@@ -301,7 +302,7 @@ pub(crate) fn set_frontier(sql: &Connection, tree: &Frontier) -> rusqlite::Resul
 
 /// Makes an entry the newest leaf of the tree.
 pub(crate) fn insert(
-    transaction: &Transaction<'_>,
+    transaction: &Connection,
     Unwritten { entry, bytes, kept }: &Unwritten,
     tree: &mut Frontier,
 ) -> rusqlite::Result<()> {
