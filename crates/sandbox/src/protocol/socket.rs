@@ -13,7 +13,10 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// The bytes of one piece; well below the least that a socket buffers.
+/// The bytes of the first piece. Nearly every message fits into it, and whoever receives one touches no more
+/// memory than that: after the birth of a first process each page that is touched is copied.
+const FIRST: usize = 1_000;
+/// The bytes of any other piece; well below the least that a socket buffers.
 const PIECE: usize = 16_000;
 /// The largest message: a million bytes of arguments, as many of environment, and 4,096 paths.
 const MESSAGE: usize = 40_000_000;
@@ -41,7 +44,7 @@ pub(crate) fn send(
         return Err(Errno::MSGSIZE);
     }
     let length = (bytes.len() as u64).to_le_bytes();
-    let (first, rest) = bytes.split_at(bytes.len().min(PIECE));
+    let (first, rest) = bytes.split_at(bytes.len().min(FIRST));
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
@@ -69,7 +72,7 @@ fn piece(
 /// before anything was received.
 pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
     // Not from the heap: nearly every message is a few bytes long.
-    let mut buffer = [0; LENGTH + PIECE];
+    let mut buffer = [0; LENGTH + FIRST];
     let mut descriptors = Vec::new();
     let got = receive_piece(socket, &mut buffer, &mut descriptors)?;
     if got == 0 {
@@ -85,12 +88,14 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> 
     }
     let mut bytes = first.to_vec();
     while bytes.len() < length {
-        let part = buffer.get_mut(..PIECE).unwrap_or_default();
+        let had = bytes.len();
+        bytes.resize(length.min(had + PIECE), 0);
+        let part = bytes.get_mut(had..).unwrap_or_default();
         let got = rustix::io::retry_on_intr(|| receive_piece(socket, part, &mut descriptors))?;
-        if got == 0 || got > length - bytes.len() {
+        if got == 0 {
             return Err(Errno::BADMSG);
         }
-        bytes.extend_from_slice(part.get(..got).unwrap_or_default());
+        bytes.truncate(had + got);
     }
     Ok(Some(Message { bytes, descriptors }))
 }
@@ -124,7 +129,10 @@ mod tests {
 
     #[test]
     fn messages_of_every_length_arrive() {
-        for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 5 * PIECE + 17] {
+        let whole = FIRST + PIECE;
+        for length in
+            [0, 1, FIRST - 1, FIRST, FIRST + 1, PIECE, whole - 1, whole, whole + 1, 90_017]
+        {
             let (here, there) = pair();
             let sent: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
             let copy = sent.clone();
