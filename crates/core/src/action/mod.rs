@@ -2,6 +2,7 @@
 
 mod bare;
 mod command;
+mod fingerprint;
 mod git;
 mod write;
 
@@ -11,24 +12,22 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::capability::{Capabilities, Capability};
 use crate::change::Change;
 use crate::code::Code;
 use crate::confinement::Walls;
 use crate::digest::Digest;
-use crate::json;
 use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::programs::{CommandLine, PathUse, Start};
-use crate::tool::ToolName;
 use crate::undo::Unkept;
 use crate::url::Address;
 
 pub use command::{
     Expansion, NOWHERE, NoSteps, Part, Step, beneath, files, parts, patterns, show_argv, words,
 };
+pub use fingerprint::Fingerprint;
 pub use git::Question;
 pub use write::WriteMode;
 
@@ -472,40 +471,11 @@ pub struct ProgramFact {
     pub sha256: Digest,
 }
 
-/// What an approval is bound to: the tool, what would happen, what was found, and the policy that
-/// judged it. Equal fingerprints mean the same thing would happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Fingerprint(Digest);
-
-impl Fingerprint {
-    /// The fingerprint of an action with its facts, under a policy.
-    #[must_use]
-    pub fn of(tool: &ToolName, action: &Action, facts: &Facts, policy: Digest) -> Self {
-        Self(Digest::of(&json::canonical(&(tool, action, facts, policy))))
-    }
-
-    /// The same of an action and facts that are JSON already.
-    pub(crate) fn of_values(
-        tool: &ToolName,
-        action: &Value,
-        facts: &Value,
-        policy: Digest,
-    ) -> Self {
-        let items = [
-            json::canonical(tool),
-            json::canonical_value(action),
-            json::canonical_value(facts),
-            json::canonical(&policy),
-        ];
-        // The canonical form of a list is that of its items with commas between them.
-        Self(Digest::of(&[b"[".as_slice(), &items.join(&b','), b"]"].concat()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json;
+    use crate::tool::ToolName;
 
     #[test]
     fn actions_read_back() {
