@@ -38,6 +38,7 @@ use staging::{Staged, Unstaged};
 
 pub use capsule_sandbox::FileIdentity;
 pub use commands::Commands;
+pub use making::is_half_done;
 pub use staging::{Laid, Staging};
 pub use tool::{Cancel, Context, Host, Hush, Prepared, Sink, Stream, Tool};
 pub use undo::{Keeper, Kept, Looked, Standing, Undo};

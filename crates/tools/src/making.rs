@@ -326,13 +326,18 @@ impl Maker {
     }
 }
 
-/// Whether what stands there is what an interrupted attempt may have left: nothing where something has
-/// to make room, a new folder without its permissions, a folder that was opened to be worked in.
-pub(crate) fn is_half_done(change: &Change, here: Option<&Node>) -> bool {
+/// Whether what stands there is what whoever was killed over a change may have left: nothing where something
+/// has to make room, a new folder without its permissions, a folder that was opened to be worked in.
+#[must_use]
+pub fn is_half_done(change: &Change, here: Option<&Node>) -> bool {
+    let is_new = |mode: u32| mode & 0o777 == OPEN;
     match (&change.before, here, &change.after) {
         (_, None, Some(_)) => makes_room(change),
-        (Some(Node::Folder { mode }), Some(Node::Folder { mode: now }), _) => *now == mode | OPEN,
-        (_, Some(Node::Folder { mode: now }), Some(Node::Folder { .. })) => now & 0o777 == OPEN,
+        (Some(Node::Folder { mode }), Some(Node::Folder { mode: now }), after) => {
+            let is_other = !matches!(after, None | Some(Node::Folder { .. }));
+            *now == mode | OPEN || is_other && is_new(*now)
+        }
+        (_, Some(Node::Folder { mode: now }), Some(Node::Folder { .. })) => is_new(*now),
         _ => false,
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use capsule_core::change::{Change, Node};
+use capsule_tools::is_half_done;
 
 /// What calls changed so far.
 #[derive(Debug, Default)]
@@ -48,9 +49,12 @@ impl Chain {
                 continue;
             };
             let follows = old.change.left(new.before.as_ref());
-            // A call that did not come to its end left what it found.
-            let undone = !old.sure && old.between.last() == Some(&new.before);
-            if !follows && !undone {
+            // A call that did not come to its end left what it found, or what was half done.
+            let found = old.between.last();
+            let begun = Change { before: found.cloned().flatten(), ..old.change.clone() };
+            let is_known =
+                || found == Some(&new.before) || is_half_done(&begun, new.before.as_ref());
+            if !follows && (old.sure || !is_known()) {
                 return Err(Broken { path: new.path, first: old.call, second: call });
             }
             let mut between = old.between;
@@ -72,7 +76,7 @@ impl Chain {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
     use capsule_core::digest::Digest;
 
@@ -98,6 +102,23 @@ mod tests {
         chain.add(4, true, change(file("2", 0o600), file("3", 0o600))).unwrap();
         let broken = Broken { path: "a".into(), first: 4, second: 5 };
         assert_eq!(chain.add(5, true, change(file("x", 0o600), file("y", 0o600))), Err(broken));
+    }
+
+    #[test]
+    fn what_was_half_done_is_gone_on_from() {
+        let folder = |mode| Some(Node::Folder { mode });
+        for half in [None, folder(0o700)] {
+            let mut chain = Chain::default();
+            chain.add(1, false, change(file("1", 0o644), folder(0o755))).unwrap();
+            chain.add(2, true, change(half, folder(0o755))).unwrap();
+            assert_eq!(chain.back()[0].0.after, file("1", 0o644));
+        }
+        // By a call that came to its end, or by something else.
+        for (sure, other) in [(true, None), (false, file("x", 0o644))] {
+            let mut chain = Chain::default();
+            chain.add(1, sure, change(file("1", 0o644), folder(0o755))).unwrap();
+            assert!(chain.add(2, true, change(other, folder(0o755))).is_err());
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct Applying {
 }
 
 /// The name under which something stands beside its target until it takes that one's place.
-pub(super) fn beside(run: &str) -> String {
+pub(crate) fn beside(run: &str) -> String {
     format!("{OURS}{run}.tmp")
 }
 

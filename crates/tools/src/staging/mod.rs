@@ -39,7 +39,7 @@ use crate::node;
 use crate::tool::{Cancel, Host};
 use crate::veil::{Veil, VeilError};
 use crate::workspace::{NotFound, Workspace};
-pub(crate) use apply::Applying;
+pub(crate) use apply::{Applying, beside as applying};
 use copied::Copied;
 use copy::{Bounds, Copier};
 pub(crate) use judge::{Staged, Unstaged};

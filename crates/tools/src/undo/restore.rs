@@ -21,6 +21,7 @@ use rustix::fs::{FileType, Timestamps};
 use super::{Keeper, Kept, Lost};
 use crate::making::{Maker, Source, is_half_done, makes_room, replaced, split, system};
 use crate::saving::count_lines;
+use crate::staging::applying;
 use crate::tool::Cancel;
 use crate::workspace::{Workspace, kind};
 
@@ -113,7 +114,9 @@ impl Undo {
         again: &[String],
     ) -> Self {
         changes.sort_by(|one, other| one.path.cmp(&other.path));
-        let leftovers = again.iter().map(|run| beside(run)).collect();
+        // Whoever was killed may have been undoing it, or applying it.
+        let own = again.first().map(|_| applying(&run));
+        let leftovers = again.iter().map(|run| beside(run)).chain(own).collect();
         let (workspace, beside) = (Rc::clone(workspace), String::new());
         let maker = Maker { workspace, beside, leftovers, differs };
         Self { maker, kept, run, changes, again: !again.is_empty() }
@@ -154,8 +157,10 @@ impl Undo {
             return Ok(looked(Standing::Changed { now, at }));
         }
         let is_folder = matches!(now, Some(Node::Folder { .. }));
-        let goes = |path: &str| going.contains(path);
-        if is_folder && makes_room(change) && !self.maker.holds_nothing_else(change, &goes)? {
+        let comes = matches!(change.after, Some(Node::Folder { .. }));
+        // What is in a folder that was half made comes with it; in one that goes, all goes before it.
+        let known = |path: &str| if comes { self.of(path).is_some() } else { going.contains(path) };
+        if is_folder && makes_room(change) && !self.maker.holds_nothing_else(change, &known)? {
             return Ok(match change.after {
                 None => looked(Standing::Stays),
                 Some(_) => looked(Standing::Changed { now, at }),
@@ -169,11 +174,16 @@ impl Undo {
         Ok(Looked { change: Change { before: now, ..change.clone() }, standing })
     }
 
+    /// What comes of a path, if something does.
+    fn of(&self, path: &str) -> Option<&Change> {
+        let at = self.changes.binary_search_by(|own| own.path.as_str().cmp(path)).ok()?;
+        self.changes.get(at)
+    }
+
     /// Whether there is a folder for what comes back, or one comes back, too.
     fn has_folder(&self, change: &Change) -> bool {
         let (folder, _) = split(&change.path);
-        let comes = self.changes.binary_search_by(|own| own.path.as_str().cmp(folder));
-        let comes = comes.ok().and_then(|at| self.changes.get(at)?.after.as_ref());
+        let comes = self.of(folder).and_then(|own| own.after.as_ref());
         matches!(comes, Some(Node::Folder { .. })) || self.maker.folder(folder).is_ok()
     }
 
