@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 #[path = "staged/copied.rs"]
 mod copied;
+#[path = "staged/swapped.rs"]
+mod swapped;
 
 const POLICY: &str = r#"version: 1
 name: staged

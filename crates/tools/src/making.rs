@@ -17,14 +17,14 @@ use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::outcome::Problem;
 use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timestamps, fchmod, flock, fstat,
-    futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timestamps, fchmod, flock,
+    fstat, futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::node;
 use crate::walk::{buffer, entries};
-use crate::workspace::{Exchanged, NotFound, Workspace, exchange};
+use crate::workspace::{Exchanged, NotFound, Workspace, exchange, kind};
 
 /// The permissions of a new folder until everything is in it.
 const OPEN: u32 = 0o700;
@@ -56,6 +56,8 @@ pub(crate) struct Maker {
     pub beside: String,
     /// What those of others are called who began before and were killed.
     pub leftovers: Vec<String>,
+    /// Where the changes put a link, or take one away: see [`links`].
+    pub links: BTreeSet<String>,
     /// What is said of a path that is not what it was compared with.
     pub differs: fn(&Change) -> Problem,
 }
@@ -66,6 +68,14 @@ pub(crate) const fn replaced(change: &Change) -> Option<u64> {
         Some(Node::File { bytes, .. }) => Some(*bytes),
         _ => None,
     }
+}
+
+/// The paths at which changes put a link or take one away. What such a change compares is the link; beneath
+/// it there is nothing until a folder takes its place, whatever the link leads to.
+pub(crate) fn links(changes: &[Change]) -> BTreeSet<String> {
+    let is_link = |node: &Option<Node>| matches!(node, Some(Node::Link { .. }));
+    let own = changes.iter().filter(|own| is_link(&own.before) || is_link(&own.after));
+    own.map(|own| own.path.clone()).collect()
 }
 
 /// A folder and a name in it.
@@ -108,9 +118,28 @@ impl Maker {
             Ok(folder) => Ok(Some(Place { folder, name })),
             // A folder that comes with the changes is not there yet.
             Err(NotFound::Missing) => Ok(None),
+            // Nor is one whose place a link has that comes or goes with them.
+            Err(NotFound::Outside(_)) if self.is_at_link(folder) => Ok(None),
             Err(NotFound::Outside(_)) => Err((self.differs)(change)),
             Err(NotFound::Refused(errno)) => Err(system(change, errno)),
         }
+    }
+
+    /// Whether the way to a folder ends at a link that comes or goes with the changes. Nothing is
+    /// followed: the way is gone back to the innermost folder that is one.
+    fn is_at_link(&self, folder: &str) -> bool {
+        let mut way = folder;
+        while !way.is_empty() {
+            let (above, name) = split(way);
+            if let Ok(above) = self.folder(above) {
+                let stat = node::stat_at(above.as_fd(), name);
+                let is_link = |stat: &Stat| kind(stat) == FileType::Symlink;
+                return self.links.contains(way)
+                    && stat.is_ok_and(|own| own.as_ref().is_some_and(is_link));
+            }
+            way = above;
+        }
+        false
     }
 
     /// Opens the file that stands there now.

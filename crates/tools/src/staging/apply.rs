@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::Staging;
 use super::judge::OURS;
 use crate::making::{
-    Maker, Place, Source, is_half_done, lock, makes_room, replaced, split, system,
+    Maker, Place, Source, is_half_done, links, lock, makes_room, replaced, split, system,
 };
 use crate::node;
 use crate::tool::Cancel;
@@ -55,7 +55,8 @@ impl Applying {
         cancel: Cancel,
     ) -> Result<Self, Problem> {
         let (workspace, leftovers) = (Rc::clone(&staging.lower), Vec::new());
-        let maker = Maker { workspace, beside: beside(&run), leftovers, differs };
+        let links = links(&changes);
+        let maker = Maker { workspace, beside: beside(&run), leftovers, links, differs };
         let hold = |folder: Result<OwnedFd, NotFound>| -> Result<OwnedFd, Problem> {
             let folder = folder.map_err(|_| conflict("a folder cannot be opened".into()))?;
             let held = Some(folder).filter(lock);

@@ -16,6 +16,7 @@ use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::path::PathProblem;
 use rustix::fs::{Dir, FileType, Stat, fgetxattr};
 use rustix::io::Errno;
 
@@ -282,8 +283,18 @@ impl<'s> Scan<'s> {
 
     /// Whether the folder, or one above it, is another than when the run began.
     fn was_moved(&mut self, path: &str) -> bool {
-        let (veil, workspace) = self.seen;
-        let ask = || veil.was_moved(workspace, OsStr::new(path), true);
+        let ((veil, workspace), staging) = (self.seen, self.staging);
+        let ends_at_a_link = |path: &str| {
+            matches!(staging.lower_folder(path), Err(NotFound::Outside(PathProblem::Escapes)))
+        };
+        let ask = || {
+            let mut way = path;
+            // No folder lies beneath a link, so none was moved there: what it leads to is another path.
+            while ends_at_a_link(super::split(way).0) {
+                way = super::split(way).0;
+            }
+            veil.was_moved(workspace, OsStr::new(way), true)
+        };
         *self.moved.entry(path.to_owned()).or_insert_with(ask)
     }
 

@@ -19,7 +19,7 @@ use capsule_core::outcome::{Output, Problem};
 use rustix::fs::{FileType, Timestamps};
 
 use super::{Keeper, Kept, Lost};
-use crate::making::{Maker, Source, is_half_done, makes_room, replaced, split, system};
+use crate::making::{Maker, Source, is_half_done, links, makes_room, replaced, split, system};
 use crate::saving::count_lines;
 use crate::staging::applying;
 use crate::tool::Cancel;
@@ -118,7 +118,7 @@ impl Undo {
         let own = again.first().map(|_| applying(&run));
         let leftovers = again.iter().map(|run| beside(run)).chain(own).collect();
         let (workspace, beside) = (Rc::clone(workspace), String::new());
-        let maker = Maker { workspace, beside, leftovers, differs };
+        let maker = Maker { workspace, beside, leftovers, links: links(&changes), differs };
         Self { maker, kept, run, changes, again: !again.is_empty() }
     }
 
@@ -355,6 +355,7 @@ impl Restoring {
                 workspace: Rc::clone(&maker.workspace),
                 beside: maker.beside.clone(),
                 leftovers: Vec::new(),
+                links: maker.links.clone(),
                 differs,
             },
             kept: self.undo.kept.clone(),
