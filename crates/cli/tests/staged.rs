@@ -14,6 +14,8 @@ use capsule_testkit::{Capsule, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+#[path = "staged/closed.rs"]
+mod closed;
 #[path = "staged/copied.rs"]
 mod copied;
 #[path = "staged/swapped.rs"]

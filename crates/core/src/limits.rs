@@ -244,6 +244,12 @@ pub const STAGED_PATHS: usize = 10_000;
 pub const STAGED_DEPTH: usize = 128;
 /// The most bytes of a staged workspace's changes.
 pub const STAGED_BYTES: u64 = 1 << 30;
+/// The most space that may go where changes are staged while a command runs, whoever takes it: what has no
+/// name any more, or is in a folder that the command closed, is bounded by nothing else.
+pub const UNSEEN_BYTES: u64 = 2 * STAGED_BYTES;
+/// The most files that may come there meanwhile. More than anybody else makes on a disk beside a run, as
+/// installing a large project's dependencies does.
+pub const UNSEEN_FILES: u64 = 200_000;
 /// The most paths of a workspace that is copied, where the kernel lays no changes over it.
 pub const COPIED_PATHS: usize = 200_000;
 /// The most bytes of such a workspace that are really copied; what a file system shares is not.

@@ -75,6 +75,8 @@ pub(super) enum Seen<'s> {
     Stands(&'s Stat),
     /// It is a folder that cannot be looked into.
     Closed(String),
+    /// It is a folder with more names in it than are read.
+    Endless,
 }
 
 /// Looks at everything in the folder of changes until it was enough.
@@ -95,14 +97,25 @@ pub(super) fn walk(
         };
         let names = match entries(&folder) {
             Ok(names) => names,
+            Err(Errno::OVERFLOW) => {
+                see(&path, &Seen::Endless)?;
+                continue;
+            }
             Err(errno) => {
-                see(&path, &Seen::Closed(format!("it cannot be read ({errno})")))?;
+                see(&path, &Seen::Closed(told(NotFound::Refused(errno))))?;
                 continue;
             }
         };
         for name in names {
-            let Ok(stat) = statat(&folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
+            let stat = match statat(&folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                // Its names can be read, and nothing else.
+                Err(errno @ Errno::ACCESS) => {
+                    see(&path, &Seen::Closed(told(NotFound::Refused(errno))))?;
+                    break;
+                }
+                // It is gone by now.
+                Err(_) => continue,
             };
             let inner = Path::new(&path).join(&name).into_os_string();
             see(&inner, &Seen::Stands(&stat))?;
@@ -154,6 +167,7 @@ impl Copied {
         match seen {
             Seen::Stands(stat) => self.noted.get(path) == Some(&Noted::of(stat)),
             Seen::Closed(_) => self.copy.shut.contains_key(path),
+            Seen::Endless => false,
         }
     }
 
@@ -176,7 +190,7 @@ impl Copied {
         staging: &Staging,
     ) -> Result<Vec<(OsString, Differs)>, Problem> {
         let mut missing: BTreeSet<&OsStr> = self.noted.keys().map(OsString::as_os_str).collect();
-        let mut found = Vec::new();
+        let (mut found, mut closed) = (Vec::new(), BTreeSet::new());
         let walked = walk(staging, &mut |path, seen| {
             if let Seen::Stands(_) = seen {
                 missing.remove(path);
@@ -184,7 +198,11 @@ impl Copied {
             if !self.is_same(path, seen) || !self.holds_same(staging, path, seen) {
                 let differs = match seen {
                     Seen::Stands(_) => Differs::Stands,
-                    Seen::Closed(why) => Differs::Closed(why.clone()),
+                    Seen::Closed(why) => {
+                        closed.insert(path.to_owned());
+                        Differs::Closed(why.clone())
+                    }
+                    Seen::Endless => return ControlFlow::Break(()),
                 };
                 found.push((path.to_owned(), differs));
             }
@@ -196,8 +214,11 @@ impl Copied {
         if walked.is_break() {
             return Err(too_many());
         }
-        // What was in a folder that is gone, is gone with it.
-        let gone = missing.iter().filter(|path| !missing.contains(apart(path).0));
+        // What was in a folder that is gone, is gone with it. What is in a closed one, nobody knows.
+        let is_unknown =
+            |path: &OsStr| Path::new(path).ancestors().any(|own| closed.contains(own.as_os_str()));
+        let is_told = |path: &&&OsStr| !missing.contains(apart(path).0) && !is_unknown(path);
+        let gone = missing.iter().filter(is_told);
         found.extend(gone.map(|path| ((*path).to_owned(), Differs::Gone)));
         Ok(found)
     }

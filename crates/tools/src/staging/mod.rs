@@ -81,8 +81,37 @@ pub struct Staging {
     looked: Cell<Option<(Instant, Duration)>>,
     /// What the run changed so far, as it is recorded.
     recorded: RefCell<Changes>,
-    /// The space that was free when the running command began.
-    free: Cell<Option<u64>>,
+    /// How full the file system of the changes was when the running command began.
+    room: Cell<Option<Room>>,
+    /// Whether the last look found folders that it could not look into.
+    closed: Cell<bool>,
+}
+
+/// How full a file system is.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// The bytes that are free.
+    free: u64,
+    /// The files that are there; none is counted where the file system does not.
+    files: u64,
+}
+
+impl Room {
+    /// Why a command is ended during which far more space went, or far more files came, than may be
+    /// staged. What has no name any more takes space too, and so does what is in a folder that the
+    /// command closed; somebody else may have taken it, which cannot be told apart.
+    fn outgrown(self, then: Self) -> Option<Problem> {
+        let went = if then.free.saturating_sub(self.free) > limits::UNSEEN_BYTES {
+            let most = capsule_core::units::show_size(limits::UNSEEN_BYTES);
+            format!("more than {most} of space went")
+        } else if self.files.saturating_sub(then.files) > limits::UNSEEN_FILES {
+            format!("more than {} files came", limits::UNSEEN_FILES)
+        } else {
+            return None;
+        };
+        let message = format!("{went} where changes are staged while the command ran");
+        Some(Problem::new(Code::ChangeTooMany, message))
+    }
 }
 
 /// What stood in the workspace when a change of it was first seen.
@@ -258,7 +287,8 @@ impl Staging {
             digests: RefCell::default(),
             looked: Cell::default(),
             recorded: RefCell::default(),
-            free: Cell::default(),
+            room: Cell::default(),
+            closed: Cell::default(),
         })
     }
 
@@ -352,34 +382,35 @@ impl Staging {
         Ok(between)
     }
 
-    /// A command is about to run: what is free now is what it may fill.
+    /// A command is about to run: what is free now is what it may fill. Where folders stayed closed, all
+    /// commands since before the first of them share that, since what these hold is never counted.
     pub(crate) fn begin(&self) {
-        self.free.set(self.free_bytes());
+        if !self.closed.get() {
+            self.room.set(self.room());
+        }
     }
 
-    fn free_bytes(&self) -> Option<u64> {
+    fn room(&self) -> Option<Room> {
         let told = fstatvfs(&self.upper).ok()?;
-        Some(told.f_bavail.saturating_mul(told.f_frsize))
+        let free = told.f_bavail.saturating_mul(told.f_frsize);
+        Some(Room { free, files: told.f_files.saturating_sub(told.f_ffree) })
     }
 
-    /// Whether far more space is gone since the command began than may be staged. What has no name
-    /// any more takes space too; somebody else may have taken it, which cannot be told apart.
-    fn has_lost_space(&self) -> bool {
-        let lost =
-            self.free.get().zip(self.free_bytes()).map(|(then, now)| then.saturating_sub(now));
-        lost.is_some_and(|lost| lost > limits::STAGED_BYTES * 2)
+    fn unseen(&self) -> Option<Problem> {
+        let (then, now) = self.room.get().zip(self.room())?;
+        now.outgrown(then)
     }
 
-    /// Whether a command has written more than may be staged. Looked at now and then, and never for
-    /// more than a tenth of the time.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Why a command that has written more than may be staged is ended. Looked at now and then, and
+    /// never for more than a tenth of the time.
+    pub(crate) fn overfull(&self) -> Option<Problem> {
         if let Some((last, took)) = self.looked.get()
             && last.elapsed() < LOOKING.max(took * 10)
         {
-            return false;
+            return None;
         }
         let began = Instant::now();
-        let full = scan::is_full(self) || self.has_lost_space();
+        let full = scan::is_full(self).then(too_many).or_else(|| self.unseen());
         self.looked.set(Some((Instant::now(), began.elapsed())));
         full
     }
@@ -411,4 +442,46 @@ fn apart(path: &OsStr) -> (&OsStr, &OsStr) {
     let path = Path::new(path);
     let folder = path.parent().map_or(OsStr::new(""), Path::as_os_str);
     (folder, path.file_name().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// SAF-4: what nobody can look at is bounded by the space that it takes, for all commands together
+    /// since something was closed. With numbers, since a real disk is everybody's.
+    #[test]
+    fn what_is_hidden_is_bounded_by_its_space() {
+        let then = Room { free: limits::UNSEEN_BYTES * 3, files: 7 };
+        let bytes = |went| Room { free: then.free - went, ..then };
+        let files = |came| Room { files: then.files + came, ..then };
+        for (now, why) in [
+            (bytes(limits::UNSEEN_BYTES), None),
+            (bytes(limits::UNSEEN_BYTES + 1), Some("more than 2.1 GB of space went")),
+            (files(limits::UNSEEN_FILES), None),
+            (files(limits::UNSEEN_FILES + 1), Some("more than 200000 files came")),
+            // Somebody makes room.
+            (Room { free: u64::MAX, files: 0 }, None),
+        ] {
+            let told = now.outgrown(then).map(|own| own.message);
+            let is_told = told.as_deref().zip(why).is_some_and(|(told, why)| told.starts_with(why));
+            assert!(is_told || told.is_none() && why.is_none(), "{now:?}: {told:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for name in [CHANGES, "ws"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let workspace = Rc::new(Workspace::open(&folder.path().join("ws")).unwrap());
+        let staging = Staging::open(folder.path(), &workspace).unwrap();
+        staging.room.set(staging.room().map(|now| Room { free: now.free + (1 << 40), ..now }));
+        assert!(staging.overfull().is_some());
+        // The next command does not begin anew while something is closed.
+        for closed in [true, false] {
+            staging.closed.set(closed);
+            staging.begin();
+            assert_eq!(staging.unseen().is_some(), closed);
+        }
+    }
 }

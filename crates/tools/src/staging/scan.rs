@@ -17,7 +17,7 @@ use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::PathProblem;
-use rustix::fs::{Dir, FileType, Stat, fgetxattr};
+use rustix::fs::{Dir, FileType, Stat, fgetxattr, fstat};
 use rustix::io::Errno;
 
 use super::copied::{Differs, Seen, walk};
@@ -55,6 +55,7 @@ impl<'s> Scan<'s> {
     /// [`Code::ChangeTooMany`] where more changed than may be staged, [`Code::FileSystem`] where the
     /// changes cannot be read.
     pub(super) fn run(mut self) -> Result<Changes, Problem> {
+        self.staging.closed.set(false);
         if let Some(copied) = &self.staging.copied {
             for (path, differs) in copied.differences(self.staging)? {
                 self.differing(path, &differs)?;
@@ -76,13 +77,13 @@ impl<'s> Scan<'s> {
         let (folder, name) = super::split(&path);
         match differs {
             Differs::Gone => self.removed(path),
-            Differs::Closed(why) => self.unreadable(&path, why),
+            Differs::Closed(why) => self.closed(&path, why),
             Differs::Stands => match self.staging.upper_folder(folder) {
                 Ok(changed) => {
                     let beneath = self.staging.lower_folder(folder).ok();
                     self.entry(folder, name, changed.as_fd(), beneath.as_ref()).map(drop)
                 }
-                Err(why) => self.unreadable(folder, &told(why)),
+                Err(why) => self.closed(folder, &told(why)),
             },
         }
     }
@@ -91,12 +92,18 @@ impl<'s> Scan<'s> {
         let staging = self.staging;
         let changed = match staging.upper_folder(path) {
             Ok(folder) => folder,
-            Err(why) => return self.unreadable(path, &told(why)),
+            Err(why) => return self.closed(path, &told(why)),
         };
         let beneath = staging.lower_folder(path).ok();
         let opaque = hidden || is_opaque(&changed);
         let mut names = BTreeSet::new();
-        for name in entries(&changed).map_err(|errno| failed(path, errno))? {
+        let listed = match entries(&changed) {
+            Err(errno @ Errno::ACCESS) => {
+                return self.closed(path, &told(NotFound::Refused(errno)));
+            }
+            listed => listed.map_err(|errno| failed(path, errno))?,
+        };
+        for name in listed {
             match name.into_string() {
                 Ok(name) => {
                     if self.entry(path, &name, changed.as_fd(), beneath.as_ref())? {
@@ -127,8 +134,16 @@ impl<'s> Scan<'s> {
         beneath: Option<&OwnedFd>,
     ) -> Result<bool, Problem> {
         let path = join(folder, name);
-        let stat = node::stat_at(changed, name).map_err(|errno| failed(&path, errno))?;
-        let Some(stat) = stat else { return Ok(false) };
+        let stat = match node::stat_at(changed, name) {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Ok(false),
+            // Its names can be read, and nothing else.
+            Err(errno @ Errno::ACCESS) => {
+                let why = told(NotFound::Refused(errno));
+                return self.closed(folder, &why).map(|()| false);
+            }
+            Err(errno) => return Err(failed(&path, errno)),
+        };
         if self.staging.copied.is_none() && is_whiteout(&stat) {
             return self.removed(path).map(|()| false);
         }
@@ -308,14 +323,38 @@ impl<'s> Scan<'s> {
             return Err(too_many());
         }
         let before = First { node: None, refused: Some(why.to_owned()) };
-        let path = if path.is_empty() { "." } else { path };
         self.note(path.to_owned(), before, Some(Node::Special));
+        Ok(())
+    }
+
+    /// A folder that cannot be looked into. What became of itself is known, and what is in it is not.
+    fn closed(&mut self, path: &str, why: &str) -> Result<(), Problem> {
+        self.staging.closed.set(true);
+        if let Some(known) = self.found.0.get_mut(path) {
+            known.refused.get_or_insert_with(|| why.to_owned());
+            return Ok(());
+        }
+        let staging = self.staging;
+        let (path, before, after) = if path.is_empty() {
+            let own = |folder| fstat(folder).ok().map(|stat| node::untold(&stat));
+            (".", own(staging.lower.root()), own(staging.upper.as_fd()))
+        } else {
+            let first = staging.first.borrow().get(path).and_then(|own| own.node.clone());
+            (path, first.clone(), first)
+        };
+        // It is as it was, and yet nobody can say so of what is in it.
+        let after = after.filter(|own| Some(own) != before.as_ref()).unwrap_or(Node::Special);
+        let before = First { node: before, refused: Some(why.to_owned()) };
+        self.note(path.to_owned(), before, Some(after));
         Ok(())
     }
 }
 
 /// Why a change is refused whose file somebody wrote to under the run's hands.
 const MEANWHILE: &str = "somebody changed it in the workspace while the run went on";
+
+/// Why one is refused of a folder with such permissions.
+const CLOSED: &str = "its permissions let nobody look into it, so what is in it is not known";
 
 fn is_folder(node: &Node) -> bool {
     matches!(node, Node::Folder { .. })
@@ -350,7 +389,8 @@ pub(super) fn entries(folder: &OwnedFd) -> Result<Vec<OsString>, Errno> {
 pub(super) fn told(why: NotFound) -> String {
     match why {
         NotFound::Missing => "it is not there".into(),
-        NotFound::Outside(problem) => problem.reason().into(),
+        NotFound::Outside(problem) => format!("its path {}", problem.reason()),
+        NotFound::Refused(Errno::ACCESS) => CLOSED.into(),
         NotFound::Refused(errno) => format!("it cannot be read ({errno})"),
     }
 }
@@ -363,15 +403,20 @@ fn failed(path: &str, errno: Errno) -> Problem {
     Problem::new(Code::FileSystem, message)
 }
 
-/// Whether more lies among the changes than may be staged: a look at sizes, while a command runs.
+/// Whether more lies among the changes than may be staged: a look at sizes, while a command runs. A folder
+/// that is closed is passed over: programs close one and open it again. What it hides is found by the
+/// space that it takes, and once the command has ended.
 pub(super) fn is_full(staging: &Staging) -> bool {
     let (mut paths, mut blocks) = (0_usize, 0_u64);
     let full = walk(staging, &mut |path, seen| {
         if staging.copied.as_ref().is_some_and(|copied| copied.is_same(path, seen)) {
             return ControlFlow::Continue(());
         }
-        // Nobody can say what is in a folder that is closed.
-        let Seen::Stands(stat) = seen else { return ControlFlow::Break(()) };
+        let stat = match seen {
+            Seen::Stands(stat) => stat,
+            Seen::Closed(_) => return ControlFlow::Continue(()),
+            Seen::Endless => return ControlFlow::Break(()),
+        };
         paths += 1;
         blocks = blocks.saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0));
         match paths > limits::STAGED_PATHS || blocks > limits::STAGED_BYTES / 512 {

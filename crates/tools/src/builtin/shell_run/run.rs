@@ -1,6 +1,6 @@
 //! The hands of a command.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use super::unconfined;
 use crate::builtin::wrong_permit;
 use crate::commands::{Commands, NotRun, view};
 use crate::direct::Ground;
-use crate::staging::{Staging, too_many};
+use crate::staging::Staging;
 use crate::tool::{Cancel, Host, Sink, Stream};
 use crate::veil::{Veil, VeilError};
 use crate::workspace::Workspace;
@@ -182,7 +182,7 @@ impl Runner {
         held: Held,
         (staging, ground): (Option<&Staging>, Option<&Ground<'_>>),
     ) -> Result<Exit, Problem> {
-        let full = Cell::new(false);
+        let full = RefCell::new(None);
         let mut watch = Watch {
             sink: self.sink.as_ref(),
             cancel: &self.cancel,
@@ -192,7 +192,7 @@ impl Runner {
         };
         let ended = self.commands.begin(held, &mut watch);
         let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
-        if full.get() { Err(too_many()) } else { Ok(exit) }
+        full.into_inner().map_or(Ok(exit), Err)
     }
 }
 
@@ -201,8 +201,8 @@ pub(super) struct Watch<'w> {
     cancel: &'w Cancel,
     /// Where the command's changes go, if it may make any.
     staging: Option<&'w Staging>,
-    /// Whether it was ended because it changed too much.
-    full: Option<&'w Cell<bool>>,
+    /// Why it was ended, if it changed too much.
+    full: Option<&'w RefCell<Option<Problem>>>,
     /// What bounds it, if it changes the workspace itself.
     ground: Option<&'w Ground<'w>>,
 }
@@ -221,13 +221,12 @@ impl sandbox::Watch for Watch<'_> {
     }
 
     fn cancelled(&self) -> bool {
-        let full = self.staging.is_some_and(Staging::is_full);
-        if let Some(own) = self.full.filter(|_| full) {
-            own.set(true);
-        }
-        full || self.full.is_some_and(Cell::get)
-            || self.cancel.is_set()
-            || self.ground.is_some_and(Ground::is_lost)
+        let is_full = self.full.zip(self.staging).is_some_and(|(full, staging)| {
+            let mut full = full.borrow_mut();
+            *full = full.take().or_else(|| staging.overfull());
+            full.is_some()
+        });
+        is_full || self.cancel.is_set() || self.ground.is_some_and(Ground::is_lost)
     }
 }
 
