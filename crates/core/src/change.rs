@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::Capability;
 use crate::digest::Digest;
-use crate::path::WorkspacePath;
+use crate::path::{PathProblem, WorkspacePath};
 
 /// Bits of a file's mode by which it runs as somebody else, or means nothing.
 const SPECIAL_BITS: u32 = 0o7000;
@@ -140,9 +140,7 @@ impl Change {
             Node::File { mode, .. } if mode & SPECIAL_BITS != 0 => {
                 Some("it would run as its owner or group")
             }
-            Node::Link { .. } if self.leads_to().is_none() => {
-                Some("it is a link that leads out of the workspace")
-            }
+            Node::Link { target } => self.follow(target).err().map(misled),
             _ => None,
         }
     }
@@ -151,11 +149,34 @@ impl Change {
     #[must_use]
     pub fn leads_to(&self) -> Option<WorkspacePath> {
         let Some(Node::Link { target }) = &self.after else { return None };
+        self.follow(target).ok()
+    }
+
+    fn follow(&self, target: &str) -> Result<WorkspacePath, PathProblem> {
         // Inside, an absolute path means another place than outside.
         if target.starts_with('/') {
-            return None;
+            return Err(PathProblem::Absolute);
         }
-        WorkspacePath::beneath(&self.path)?.parent()?.follow(target).ok()
+        let path = WorkspacePath::beneath(&self.path).ok_or(PathProblem::Invalid)?;
+        path.parent().ok_or(PathProblem::Climbs)?.follow(target)
+    }
+}
+
+/// Why a link with such a target is never made.
+const fn misled(problem: PathProblem) -> &'static str {
+    match problem {
+        PathProblem::Absolute
+        | PathProblem::Climbs
+        | PathProblem::Escapes
+        | PathProblem::Mounted => "it is a link that leads out of the workspace",
+        PathProblem::Winds => {
+            "it is a link that climbs by `..` out of a folder that may be a link, so nobody knows where it leads"
+        }
+        PathProblem::Home | PathProblem::Variable => {
+            "it is a link to a name that begins with `~` or `$`, which programs may take for a place elsewhere"
+        }
+        PathProblem::Invalid => "it is a link to a name that holds a control character",
+        PathProblem::TooLong => "it is a link to a path, or to a name, that is too long for one",
     }
 }
 
@@ -274,6 +295,18 @@ mod tests {
         ] {
             let own = change(path, file("x"), after);
             assert_eq!(own.flaw().is_none(), sound, "{own:?}");
+        }
+        let rows: [(String, &str); 6] = [
+            ("a\nb".into(), "control character"),
+            ("x".repeat(256), "too long"),
+            ("x/".repeat(2_050), "too long"),
+            ("e/../a".into(), "may be a link"),
+            ("~/a".into(), "begins with"),
+            ("../../a".into(), "leads out"),
+        ];
+        for (target, why) in rows {
+            let flaw = change("d/a", None, link(&target)).flaw().unwrap();
+            assert!(flaw.contains(why), "{target}: {flaw}");
         }
     }
 }

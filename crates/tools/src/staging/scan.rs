@@ -148,6 +148,9 @@ impl<'s> Scan<'s> {
             return self.removed(path).map(|()| false);
         }
         let (after, why) = match self.now(&path, name, changed, &stat)? {
+            Ok(Node::Special) if kind(&stat) == FileType::Symlink => {
+                (Node::Special, Some(NAMELESS.to_owned()))
+            }
             Ok(node) => (node, None),
             Err(errno) => (Node::Special, Some(format!("it cannot be read ({errno})"))),
         };
@@ -355,6 +358,9 @@ const MEANWHILE: &str = "somebody changed it in the workspace while the run went
 
 /// Why one is refused of a folder with such permissions.
 const CLOSED: &str = "its permissions let nobody look into it, so what is in it is not known";
+
+/// Why a link is refused whose target is not text.
+const NAMELESS: &str = "it is a link to a name that is not text, which no record holds";
 
 fn is_folder(node: &Node) -> bool {
     matches!(node, Node::Folder { .. })
