@@ -117,3 +117,16 @@ fn what_lies_too_deep_is_told_so() {
     assert!(!reason.contains("would be staged"), "{reason}");
     assert!(changes(&bed).contains("its path is longer than the system allows"));
 }
+
+/// What a command is ended for is said once.
+#[test]
+fn too_many_is_said_once() {
+    let bed = Bed::new();
+    let many = "mkdir 'many'; for my $n (0 .. 30_000) { put(\"many/$n\", '') } sleep 20";
+    let ended = perl(&bed, many).exits(1).json();
+    let reason = ended["reason"].as_str().unwrap();
+    assert_eq!(
+        (&ended["code"], reason.matches("would be staged").count()),
+        (&json!("change.too-many"), 1)
+    );
+}
