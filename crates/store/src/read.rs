@@ -1,7 +1,6 @@
 //! Reading runs, events and payloads.
 
 use capsule_core::digest::Digest;
-use capsule_core::exit::Exit;
 use capsule_core::id::canonical_label;
 use capsule_core::journal::{
     Entry, Event, Frontier, PayloadClass, PayloadRef, commitment, leaf_hash,
@@ -10,7 +9,6 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::checkpoint::Note;
 use crate::error::StoreError;
-use crate::lock::RunLock;
 use crate::open::Store;
 use crate::write::{frontier, payload_id};
 
@@ -35,94 +33,6 @@ pub struct Payload {
     /// Its bytes; none if they were erased, withheld or never kept.
     pub bytes: Option<Vec<u8>>,
 }
-
-/// Whether a run is at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunState {
-    /// It ended and was sealed.
-    Sealed(Exit),
-    /// It goes on in some process.
-    Running,
-    /// Its process ended before it did.
-    Crashed,
-}
-
-/// A run in a list.
-#[derive(Clone, Debug)]
-pub struct RunSummary {
-    /// Its full id.
-    pub run: String,
-    /// Its label.
-    pub label: String,
-    /// What the plan or call is called.
-    pub name: String,
-    /// What started it.
-    pub kind: String,
-    /// The full id of the run that it is about.
-    pub subject: Option<String>,
-    /// When it began, in microseconds since 1970.
-    pub started: u64,
-    /// When it ended.
-    pub ended: Option<u64>,
-    /// Whether it is at its end.
-    pub state: RunState,
-    /// How many calls were proposed.
-    pub calls: u64,
-    /// How many of them were denied.
-    pub denied: u64,
-    /// How many of them needed an approval that nobody was there to give.
-    pub asked: u64,
-    /// How many of them were started and have no end.
-    pub unknown: u64,
-    /// Whether it was suspended for an answer.
-    pub suspended: bool,
-}
-
-/// Which runs to list.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Begun at or after this time, in microseconds since 1970.
-    pub since: Option<u64>,
-    /// With a denied call.
-    pub denied: bool,
-    /// With a call to this tool.
-    pub tool: Option<String>,
-    /// With a call whose arguments name this path, or a command that changed it.
-    pub touched: Option<String>,
-}
-
-const LIST: &str = "
-SELECT runs.run_id, opened.json ->> '$.body.label', runs.name, runs.kind, runs.started_at,
-       runs.ended_at, runs.status,
-       (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.proposed'),
-       (SELECT count(*) FROM tool_results AS result
-            WHERE result.run_id = runs.run_id AND result.status = 'denied'),
-       (SELECT count(*) FROM tool_results AS result
-            WHERE result.run_id = runs.run_id AND result.status = 'approval_needed'),
-       (SELECT count(*) FROM events WHERE run = runs.run_id AND kind = 'call.started')
-     - (SELECT count(*) FROM events AS finished WHERE run = runs.run_id AND kind = 'call.finished'
-            AND EXISTS (SELECT 1 FROM events AS started WHERE started.run = runs.run_id
-                AND started.kind = 'call.started'
-                AND CAST(started.bytes AS TEXT) ->> '$.body.call'
-                  = CAST(finished.bytes AS TEXT) ->> '$.body.call')),
-       opened.json ->> '$.body.subject',
-       EXISTS (SELECT 1 FROM events WHERE run = runs.run_id AND kind = 'run.sealed'
-            AND CAST(bytes AS TEXT) ->> '$.body.suspended' IS NOT NULL)
-FROM runs
-JOIN entries AS opened ON opened.run = runs.run_id AND opened.seq = 1
-WHERE (?1 IS NULL OR runs.started_at >= ?1)
-  AND (NOT ?2 OR EXISTS (SELECT 1 FROM tool_results AS result
-        WHERE result.run_id = runs.run_id AND result.status = 'denied'))
-  AND (?3 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
-        WHERE call.run_id = runs.run_id AND call.tool = ?3))
-  AND (?4 IS NULL OR EXISTS (SELECT 1 FROM tool_calls AS call
-        WHERE call.run_id = runs.run_id AND json_extract(call.args, '$.path') = ?4)
-    OR EXISTS (SELECT 1 FROM events AS ended
-        JOIN payloads AS made ON made.id / 16 = ended.leaf AND made.class = 'changes'
-        JOIN json_each(CAST(made.bytes AS TEXT)) AS change
-        WHERE ended.run = runs.run_id AND ended.kind = 'call.finished'
-          AND change.value ->> '$.path' = ?4))
-ORDER BY opened.leaf DESC";
 
 impl Store {
     /// Finds a run by `latest`, its id, or the beginning of one.
@@ -182,77 +92,6 @@ impl Store {
             |row| row.get::<_, Option<String>>(0),
         );
         label.ok().flatten().unwrap_or_else(|| run.to_owned())
-    }
-
-    /// Lists runs, the newest first.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or its views or events are not what was written.
-    pub fn list(&self, filter: &Filter) -> Result<Vec<RunSummary>, StoreError> {
-        // The list is made by the views, which whoever can write the file can replace.
-        if let Some((name, what)) = self.foreign_schema()? {
-            return Err(StoreError::Integrity { place: format!("schema {name}"), what });
-        }
-        let mut query = self.sql.prepare_cached(LIST).map_err(StoreError::read)?;
-        let since = filter.since.map(crate::write::number);
-        let rows = query
-            .query_map(params![since, filter.denied, filter.tool, filter.touched], |row| {
-                self.summary(row)
-            })
-            .map_err(StoreError::read)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(unreadable)
-    }
-
-    fn summary(&self, row: &Row<'_>) -> rusqlite::Result<RunSummary> {
-        let count = |index| row.get::<_, i64>(index).map(|n| u64::try_from(n).unwrap_or(0));
-        let run: String = row.get(0)?;
-        let status: String = row.get(6)?;
-        let exit: Option<Exit> = serde_json::from_value(status.into()).ok();
-        let state = self.state_from(&run, exit);
-        let ended: Option<i64> = row.get(5)?;
-        Ok(RunSummary {
-            label: row.get(1)?,
-            name: row.get(2)?,
-            kind: row.get(3)?,
-            started: count(4)?,
-            ended: ended.and_then(|at| u64::try_from(at).ok()),
-            calls: count(7)?,
-            denied: count(8)?,
-            asked: count(9)?,
-            unknown: count(10)?,
-            subject: row.get(11)?,
-            suspended: row.get(12)?,
-            state,
-            run,
-        })
-    }
-
-    /// Whether a run is at its end.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn state(&self, run: &str) -> Result<RunState, StoreError> {
-        let exit: Option<String> = self
-            .sql
-            .query_row(
-                "SELECT CAST(bytes AS TEXT) ->> '$.body.exit' FROM events
-                 WHERE run = ?1 AND kind = 'run.sealed'",
-                [run],
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(StoreError::read)?;
-        let exit = exit.and_then(|exit| serde_json::from_value(exit.into()).ok());
-        Ok(self.state_from(run, exit))
-    }
-
-    /// Whether a run is at its end that was sealed with this exit, or was not sealed.
-    fn state_from(&self, run: &str, exit: Option<Exit>) -> RunState {
-        match exit {
-            Some(exit) => RunState::Sealed(exit),
-            None if RunLock::is_held(&self.path, run) => RunState::Running,
-            None => RunState::Crashed,
-        }
     }
 
     /// Visits the events of a run in their order; memory does not grow with the run. Each must be
@@ -456,16 +295,6 @@ impl PayloadRow {
             }
             _ => Ok(payload),
         }
-    }
-}
-
-/// Why a list could not be made: events that are no JSON are not what was written.
-fn unreadable(error: rusqlite::Error) -> StoreError {
-    match error.to_string() {
-        what if what.contains("malformed JSON") => {
-            StoreError::Integrity { place: "events".into(), what }
-        }
-        _ => StoreError::read(error),
     }
 }
 

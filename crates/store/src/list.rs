@@ -1,0 +1,453 @@
+//! Lists of runs, and whether a run is at its end.
+
+use std::collections::BTreeMap;
+
+use capsule_core::exit::Exit;
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::error::StoreError;
+use crate::lock::RunLock;
+use crate::open::Store;
+use crate::write::number;
+
+/// Whether a run is at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It ended and was sealed.
+    Sealed(Exit),
+    /// It goes on in some process.
+    Running,
+    /// Its process ended before it did.
+    Crashed,
+}
+
+/// A run in a list.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// Its full id.
+    pub run: String,
+    /// Its label.
+    pub label: String,
+    /// What the plan or call is called.
+    pub name: String,
+    /// What started it.
+    pub kind: String,
+    /// The full id of the run that it is about.
+    pub subject: Option<String>,
+    /// When it began, in microseconds since 1970.
+    pub started: u64,
+    /// When it ended.
+    pub ended: Option<u64>,
+    /// Whether it is at its end.
+    pub state: RunState,
+    /// How many calls were proposed.
+    pub calls: u64,
+    /// How many of them were denied.
+    pub denied: u64,
+    /// How many of them needed an approval that nobody was there to give.
+    pub asked: u64,
+    /// How many of them were started and have no end.
+    pub unknown: u64,
+    /// Whether it was suspended for an answer.
+    pub suspended: bool,
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Begun at or after this time, in microseconds since 1970.
+    pub since: Option<u64>,
+    /// With a denied call.
+    pub denied: bool,
+    /// With a call to this tool.
+    pub tool: Option<String>,
+    /// With a call whose arguments name this path, or a command that changed it.
+    pub touched: Option<String>,
+}
+
+const OPENED: &str = "
+SELECT run, json ->> '$.body.label', json ->> '$.body.name', json ->> '$.body.origin',
+       json ->> '$.at' AS began, json ->> '$.body.subject'
+FROM (SELECT run, leaf, CAST(bytes AS TEXT) AS json FROM events WHERE kind = 'run.opened')
+WHERE ?1 IS NULL OR began >= ?1
+ORDER BY leaf DESC";
+
+/// What counts of each event of a run. The views join the events of a call, which takes them all for
+/// each; here each is looked at once, and who reads them in their order knows which belong together.
+const EVENTS: &str = "
+SELECT kind, json ->> '$.body.call',
+       CASE kind WHEN 'call.proposed' THEN json ->> '$.body.tool'
+                 WHEN 'call.decided' THEN json ->> '$.body.decision'
+                 WHEN 'call.finished' THEN json ->> '$.body.status'
+                 WHEN 'run.sealed' THEN json ->> '$.body.exit' END,
+       json ->> '$.at', json ->> '$.body.suspended' IS NOT NULL
+FROM (SELECT kind, seq, CAST(bytes AS TEXT) AS json FROM events WHERE run = ?1 AND kind IN
+        ('call.proposed', 'call.decided', 'call.started', 'call.finished', 'run.sealed'))
+ORDER BY seq";
+
+const TOUCHED: &str = "
+SELECT EXISTS (SELECT 1 FROM tool_calls AS call
+        WHERE call.run_id = ?1 AND json_extract(call.args, '$.path') = ?2)
+    OR EXISTS (SELECT 1 FROM events AS ended
+        JOIN payloads AS made ON made.id BETWEEN ended.leaf * 16 AND ended.leaf * 16 + 15
+            AND made.class = 'changes'
+        JOIN json_each(CAST(made.bytes AS TEXT)) AS change
+        WHERE ended.run = ?1 AND ended.kind = 'call.finished'
+          AND change.value ->> '$.path' = ?2)";
+
+/// How far a call has come that has no end yet.
+enum Standing {
+    Decided { denied: bool, asked: bool },
+    Started,
+}
+
+/// What the events of a run add up to.
+#[derive(Default)]
+struct Sum {
+    calls: u64,
+    denied: u64,
+    asked: u64,
+    unknown: u64,
+    /// Whether one of the calls was to the tool that is looked for.
+    to_tool: bool,
+    sealed: Option<(Exit, u64)>,
+    suspended: bool,
+    /// The calls without an end: all that is held of a run.
+    open: BTreeMap<i64, Standing>,
+}
+
+impl Sum {
+    fn add(&mut self, row: &Row<'_>, tool: Option<&str>) -> rusqlite::Result<()> {
+        let (kind, call, word): (String, Option<i64>, Option<String>) =
+            (row.get(0)?, row.get(1)?, row.get(2)?);
+        let word = word.as_deref();
+        match (kind.as_str(), call) {
+            ("call.proposed", _) => {
+                self.calls += 1;
+                self.to_tool |= word.is_some() && word == tool;
+            }
+            ("call.decided", Some(call)) => {
+                let denied = word == Some("deny");
+                let asked = matches!(word, Some("ask" | "ask-each"));
+                self.open.insert(call, Standing::Decided { denied, asked });
+            }
+            ("call.started", Some(call)) => drop(self.open.insert(call, Standing::Started)),
+            ("call.finished", Some(call)) if self.open.remove(&call).is_some() => {
+                self.denied += u64::from(word == Some("denied"));
+                self.asked += u64::from(word == Some("approval_needed"));
+            }
+            ("run.sealed", _) => {
+                let exit = word.and_then(|word| serde_json::from_value(word.into()).ok());
+                self.sealed = exit.zip(Some(count(row, 3)?));
+                self.suspended = row.get(4)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A call without an end is what was decided, or unknown where it was started.
+    fn end(&mut self) {
+        for (_, standing) in std::mem::take(&mut self.open) {
+            match standing {
+                Standing::Started => self.unknown += 1,
+                Standing::Decided { denied, asked } => {
+                    self.denied += u64::from(denied);
+                    self.asked += u64::from(asked);
+                }
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Lists runs, the newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or its views or events are not what was written.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<RunSummary>, StoreError> {
+        // The list is made by the views, which whoever can write the file can replace.
+        if let Some((name, what)) = self.foreign_schema()? {
+            return Err(StoreError::Integrity { place: format!("schema {name}"), what });
+        }
+        let (runs, unsealed) = self.as_they_stand(filter).map_err(unreadable)?;
+        self.settled(runs, &unsealed, filter).map_err(unreadable)
+    }
+
+    /// The runs with what became of those that were not sealed. What was read of them is as old as the
+    /// first row, and a lock goes after the seal is written: whoever is not seen to hold it any more has
+    /// sealed by now, or never will.
+    fn settled(
+        &self,
+        mut runs: Vec<RunSummary>,
+        unsealed: &[usize],
+        filter: &Filter,
+    ) -> rusqlite::Result<Vec<RunSummary>> {
+        for place in unsealed {
+            let Some(own) = runs.get_mut(*place) else { continue };
+            if RunLock::is_held(&self.path, &own.run) {
+                own.state = RunState::Running;
+            } else {
+                let sum = self.sum(&own.run, None)?;
+                own.take(&sum);
+            }
+        }
+        runs.retain(|own| !filter.denied || own.denied > 0);
+        Ok(runs)
+    }
+
+    /// The runs as one moment shows them, and which of them were not sealed then.
+    fn as_they_stand(&self, filter: &Filter) -> rusqlite::Result<(Vec<RunSummary>, Vec<usize>)> {
+        let mut query = self.sql.prepare_cached(OPENED)?;
+        let mut rows = query.query([filter.since.map(number)])?;
+        let (mut runs, mut unsealed) = (Vec::new(), Vec::new());
+        while let Some(row) = rows.next()? {
+            let run: String = row.get(0)?;
+            let sum = self.sum(&run, filter.tool.as_deref())?;
+            if filter.tool.is_some() && !sum.to_tool || !self.touched(&run, filter)? {
+                continue;
+            }
+            let mut summary = opened(row, run)?;
+            summary.take(&sum);
+            if sum.sealed.is_none() {
+                unsealed.push(runs.len());
+            } else if filter.denied && sum.denied == 0 {
+                continue;
+            }
+            runs.push(summary);
+        }
+        Ok((runs, unsealed))
+    }
+
+    fn sum(&self, run: &str, tool: Option<&str>) -> rusqlite::Result<Sum> {
+        let mut query = self.sql.prepare_cached(EVENTS)?;
+        let mut rows = query.query([run])?;
+        let mut sum = Sum::default();
+        while let Some(row) = rows.next()? {
+            sum.add(row, tool)?;
+        }
+        sum.end();
+        Ok(sum)
+    }
+
+    fn touched(&self, run: &str, filter: &Filter) -> rusqlite::Result<bool> {
+        let Some(path) = &filter.touched else { return Ok(true) };
+        self.sql.prepare_cached(TOUCHED)?.query_row(params![run, path], |row| row.get(0))
+    }
+
+    /// Whether a run is at its end.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn state(&self, run: &str) -> Result<RunState, StoreError> {
+        if let Some(exit) = self.seal(run).map_err(StoreError::read)? {
+            return Ok(RunState::Sealed(exit));
+        }
+        if RunLock::is_held(&self.path, run) {
+            return Ok(RunState::Running);
+        }
+        // It may have been sealed between the two looks; the lock goes after the seal is written.
+        let exit = self.seal(run).map_err(StoreError::read)?;
+        Ok(exit.map_or(RunState::Crashed, RunState::Sealed))
+    }
+
+    fn seal(&self, run: &str) -> rusqlite::Result<Option<Exit>> {
+        let mut query = self.sql.prepare_cached(
+            "SELECT CAST(bytes AS TEXT) ->> '$.body.exit' FROM events
+             WHERE run = ?1 AND kind = 'run.sealed'",
+        )?;
+        let exit: Option<Option<String>> = query.query_row([run], |row| row.get(0)).optional()?;
+        Ok(exit.flatten().and_then(|exit| serde_json::from_value(exit.into()).ok()))
+    }
+}
+
+impl RunSummary {
+    /// Takes over what its events add up to. Without a seal it counts as crashed until somebody is seen
+    /// who holds its lock.
+    fn take(&mut self, sum: &Sum) {
+        self.state = sum.sealed.map_or(RunState::Crashed, |(exit, _)| RunState::Sealed(exit));
+        self.ended = sum.sealed.map(|(_, at)| at);
+        (self.calls, self.denied) = (sum.calls, sum.denied);
+        (self.asked, self.unknown) = (sum.asked, sum.unknown);
+        self.suspended = sum.suspended;
+    }
+}
+
+fn opened(row: &Row<'_>, run: String) -> rusqlite::Result<RunSummary> {
+    Ok(RunSummary {
+        run,
+        label: row.get(1)?,
+        name: row.get(2)?,
+        kind: row.get(3)?,
+        started: count(row, 4)?,
+        subject: row.get(5)?,
+        ended: None,
+        state: RunState::Crashed,
+        calls: 0,
+        denied: 0,
+        asked: 0,
+        unknown: 0,
+        suspended: false,
+    })
+}
+
+fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(index).map(|n| u64::try_from(n).unwrap_or(0))
+}
+
+/// Why a list could not be made: events that are no JSON are not what was written.
+fn unreadable(error: rusqlite::Error) -> StoreError {
+    match error.to_string() {
+        what if what.contains("malformed JSON") => {
+            StoreError::Integrity { place: "events".into(), what }
+        }
+        _ => StoreError::read(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::time::{Duration, Instant};
+
+    use capsule_core::journal::{Durability, Event, Journal as _, PayloadClass};
+    use capsule_core::policy::Payloads;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::write::RunWriter;
+
+    fn store() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        (folder, path)
+    }
+
+    /// A run that has begun. What no list shows is left empty.
+    fn begun(path: &Path) -> RunWriter {
+        let store = Store::open(path).unwrap();
+        let mut writer = store.begin(Box::new(|| 7), Payloads::Full).unwrap();
+        let text = json!(writer.keep(PayloadClass::Document, b"{}").unwrap());
+        let digest = "0".repeat(64);
+        write(
+            &mut writer,
+            "run.opened",
+            json!({
+                "label": "r-0000", "origin": "plan", "name": "many", "engine": "capsule", "plan": null,
+                "policy": { "path": "p", "sha256": digest, "text": text }, "policy_name": "p",
+                "policy_since": null, "profile": "supervised", "payloads": "full", "inputs": text,
+                "key": text, "workspace": { "path": "/w", "device": "1", "inode": "1" }, "home": "/",
+                "own": [], "tools": digest, "walls": null, "steps": 0,
+            }),
+        );
+        writer
+    }
+
+    fn write(writer: &mut RunWriter, kind: &str, body: Value) {
+        let event: Event = serde_json::from_value(json!({ "kind": kind, "body": body })).unwrap();
+        writer.append(event, Durability::Next).unwrap();
+    }
+
+    fn call(writer: &mut RunWriter, call: u64, decision: &str, status: Option<&str>) {
+        let text = json!(writer.keep(PayloadClass::Text, b"{}").unwrap());
+        let tool = json!({ "call": call, "step": null, "attempt": 1, "tool": "fs.read",
+            "origin": "plan", "args": text, "args_mac": "0".repeat(64), "tainted": [] });
+        write(writer, "call.proposed", tool);
+        let decided = json!({ "call": call, "decision": decision, "code": "policy.allowed",
+            "rule": null, "at": null, "risk": "low", "capabilities": [], "liftable": false,
+            "text": text, "action": null, "fingerprint": null });
+        write(writer, "call.decided", decided);
+        if decision != "allow" {
+            return;
+        }
+        let started = json!({ "call": call, "effects": false, "confinement": null, "undo": null });
+        write(writer, "call.started", started);
+        if let Some(status) = status {
+            let finished = json!({ "call": call, "ending": "done", "status": status, "code": null,
+                "output": text, "problem": null, "enforcement": { "by": "in-process" }, "masked": 0 });
+            write(writer, "call.finished", finished);
+        }
+    }
+
+    fn seal(writer: &mut RunWriter) {
+        let sealed = json!({ "exit": "ok", "events": 1, "calls": 1, "outputs": null });
+        let event =
+            serde_json::from_value(json!({ "kind": "run.sealed", "body": sealed })).unwrap();
+        writer.append(event, Durability::Process).unwrap();
+    }
+
+    /// What was decided, started and ended adds up; a call without an end is as it was left.
+    #[test]
+    fn calls_are_counted_by_how_they_stand() {
+        let (_folder, path) = store();
+        let mut writer = begun(&path);
+        for (number, (decision, status)) in [
+            ("allow", Some("ok")),
+            ("allow", Some("denied")),
+            ("allow", None),
+            ("deny", None),
+            ("ask", None),
+            ("ask-each", None),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            call(&mut writer, number as u64 + 1, decision, status);
+        }
+        writer.flush().unwrap();
+        let store = Store::open_read_only(&path).unwrap();
+        let listed = |filter: &Filter| {
+            let runs = store.list(filter).unwrap();
+            let row = |own: &RunSummary| (own.calls, own.denied, own.asked, own.unknown, own.state);
+            runs.iter().map(row).collect::<Vec<_>>()
+        };
+        let running = (6, 2, 2, 1, RunState::Running);
+        assert_eq!(listed(&Filter::default()), [running]);
+        drop(writer);
+        let crashed = (6, 2, 2, 1, RunState::Crashed);
+        assert_eq!(listed(&Filter { denied: true, ..Filter::default() }), [crashed]);
+        assert_eq!(
+            listed(&Filter { tool: Some("fs.read".into()), ..Filter::default() }),
+            [crashed]
+        );
+        assert_eq!(listed(&Filter { tool: Some("fs.write".into()), ..Filter::default() }), []);
+        assert_eq!(listed(&Filter { since: Some(8), ..Filter::default() }), []);
+    }
+
+    /// A run that ends while a list is made is not one that crashed.
+    #[test]
+    fn who_ends_meanwhile_has_not_crashed() {
+        let (_folder, path) = store();
+        let mut writer = begun(&path);
+        call(&mut writer, 1, "allow", None);
+        writer.flush().unwrap();
+        let store = Store::open_read_only(&path).unwrap();
+        let filter = Filter::default();
+        let (runs, unsealed) = store.as_they_stand(&filter).unwrap();
+        call(&mut writer, 2, "deny", None);
+        seal(&mut writer);
+        let runs = store.settled(runs, &unsealed, &filter).unwrap();
+        let own = runs.first().unwrap();
+        assert_eq!((own.state, own.calls, own.denied), (RunState::Sealed(Exit::Ok), 2, 1));
+        assert_eq!(own.ended, Some(7));
+    }
+
+    /// A long run takes as long as its events are many, and no longer.
+    #[test]
+    fn a_list_looks_at_each_event_once() {
+        const CALLS: u64 = 3_000;
+        let (_folder, path) = store();
+        let mut writer = begun(&path);
+        for number in 1..=CALLS {
+            call(&mut writer, number, "allow", Some("ok"));
+        }
+        seal(&mut writer);
+        let store = Store::open_read_only(&path).unwrap();
+        let began = Instant::now();
+        let path = Filter { touched: Some("a".into()), ..Filter::default() };
+        assert_eq!(store.list(&path).unwrap().len(), 0);
+        assert_eq!(store.list(&Filter::default()).unwrap()[0].calls, CALLS);
+        // Each call beside each other one took minutes.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+}
