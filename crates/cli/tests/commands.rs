@@ -443,6 +443,67 @@ fn limits_that_were_reached_are_named() {
     assert_eq!(shown["result"]["limits_reached"], json!(["tmp"]));
 }
 
+/// The lines of a report as one, whatever the width made of them.
+fn words(text: &str) -> String {
+    text.split(['\n', '│']).flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
+}
+
+/// FR-17: whatever ended a call, the limits that it ran into are named where people look: in the line of
+/// the run, in its report and with the call; in both tiers.
+#[test]
+fn limits_are_named_on_every_screen() {
+    for floor in ["namespaces", "landlock"] {
+        let capsule = capsule();
+        let limits = "{ timeout: 2s, processes_max: 12, stdout_max: 1KB, cpu: 1s }";
+        let policy = capsule.policy(&format!(
+            "version: 1\nsandbox: {{ floor: {floor} }}\ntools:\n  shell.run:\n    decision: allow
+    executables: [perl]\n    limits: {limits}\n"
+        ));
+        let crowd = "for (1..40) { fork or last } sleep 60";
+        for (script, names) in [
+            (crowd, &["processes"][..]),
+            ("print 'x' x 5000", &["output"]),
+            ("sleep 60", &["time"]),
+            ("1 while 1", &["processor time"]),
+        ] {
+            let ran = capsule.run(&["run", &plan_of(&capsule, script), "--policy", &policy]);
+            let reported = capsule.run(&["report", "latest"]).exits(0).stdout;
+            let shown = capsule.run(&["show-run", "latest:one"]).exits(0).stdout;
+            for name in names {
+                for (screen, told) in
+                    [("run", &ran.stdout), ("report", &reported), ("show-run", &shown)]
+                {
+                    let told = words(told);
+                    let said = told.split("reached: ").nth(1).is_some_and(|own| own.contains(name));
+                    assert!(said, "{floor} {screen}: {name}: {told}");
+                }
+            }
+        }
+    }
+}
+
+fn plan_of(capsule: &Capsule, script: &str) -> String {
+    let args = json!({ "argv": ["perl", "-e", script] });
+    capsule.plan(&format!("- {{ id: one, tool: shell.run, args: {args} }}\n"))
+}
+
+/// FR-17: a file that is as large as one may be is named, also where the program ignored the signal.
+#[test]
+fn a_full_file_is_named() {
+    let capsule = capsule();
+    let policy = capsule.policy(
+        "version: 1\ntools:\n  shell.run:\n    decision: allow\n    executables:
+      perl: { writes: ['**'] }\n    limits: { timeout: 20s, timeout_max: 60s }\n",
+    );
+    let script = "$SIG{XFSZ} = 'IGNORE'; open F, '>', 'large'; seek F, 255_999_990, 0; \
+                  syswrite F, 'x' x 10; print syswrite(F, 'x') // int $!";
+    let args = json!({ "argv": ["perl", "-e", script] }).to_string();
+    let _ = capsule.run(&["call", "shell.run", "--policy", &policy, "--args", &args]);
+    let call = capsule.run(&["show-run", "latest:1", "--json"]).exits(0).json();
+    assert_eq!(call["result"]["stdout"], "27", "EFBIG: {call}");
+    assert_eq!(call["result"]["limits_reached"], json!(["file-size"]), "{call}");
+}
+
 /// CAP-12: Ctrl+C ends the running call, seals the run, and exits with 130.
 #[test]
 fn interrupting_seals_the_run() {

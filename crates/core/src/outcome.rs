@@ -185,6 +185,19 @@ impl Output {
         self
     }
 
+    /// Adds a value to a list that is among the fields, unless it is in it already.
+    #[must_use]
+    pub fn among(mut self, name: &'static str, value: Value) -> Self {
+        let list = self.0.iter_mut().find_map(|(own, datum)| match datum {
+            Datum::Plain(Value::Array(list)) if *own == name => Some(list),
+            _ => None,
+        });
+        if let Some(list) = list.filter(|list| !list.contains(&value)) {
+            list.push(value);
+        }
+        self
+    }
+
     /// Adds bytes under `name` if they are text, else in base64 under `otherwise`.
     #[must_use]
     pub fn with_bytes(
@@ -254,10 +267,16 @@ mod tests {
         let redactor = Redactor::builtin();
         let output = Output::default()
             .with("exit_code", 0)
+            .with("limits_reached", alloc::vec!["tmp"])
+            .among("limits_reached", "file-size".into())
+            .among("limits_reached", "tmp".into())
+            .among("exit_code", "tmp".into())
             .with_bytes("stdout", "stdout_base64", b"hello".to_vec())
             .with_bytes("stderr", "stderr_base64", b"\xff\xfe".to_vec());
         let delivered = output.deliver(&redactor);
         assert_eq!(delivered.value["stdout"], "hello");
+        assert_eq!(delivered.value["limits_reached"], serde_json::json!(["tmp", "file-size"]));
+        assert_eq!(delivered.value["exit_code"], 0);
         assert_eq!(delivered.value["stderr_base64"], "//4=");
         assert_eq!(delivered.value.get("stderr"), None);
     }

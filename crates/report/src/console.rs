@@ -448,6 +448,7 @@ fn details(call: &CallStory, sign: &Sign) -> String {
     if call.is_unconfined() {
         parts.push("NOT CONFINED".into());
     }
+    parts.extend(call.limits().map(|names| format!("⚠ limit reached: {names}")));
     if !call.tainted.is_empty() || call.tool.as_str() == "http.get" {
         parts.push("⚠ untrusted".into());
     }

@@ -96,6 +96,9 @@ impl Sheet {
         if let Some(micros) = call.micros() {
             self.put("took", &show_duration(micros));
         }
+        if let Some(names) = call.limits() {
+            self.put("limits", &format!("reached: {names}"));
+        }
         if let Some(problem) = &call.problem {
             self.put("problem", &format!("{} ({})", problem.message, problem.code));
         }

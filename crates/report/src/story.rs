@@ -2,6 +2,8 @@
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::change::Change;
+use capsule_core::code::Code;
+use capsule_core::confinement::Bound;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::digest::Digest;
 use capsule_core::evidence::{recorded_action, recorded_decision};
@@ -353,6 +355,20 @@ impl CallStory {
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
         self.started.is_some() && self.finished.is_none()
+    }
+
+    /// The limits that it ran into, in words; none if there are none that are known.
+    #[must_use]
+    pub fn limits(&self) -> Option<String> {
+        let reached = self.output.as_ref()?.get("limits_reached")?;
+        let reached: Vec<Bound> = serde_json::from_value(reached.clone()).ok()?;
+        let was_ended = self.problem.as_ref().is_some_and(|own| own.code == Code::ExecMemory);
+        let name = |own: &Bound| match own {
+            Bound::Memory if !was_ended => format!("{} (a process of it was ended)", own.name()),
+            _ => own.name().to_owned(),
+        };
+        let names: Vec<String> = reached.iter().map(name).collect();
+        (!names.is_empty()).then(|| names.join(", "))
     }
 
     /// From its start to its end, in microseconds.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use capsule_core::change::{Change, Changes, Node};
 use capsule_core::code::Code;
+use capsule_core::confinement::Bound;
 use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
 use capsule_core::limits;
 use capsule_core::outcome::{Ending, Outcome, Problem};
@@ -52,6 +53,10 @@ impl Hands for Staged {
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Some(writes) = writes(permit.bounds()) else { return self.hands.run(permit) };
+        let largest = match permit.bounds() {
+            Bounds::Run { confinement, .. } => Some(confinement.limits.file_bytes),
+            _ => None,
+        };
         self.staging.begin();
         let outcome = self.hands.run(permit);
         let (veil, workspace) = &self.seen;
@@ -60,7 +65,10 @@ impl Hands for Staged {
             Err(problem) => unread(outcome, problem),
         };
         self.staging.recorded.borrow_mut().add(outcome.changes.clone());
-        outcome
+        match largest {
+            Some(largest) => with_full_file(outcome, largest),
+            None => outcome,
+        }
     }
 }
 
@@ -276,6 +284,18 @@ fn shown(outcome: Outcome, changes: &[Change]) -> Outcome {
         .collect();
     let total = u64::try_from(changes.len()).unwrap_or(u64::MAX);
     let output = outcome.output.with("changes", shown).with("changes_total", total);
+    Outcome { output, ..outcome }
+}
+
+/// The same, where a file that it left is as large as one may be, and says so. A program that ignores the
+/// kernel's signal is not ended by it, and the kernel counts nowhere that it sent one.
+fn with_full_file(outcome: Outcome, largest: u64) -> Outcome {
+    let is_full =
+        |own: &Change| matches!(own.after, Some(Node::File { bytes, .. }) if bytes == largest);
+    if !outcome.changes.iter().any(is_full) {
+        return outcome;
+    }
+    let output = outcome.output.among("limits_reached", json!(Bound::FileSize));
     Outcome { output, ..outcome }
 }
 

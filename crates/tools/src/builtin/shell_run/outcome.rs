@@ -7,14 +7,21 @@ use capsule_core::units;
 use capsule_redact::Piece;
 use capsule_sandbox::{Exit, How};
 
-/// The limits that a command ran into, behind how it ended.
-fn beyond(reached: &[Bound]) -> String {
-    let names: Vec<&str> =
-        reached.iter().filter(|own| **own != Bound::Output).map(|own| own.name()).collect();
-    match names.as_slice() {
+/// The limits that a command ran into, behind how it ended, but for the one that says so already.
+fn beyond(reached: &[Bound], said: Option<Bound>) -> String {
+    let told = |own: &&Bound| **own != Bound::Output && Some(**own) != said;
+    let (memory, others): (Vec<&Bound>, Vec<&Bound>) =
+        reached.iter().filter(told).partition(|own| **own == Bound::Memory);
+    let names: Vec<&str> = others.into_iter().map(|own| own.name()).collect();
+    let mut words = match names.as_slice() {
         [] => String::new(),
         names => format!("; it ran into its limit of {}", names.join(" and ")),
+    };
+    // The program itself was not: it has an end of its own.
+    if !memory.is_empty() {
+        words.push_str("; a process of it was ended because memory ran out");
     }
+    words
 }
 
 /// What came of a command behind its walls, as everyone sees it.
@@ -33,17 +40,19 @@ pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outc
     let (problem, code, signal) = match exit.how {
         How::Exited(0) => (None, Some(0), None),
         How::Exited(code) => {
-            let message = format!("the program ended with status {code}{}", beyond(&exit.reached));
+            let message =
+                format!("the program ended with status {code}{}", beyond(&exit.reached, None));
             (Some(Problem::new(Code::ExecFailed, message)), Some(code), None)
         }
         How::Signalled(signal) => {
             let message =
-                format!("the program was ended by signal {signal}{}", beyond(&exit.reached));
+                format!("the program was ended by signal {signal}{}", beyond(&exit.reached, None));
             (Some(Problem::new(Code::ExecSignal, message)), None, Some(signal))
         }
         How::TimedOut => {
             let after = units::show_duration(limits.timeout_ms.saturating_mul(1_000));
-            let message = format!("the program was ended after {after}");
+            let others = beyond(&exit.reached, Some(Bound::Time));
+            let message = format!("the program was ended after {after}{others}");
             (Some(Problem::new(Code::ExecTimeout, message)), None, None)
         }
         How::Cancelled => {
@@ -51,11 +60,14 @@ pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outc
         }
         How::MemoryExceeded => {
             let most = units::show_size(limits.memory_bytes);
-            let message = format!("the program used more than {most} of memory and was ended");
+            let others = beyond(&exit.reached, Some(Bound::Memory));
+            let message =
+                format!("the program used more than {most} of memory and was ended{others}");
             (Some(Problem::new(Code::ExecMemory, message)), None, None)
         }
         How::OutputFlood => {
-            let message = "the program wrote without end and was ended";
+            let others = beyond(&exit.reached, None);
+            let message = format!("the program wrote without end and was ended{others}");
             (Some(Problem::new(Code::ExecSignal, message)), None, None)
         }
     };
