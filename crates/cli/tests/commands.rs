@@ -487,6 +487,32 @@ fn plan_of(capsule: &Capsule, script: &str) -> String {
     capsule.plan(&format!("- {{ id: one, tool: shell.run, args: {args} }}\n"))
 }
 
+/// FR-17: a program that goes on when one of its processes was ended for the memory of all keeps the end
+/// that it has itself, and is not said to have been ended.
+#[test]
+fn who_lived_on_when_memory_ran_out_keeps_its_status() {
+    let capsule = capsule();
+    let policy = capsule.policy(
+        "version: 1\ntools:\n  shell.run:\n    decision: allow\n    executables: [perl]
+    limits: { timeout: 20s, memory: 128MiB }\n",
+    );
+    let script = "$| = 1; for (1..6) { fork or do { $x = 'x' x 50_000_000; sleep 2; exit } } \
+                  1 while wait > 0; print 'done'";
+    let ran = capsule.run(&["run", &plan_of(&capsule, script), "--policy", &policy]);
+    let call = capsule.run(&["show-run", "latest:one", "--json"]).exits(0).json();
+    assert_eq!(call["result"]["limits_reached"], json!(["memory"]), "{call}");
+    // Where the kernel ends all at once, or nobody counts but by looking, it was ended with them.
+    let lived = call["result"]["stdout"] == "done";
+    assert_eq!(call["result"]["exit_code"], if lived { json!(0) } else { json!(null) }, "{call}");
+    assert_eq!(ran.status, i32::from(!lived), "{}", ran.stdout);
+    if lived {
+        let told = words(&ran.stdout);
+        assert!(told.contains("limit reached: memory (a process of it was ended)"), "{told}");
+    } else {
+        assert_eq!(call["problem"]["code"], "exec.memory");
+    }
+}
+
 /// FR-17: a file that is as large as one may be is named, also where the program ignored the signal.
 #[test]
 fn a_full_file_is_named() {

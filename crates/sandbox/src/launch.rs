@@ -237,7 +237,7 @@ pub enum How {
     TimedOut,
     /// It was cancelled.
     Cancelled,
-    /// It, or a process that it started, took more memory than it may and was ended.
+    /// It took more memory than it may, with all that it started, and was ended.
     MemoryExceeded,
     /// It wrote more than anybody will read and was ended.
     OutputFlood,

@@ -186,15 +186,15 @@ impl Call {
     }
 }
 
-/// How it ended. What its last program said itself counts first; it may have ended just as it was
-/// about to be killed.
+/// How it ended. What its last program said itself counts first: it may have ended just as it was
+/// about to be killed, or have gone on when another process was ended because memory ran out.
 fn how(ended: &Ended, last: Option<How>, killed: Option<How>) -> How {
     match (ended.out_of_memory, last, killed) {
         (false, None, None) if ended.out_of_time => How::TimedOut,
-        (true, _, None) => How::MemoryExceeded,
+        (true, None, None) => How::MemoryExceeded,
+        (true, Some(how), _) if how == How::Signalled(Signal::KILL.as_raw()) => How::MemoryExceeded,
         (_, None, Some(how)) => how,
-        (true, Some(_), Some(_)) => How::MemoryExceeded,
-        (false, Some(how), _) => how,
+        (_, Some(how), _) => how,
         // Somebody outside killed the first process.
         (false, None, None) => How::Signalled(Signal::KILL.as_raw()),
     }
@@ -206,7 +206,7 @@ fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<Bound> {
     let each = [
         (Bound::Time, how == How::TimedOut),
         (Bound::Cpu, signalled(Signal::XCPU)),
-        (Bound::Memory, how == How::MemoryExceeded),
+        (Bound::Memory, ended.out_of_memory),
         (Bound::Processes, ended.crowded),
         (Bound::FileSize, signalled(Signal::XFSZ)),
         (Bound::Output, cut),
@@ -250,4 +250,35 @@ fn input(bytes: &[u8]) -> Result<Option<OwnedFd>, SandboxError> {
         step: "pass the standard input",
         reason: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(out_of_memory: bool) -> Ended {
+        Ended { out_of_memory, ..Ended::default() }
+    }
+
+    /// What a program said itself stays, whatever happened to processes that it started.
+    #[test]
+    fn who_lived_on_when_memory_ran_out_was_not_ended() {
+        let killed = How::Signalled(Signal::KILL.as_raw());
+        for (out_of_memory, last, by_us, expected) in [
+            (true, Some(How::Exited(0)), None, How::Exited(0)),
+            (true, Some(How::Exited(137)), None, How::Exited(137)),
+            (true, Some(killed), None, How::MemoryExceeded),
+            (true, None, None, How::MemoryExceeded),
+            (true, Some(How::Exited(3)), Some(How::TimedOut), How::Exited(3)),
+            (true, Some(killed), Some(How::TimedOut), How::MemoryExceeded),
+            (true, None, Some(How::TimedOut), How::TimedOut),
+            (false, Some(killed), None, killed),
+            (false, None, Some(How::Cancelled), How::Cancelled),
+        ] {
+            let own = ended(out_of_memory);
+            assert_eq!(how(&own, last, by_us), expected, "{out_of_memory} {last:?} {by_us:?}");
+            let told = reached(expected, &[], &own, false).contains(&Bound::Memory);
+            assert_eq!(told, out_of_memory, "{last:?}");
+        }
+    }
 }

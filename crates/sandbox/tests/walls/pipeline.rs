@@ -223,7 +223,7 @@ fn bounds_hold_for_each_and_for_all() {
     let hog = || probing(&["hog", "60", "15000"]);
     let mut hogs = pipeline(vec![hog(), hog(), hog()]);
     (hogs.limits.memory_bytes, hogs.limits.timeout_ms) = (100 << 20, 20_000);
-    assert_eq!(bed.try_run(hogs).unwrap().how, How::MemoryExceeded);
+    assert_eq!(bed.try_run(hogs).unwrap().reached, [Bound::Memory]);
     // And so is time.
     let mut slow = pipeline(vec![shell("sleep 60"), cat(), shell("sleep 60")]);
     slow.limits.timeout_ms = 300;
