@@ -1008,6 +1008,54 @@ fn a_killed_apply_can_be_gone_on_with() {
     assert!(interrupted > 0, "none was interrupted");
 }
 
+/// A report shows what would be applied, line by line and no more than can be read; afterwards it
+/// says what became of it, and by which run.
+#[test]
+fn a_report_shows_what_waits_and_what_became_of_it() {
+    let bed = Bed::new();
+    let script = format!("{PUT}put('a', qq(one\\nmore\\n)); put('key', 'ghp_' . 'a1B2' x 9)");
+    let _ = bed.perl(&script).exits(0);
+    let report = bed.run(&["report", "latest"]).exits(0).stdout;
+    let shown = bed.run(&["show-run", "latest:1"]).exits(0).stdout;
+    for told in [&report, &shown] {
+        assert!(told.contains("staged") && told.contains("capsule apply"), "{told}");
+        assert!(told.contains("  +more") && !told.contains("a1B2a1B2"), "{told}");
+    }
+    for line in [&["report", "latest", "--json"][..], &["show-run", "latest:1", "--json"]] {
+        let staged = &bed.run(line).exits(0).json()["staged_changes"];
+        assert_eq!((&staged["state"], &staged["diffs_cut"]), (&json!("waiting"), &json!(false)));
+        let diff = staged["changes"][0]["diff"].as_str().unwrap();
+        assert!(diff.contains("+more"), "{staged}");
+    }
+    let run = bed.run(&["report", "latest", "--json"]).exits(0).json()["run"].clone();
+    let run = run.as_str().unwrap();
+    let _ = bed.run(&["apply", run]).exits(0);
+    let by = bed.run(&["list-runs", "--json"]).exits(0).json()[0]["label"].clone();
+    let by = by.as_str().unwrap();
+    let step = format!("{run}:1");
+    for line in [["report", run], ["show-run", &step], ["changes", run]] {
+        let told = bed.run(&line).exits(0);
+        let told = told.stdout + &told.stderr;
+        assert!(told.contains(&format!("applied by {by}")), "{line:?}: {told}");
+    }
+    let again = bed.run(&["apply", run]).exits(2).stderr;
+    assert!(
+        again.contains("change.none") && again.contains(by) && again.contains("hint"),
+        "{again}"
+    );
+
+    let many = format!("{PUT}put('long', join('', map qq(line $_\\n), 1 .. 9000))");
+    let _ = bed.perl(&many).exits(0);
+    let report = bed.run(&["report", "latest"]).exits(0).stdout;
+    assert!(report.lines().count() < 160 && report.contains("--diff"), "{report}");
+    let told = bed.run(&["report", "latest", "--json"]).exits(0).json();
+    assert_eq!(told["staged_changes"]["diffs_cut"], json!(true), "{}", told["staged_changes"]);
+    let _ = bed.run(&["discard", "latest"]).exits(0);
+    let report = bed.run(&["report", "latest"]).exits(0).stdout;
+    assert!(report.contains("discarded at 20"), "{report}");
+    assert!(bed.run(&["discard", "latest"]).exits(2).stderr.contains("were discarded"));
+}
+
 /// Which run it was that changed a file.
 #[test]
 fn runs_are_found_by_what_their_commands_changed() {

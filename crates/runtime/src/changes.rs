@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use capsule_core::change::{Change, Changes};
 use capsule_core::code::Code;
+use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, RunKind, RunOpened, STAGED};
 use capsule_core::outcome::Problem;
@@ -31,6 +32,23 @@ pub struct Waiting {
     pub refused: bool,
 }
 
+/// What became of the changes of a run. Runs are named by their labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Became {
+    /// They wait for a person.
+    Waiting,
+    /// This run applied them.
+    Applied(String),
+    /// They were dropped, at this time, in microseconds since 1970.
+    Discarded(u64),
+    /// The run was suspended, and this one went on with them.
+    TakenUp(String),
+    /// There are none, and nobody wrote down that there were.
+    Nothing,
+    /// They are not there any more, and no command of ours took them away.
+    Lost,
+}
+
 /// A run with staged changes.
 #[derive(Debug)]
 pub struct Subject {
@@ -42,6 +60,8 @@ pub struct Subject {
     pub state: RunState,
     /// Whether its changes are still there: neither applied nor discarded.
     pub is_staged: bool,
+    /// What became of them.
+    pub became: Became,
     /// Whether somebody began to apply them.
     pub is_begun: bool,
     opened: Box<RunOpened>,
@@ -50,14 +70,35 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// What masks the contents of its changes: as in the run itself, with the values of its secrets as
-    /// they are now.
+    /// What its changes are, line by line, while they are staged: masked as in the run itself, with the
+    /// values of its secrets as they are now.
     #[must_use]
-    pub fn redactor(&self, variables: &Variables) -> Redactor {
-        match Law::recorded(&self.texts, &self.opened) {
+    pub fn diffs(&self, variables: &Variables) -> Option<Diffs> {
+        let staging = self.staging()?;
+        let redactor = match Law::recorded(&self.texts, &self.opened) {
             Ok(policy) => Redactor::with(&secrets(&policy, variables), &policy.patterns()),
             Err(_) => Redactor::builtin(),
-        }
+        };
+        Some(Diffs { staging, redactor })
+    }
+}
+
+/// Shows in which lines the staged files of a run differ from its workspace.
+#[derive(Debug)]
+pub struct Diffs {
+    staging: Staging,
+    redactor: Redactor,
+}
+
+impl Diffs {
+    /// The lines in which a file differs, and how many places of them are masked; none where that cannot
+    /// be shown.
+    #[must_use]
+    pub fn of(&self, change: &Change) -> Option<(String, u64)> {
+        let diff = self.staging.diff(change)?;
+        let mut masked = 0;
+        let diff = self.redactor.text(&diff, &mut masked).into_owned();
+        Some((diff, masked))
     }
 }
 
@@ -131,7 +172,11 @@ impl Subject {
         let folder = place(path, id);
         let is_staged = fs::symlink_metadata(&folder).is_ok_and(|own| own.is_dir());
         let state = store.state(run)?;
-        Ok(Self { id, changes, state, is_staged, is_begun, opened, texts, folder })
+        let became = match is_staged {
+            true => Became::Waiting,
+            false => became(store, run, &changes)?,
+        };
+        Ok(Self { id, changes, state, is_staged, became, is_begun, opened, texts, folder })
     }
 
     /// The folder that it worked in, by its path.
@@ -172,8 +217,7 @@ impl Subject {
     }
 
     /// The staged files, to look at.
-    #[must_use]
-    pub fn staging(&self) -> Option<Staging> {
+    fn staging(&self) -> Option<Staging> {
         let workspace = Workspace::open(Path::new(&self.opened.workspace.path)).ok()?;
         Staging::open(&self.folder, &Rc::new(workspace)).ok()
     }
@@ -181,7 +225,7 @@ impl Subject {
     /// Whether something may become of the changes now.
     fn can_end(&self, word: &str) -> Result<(), Problem> {
         if !self.is_staged {
-            return Err(Problem::new(Code::ChangeNone, "the run has no staged changes"));
+            return Err(self.became.problem());
         }
         match self.state {
             RunState::Running => {
@@ -222,6 +266,52 @@ impl Subject {
     /// When it cannot be removed.
     pub fn clear(&self) -> Result<(), Problem> {
         remove(&self.folder)
+    }
+}
+
+/// What became of changes that wait for nobody any more.
+fn became(store: &Store, run: &str, changes: &Changes) -> Result<Became, StoreError> {
+    for applying in store.about(run, RunKind::Apply)?.iter().rev() {
+        if store.state(applying)? == RunState::Sealed(Exit::Ok) {
+            return Ok(Became::Applied(store.label(applying)));
+        }
+    }
+    if let Some(at) = store.discarded_at(run)? {
+        return Ok(Became::Discarded(at));
+    }
+    Ok(match store.about(run, RunKind::Resume)?.last() {
+        Some(next) => Became::TakenUp(store.label(next)),
+        None if changes.0.is_empty() => Became::Nothing,
+        None => Became::Lost,
+    })
+}
+
+impl Became {
+    /// Why nothing can become of them any more.
+    fn problem(&self) -> Problem {
+        let (message, hint) = match self {
+            Self::Applied(by) => (
+                format!("the run's changes were applied already, by {by}"),
+                format!("`capsule undo {by}` takes them back"),
+            ),
+            Self::Discarded(_) => (
+                "the run's changes were discarded".into(),
+                "run it again to have them again".to_owned(),
+            ),
+            Self::TakenUp(by) => (
+                format!("the run was gone on with, and its changes are those of {by} now"),
+                format!("`capsule changes {by}`"),
+            ),
+            Self::Waiting | Self::Nothing => (
+                "the run has no staged changes".into(),
+                "`capsule changes` lists what waits".into(),
+            ),
+            Self::Lost => (
+                "the run's staged changes are gone, and no command of Capsule removed them".into(),
+                "run it again to have them again".to_owned(),
+            ),
+        };
+        Problem::new(Code::ChangeNone, message).suggest(hint)
     }
 }
 

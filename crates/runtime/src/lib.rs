@@ -45,7 +45,7 @@ pub use capsule_tools::{
     CATALOGUE, Cancel, Commands, Hush, Looked, Sink, Standing, Stream, Workspace, describe, edit,
     signature_of,
 };
-pub use changes::{ChangesError, Subject, Waiting};
+pub use changes::{Became, ChangesError, Diffs, Subject, Waiting};
 pub use check::{
     Checked, Claim, check, check_claims, claims, explain, explain_call, explain_case, trace_case,
 };

@@ -1,7 +1,7 @@
 //! Reading across runs: which are about another one, and what others did since.
 
 use capsule_core::journal::{Event, RunKind};
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use crate::error::StoreError;
 use crate::open::Store;
@@ -21,6 +21,20 @@ impl Store {
         let rows =
             query.query_map([run, kind.word()], |row| row.get(0)).map_err(StoreError::read)?;
         rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
+    }
+
+    /// When the staged changes of a run were dropped, in microseconds since 1970; none if nobody has.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn discarded_at(&self, run: &str) -> Result<Option<u64>, StoreError> {
+        let query = "SELECT CAST(bytes AS TEXT) ->> '$.at' FROM events
+                     WHERE kind = 'changes.discarded'
+                     AND CAST(bytes AS TEXT) ->> '$.body.subject' = ?1 ORDER BY leaf DESC LIMIT 1";
+        let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
+        let at: Option<i64> =
+            query.query_row([run], |row| row.get(0)).optional().map_err(StoreError::read)?;
+        Ok(at.and_then(|at| u64::try_from(at).ok()))
     }
 
     /// The starts of calls that were written after a leaf, the newest first, up to so many.

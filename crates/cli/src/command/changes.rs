@@ -9,13 +9,13 @@ use capsule_core::journal::RunKind;
 use capsule_core::json;
 use capsule_core::policy::APPLY;
 use capsule_report::{change_count, change_json, change_lines};
-use capsule_runtime::{Commands, Hush, Subject, Variables, Waiting};
+use capsule_runtime::{Commands, Diffs, Hush, Subject, Variables, Waiting};
 use capsule_store::{RunState, Store};
 use serde_json::{Value, json};
 
 use crate::args::{Changes, LayerArg, OneRun};
 use crate::command::call::{One, one_run_json};
-use crate::command::{open_store, waiting};
+use crate::command::{changed, open_store, waiting};
 use crate::failure::Failure;
 use crate::screen::{CARE, GOOD, HINT, Screen};
 use crate::signal;
@@ -27,15 +27,8 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
     let store = open_store(around)?;
     let (subject, label) = subject(&store, around, run)?;
     let made = waiting::Made::of(&store, around, &subject)?;
-    let staging = args.diff.then(|| subject.staging()).flatten();
-    let variables: Variables = Box::new(Surroundings::variable);
-    let redactor = staging.as_ref().map(|_| subject.redactor(&variables));
-    let diff = |change: &Change| {
-        let diff = staging.as_ref()?.diff(change)?;
-        let mut masked = 0;
-        let diff = redactor.as_ref()?.text(&diff, &mut masked).into_owned();
-        Some((diff, masked))
-    };
+    let diffs = args.diff.then(|| diffs(&subject)).flatten();
+    let diff = |change: &Change| diffs.as_ref()?.of(change);
     if screen.json {
         let changes = subject.changes.0.values();
         let changes = changes.map(|own| change_json(own, diff(own).map(|own| own.0)));
@@ -44,8 +37,8 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
     }
     for change in subject.changes.0.values() {
         screen.say_all(&change_lines([change]).collect::<Vec<_>>())?;
-        if staging.is_some() {
-            show_diff(change, diff(change), screen)?;
+        if diffs.is_some() {
+            screen.say_all(&diff_lines(change, diff(change)))?;
         }
     }
     match (subject.is_staged, subject.state) {
@@ -61,7 +54,7 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
             screen.say("the run's commands changed the workspace itself; nothing was collected")?;
         }
         (false, _) if !subject.changes.0.is_empty() => {
-            screen.complain("nothing of it is staged any more");
+            screen.complain(&changed::words(&subject.became));
         }
         (false, _) if made.changes.is_empty() => {
             screen.say("the run changed nothing in a staged workspace")?;
@@ -89,24 +82,27 @@ fn told_json(subject: &Subject, made: &waiting::Made, changes: Vec<Value>) -> Va
     })
 }
 
+/// What shows the lines of a run's staged files.
+pub(super) fn diffs(subject: &Subject) -> Option<Diffs> {
+    let variables: Variables = Box::new(Surroundings::variable);
+    subject.diffs(&variables)
+}
+
 /// The lines in which a file differs. What is not shown is told: it is applied with the rest.
-fn show_diff(change: &Change, diff: Option<(String, u64)>, screen: &Screen) -> Result<(), Failure> {
+pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<String> {
     let Some((diff, masked)) = diff else {
-        if matches!(change.after, Some(Node::File { .. })) {
-            screen.say(&format!(
-                "  {CARE}not shown{CARE:#}: no text, too large, or another by now"
-            ))?;
-        }
-        return Ok(());
+        let told = format!("  {CARE}not shown{CARE:#}: no text, too large, or another by now");
+        let is_file = matches!(change.after, Some(Node::File { .. }));
+        return is_file.then_some(told).into_iter().collect();
     };
-    let lines = escape::block(&diff).into_owned();
-    screen.say_all(&lines.lines().map(|line| format!("  {line}")).collect::<Vec<_>>())?;
+    let shown = escape::block(&diff).into_owned();
+    let mut lines: Vec<String> = shown.lines().map(|line| format!("  {line}")).collect();
     if masked > 0 {
-        screen.say(&format!(
+        lines.push(format!(
             "  {CARE}{masked} masked{CARE:#}: it looks like a secret; what stands there is applied, too"
-        ))?;
+        ));
     }
-    Ok(())
+    lines
 }
 
 fn staged_json(subject: &Subject) -> Value {
@@ -203,7 +199,7 @@ pub(super) fn tell_copied(copied: Option<&str>, screen: &Screen) {
 }
 
 /// What can become of changes.
-fn ways(refused: bool, label: &str) -> String {
+pub(super) fn ways(refused: bool, label: &str) -> String {
     match refused {
         true => format!("not to be applied · capsule discard {label}"),
         false => format!("capsule apply {label} · capsule discard {label}"),

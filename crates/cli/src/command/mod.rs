@@ -4,6 +4,7 @@ mod ahead;
 mod approvals;
 mod audit;
 mod call;
+mod changed;
 mod changes;
 mod code;
 mod doctor;

@@ -4,6 +4,7 @@ use capsule_report::{Console, kept};
 use capsule_store::StoreError;
 
 use crate::args::{Format, Report};
+use crate::command::changed::Changed;
 use crate::command::open_store;
 use crate::failure::Failure;
 use crate::screen::{CARE, Screen};
@@ -13,7 +14,12 @@ pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Resu
     let store = open_store(around)?;
     let id = store.find(&args.run)?;
     if screen.json || args.format == Format::Json {
-        screen.say_json(&capsule_report::run_json(&store, &id)?)?;
+        let mut report = capsule_report::run_json(&store, &id)?;
+        let changed = Changed::of(&store, around, &id)?;
+        if let (Some(changed), Some(map)) = (changed, report.as_object_mut()) {
+            map.insert("staged_changes".into(), changed.json(None));
+        }
+        screen.say_json(&report)?;
         return Ok(0);
     }
     let mut console = Console::new(screen.layout());
@@ -39,6 +45,9 @@ pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Resu
             ))?;
         }
         screen.say("the run was not sealed: it goes on, or ended before it could be")?;
+    }
+    if let Some(changed) = Changed::of(&store, around, &id)? {
+        changed.tell(None, screen)?;
     }
     Ok(0)
 }

@@ -4,6 +4,7 @@ use capsule_core::code::Code;
 use capsule_core::outcome::Problem;
 
 use crate::args::{Format, Report, ShowRun};
+use crate::command::changed::Changed;
 use crate::command::{open_store, report, run_and_step, story};
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -22,10 +23,21 @@ pub(crate) fn run(args: &ShowRun, around: &Surroundings, screen: &Screen) -> Res
         let message = format!("`{run}` has no call `{step}`");
         Problem::new(Code::RunUnknown, message).suggest("`capsule report` lists its calls")
     })?;
+    let changed = match call.changes.is_empty() {
+        true => None,
+        false => Changed::of(&store, around, &id)?,
+    };
     if screen.json {
-        screen.say_json(&capsule_report::call(call))?;
-    } else {
-        screen.say_all(&capsule_report::call_detail(call, screen.layout()))?;
+        let mut told = capsule_report::call(call);
+        if let (Some(changed), Some(map)) = (changed, told.as_object_mut()) {
+            map.insert("staged_changes".into(), changed.json(Some(&call.changes)));
+        }
+        screen.say_json(&told)?;
+        return Ok(0);
+    }
+    screen.say_all(&capsule_report::call_detail(call, screen.layout()))?;
+    if let Some(changed) = changed {
+        changed.tell(Some(&call.changes), screen)?;
     }
     Ok(0)
 }
