@@ -44,6 +44,8 @@ fn the_lower_tier_is_named_wherever_it_serves() {
     for word in ["landlock · no user namespace", "no network namespace", "landlock abi"] {
         assert!(told.contains(word), "{word}: {told}");
     }
+    let doctor = capsule.run_without_namespaces(&["doctor"]).exits(8).stdout;
+    assert!(doctor.contains("· not tried") && doctor.contains("takes namespaces"), "{doctor}");
     let doctor = capsule.run_without_namespaces(&["doctor", "--json"]).exits(8).json();
     let of = |name: &str| {
         let checks = doctor["checks"].as_array().unwrap();

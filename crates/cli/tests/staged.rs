@@ -1209,7 +1209,7 @@ fn differences_are_shown() {
     let report = bed.run(&["report", "latest"]).exits(0).stdout;
     assert!(report.contains("│ M a  ") && report.contains("│ A d/bin"), "{report}");
     let doctor = bed.run(&["doctor"]).exits(0).stdout;
-    assert!(doctor.contains("1 runs: capsule changes r-"), "{doctor}");
+    assert!(doctor.contains("1 run: capsule changes r-"), "{doctor}");
     assert!(report.contains("2 changes") && report.contains("ws · staged"), "{report}");
     let call: Value = bed.run(&["show-run", "latest:1", "--json"]).exits(0).json();
     assert_eq!(call["changes"][0]["path"], "a");

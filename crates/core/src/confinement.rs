@@ -288,6 +288,17 @@ pub struct LayerHeld {
     pub detail: String,
 }
 
+/// How the detail of a layer begins that was never tried, since one that it needs is missing.
+pub const NOT_TRIED: &str = "not tried";
+
+impl LayerHeld {
+    /// Whether it was tried at all. One that was not may well be there.
+    #[must_use]
+    pub fn was_tried(&self) -> bool {
+        self.hold != Hold::Missing || !self.detail.starts_with(NOT_TRIED)
+    }
+}
+
 /// A bound, how far it holds, and by what means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundHeld {

@@ -71,6 +71,24 @@ pub fn try_copying(place: &Path) -> Finding {
     try_writing(place, Changes::copied)
 }
 
+/// Has the kernel lay changes that are collected beneath `place` over a workspace, in which nothing runs.
+///
+/// # Errors
+/// Why it does not.
+pub fn try_laying(place: &Path, workspace: &Path) -> Result<(), String> {
+    let folder = place.join(format!(".capsule-doctor-{}-over", std::process::id()));
+    let changes = Changes::lay(&folder)?;
+    let mut executor = Executor::start().map_err(|error| error.to_string())?;
+    let view = View {
+        floor: Tier::Landlock,
+        workspace: File::open(workspace).map_err(text)?.into(),
+        staging: Some(changes.overlay()?),
+        masks: Vec::new(),
+        programs: Vec::new(),
+    };
+    executor.enter(view).map(drop).map_err(|error| error.to_string())
+}
+
 fn try_writing(place: &Path, open: fn(&Changes) -> Result<Staging, String>) -> Finding {
     let folder = place.join(format!(".capsule-doctor-{}", std::process::id()));
     let tried = Changes::lay(&folder).and_then(|changes| {

@@ -3,20 +3,23 @@
 use std::path::Path;
 
 use capsule_core::capability::Capability;
-use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
+use capsule_core::confinement::{Bound, BoundHeld, Hold, Layer, LayerHeld, NOT_TRIED, Tier, Walls};
 use capsule_core::decision::Verdict;
 use capsule_core::digest::Digest;
 use capsule_core::escape;
 use capsule_core::journal::STAGED;
 use capsule_core::policy::Profile;
 use capsule_sandbox::Executor;
-use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_staging};
+use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_laying, try_staging};
 use capsule_store::{Checkpoint, Seal, Signer, Store};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::screen::{BAD, CARE, GOOD, Screen};
 use crate::surroundings::Surroundings;
+
+/// How many runs with staged changes are named.
+const RUNS: usize = 5;
 
 /// One thing that was looked at.
 struct Check {
@@ -51,10 +54,11 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
             let (style, word) = match check.hold {
                 Hold::Held => (GOOD, "✔ held"),
                 Hold::Weaker => (CARE, "⚠ weaker"),
+                Hold::Missing if check.detail.starts_with(NOT_TRIED) => (CARE, "· not tried"),
                 Hold::Missing => (BAD, "✖ missing"),
             };
             let detail = escape::line(&check.detail).into_owned();
-            screen.say(&format!("{style}{word:<9}{style:#} {:<36} {detail}", check.name))?;
+            screen.say(&format!("{style}{word:<11}{style:#} {:<36} {detail}", check.name))?;
         }
     }
     Ok(if worst(&checks) == Hold::Missing { 8 } else { 0 })
@@ -78,8 +82,7 @@ fn sandbox(checks: &mut Vec<Check>) -> Option<Tier> {
                 checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
             }
             for own in &walls.bounds {
-                let name = format!("limit: {}", own.bound.name());
-                checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
+                checks.push(limit(own));
             }
             reached
         }
@@ -167,6 +170,21 @@ fn remedy(gap: &LayerHeld) -> &'static str {
     }
 }
 
+/// A limit, and what the owner of the machine can do where it is only kept by looking.
+fn limit(own: &BoundHeld) -> Check {
+    let remedy = match own.bound {
+        _ if own.hold == Hold::Held => "",
+        Bound::Memory | Bound::Processes => {
+            "; for a control group: start Capsule by `systemd-run --user --scope`, or its container with \
+             a cgroup that it may write"
+        }
+        Bound::Tmp => "; a file system of its own takes namespaces",
+        _ => "",
+    };
+    let detail = format!("{}{remedy}", own.detail);
+    Check { name: format!("limit: {}", own.bound.name()), hold: own.hold, detail }
+}
+
 /// Whether commands could be let write. Where not, policies that let none write are as good as ever.
 fn staging(around: &Surroundings, tier: Tier) -> Check {
     // Where the store will be, if it is not there yet.
@@ -174,14 +192,16 @@ fn staging(around: &Surroundings, tier: Tier) -> Check {
     let place = place.unwrap_or(Path::new("/"));
     let Finding { name, passed, detail } = try_staging(place);
     let name = format!("try: {name}");
-    if passed {
-        return Check { name, hold: Hold::Held, detail };
-    }
-    let remedy = match tier {
-        Tier::Namespaces => {
-            "a store on a local disk (`--store`) helps where this one's file system holds no overlay"
+    // What holds for a folder of ours may not for the workspace, in which something may be mounted.
+    let workspace = around.beginning();
+    let laid = if passed { try_laying(place, &workspace) } else { Ok(()) };
+    let (detail, remedy) = match (passed, laid) {
+        (true, Ok(())) => return Check { name, hold: Hold::Held, detail },
+        (true, Err(why)) => {
+            let detail = format!("{why}, over {}", workspace.display());
+            (detail, "let nothing be mounted in the workspace")
         }
-        Tier::Landlock => "laying anything over anything takes namespaces",
+        (false, _) => (detail, unlaid(tier)),
     };
     let copied = try_copying(place);
     let meanwhile = match copied.passed {
@@ -189,6 +209,16 @@ fn staging(around: &Surroundings, tier: Tier) -> Check {
         false => format!("runs whose policy has `writes` change nothing ({})", copied.detail),
     };
     Check { name, hold: Hold::Weaker, detail: format!("{meanwhile}: {detail}; {remedy}") }
+}
+
+/// What helps where changes are laid over no folder at all.
+const fn unlaid(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Namespaces => {
+            "a store on a local disk (`--store`) helps where this one's file system holds no overlay"
+        }
+        Tier::Landlock => "laying anything over anything takes namespaces",
+    }
 }
 
 /// Changes that nobody has applied or discarded, those of crashed runs among them. A folder of a run
@@ -207,7 +237,15 @@ fn waiting(around: &Surroundings) -> Check {
     let (runs, strays): (Vec<_>, Vec<_>) = names.into_iter().partition(is_known);
     let mut detail = match runs.as_slice() {
         [] => String::from("no changes wait"),
-        runs => format!("{} runs: capsule changes {}", runs.len(), runs.join(" · ")),
+        [one] => format!("1 run: capsule changes {one}"),
+        runs => {
+            let shown: Vec<&str> = runs.iter().take(RUNS).map(String::as_str).collect();
+            let more = match runs.len().saturating_sub(RUNS) {
+                0 => String::new(),
+                more => format!(" · and {more} more"),
+            };
+            format!("{} runs: capsule changes {}{more}", runs.len(), shown.join(" · "))
+        }
     };
     if let Some(first) = strays.first() {
         let (count, first) = (strays.len(), folder.join(first));

@@ -118,7 +118,7 @@ fn a_copy_that_was_not_finished_is_dropped() {
         let checks = doctor["checks"].as_array().unwrap().clone();
         checks.into_iter().find(|own| own["name"] == "staged changes").unwrap()
     };
-    let advice = format!("1 runs: capsule changes {}", id.as_str().unwrap());
+    let advice = format!("1 run: capsule changes {}", id.as_str().unwrap());
     assert_eq!(waits(&bed)["detail"], advice);
     let _ = bed.run(&["apply", "latest"]).exits(1);
     let _ = bed.run(&["discard", "latest"]).exits(0);
@@ -452,3 +452,34 @@ fn a_large_workspace_is_not_copied() {
 /// What is told of a workspace that is too large.
 const LARGE: &str = "no changes can be laid over the workspace (Invalid argument (os error 22)); the workspace is not \
                      copied, since it holds more than 4.2 GB";
+
+/// D22: what the doctor says of staging is what runs meet in this workspace, and it says what helps.
+#[test]
+fn the_doctor_tells_which_way_is_used() {
+    let staging = |bed: &Bed| -> Value {
+        let doctor = bed.run(&["doctor", "--json"]).json();
+        let checks = doctor["checks"].as_array().unwrap().clone();
+        let name = "try: what is written is staged, not done";
+        checks.into_iter().find(|own| own["name"] == name).unwrap()
+    };
+    assert_eq!(staging(&Bed::new())["hold"], "held");
+    let bed = copied();
+    let before = bed.tree();
+    let told = staging(&bed);
+    assert_eq!(told["hold"], "weaker", "{told}");
+    let detail = told["detail"].as_str().unwrap();
+    assert!(detail.contains("by a copy") && detail.contains("mounted"), "{told}");
+    assert_eq!((bed.tree(), bed.staged_folders()), (before, 0));
+}
+
+/// D22: many runs that wait are counted, and a few of them named.
+#[test]
+fn the_doctor_names_a_few_runs() {
+    let bed = Bed::new();
+    for n in 0..7 {
+        let _ = bed.perl(&format!("{PUT}put('n{n}', 'x')")).exits(0);
+    }
+    let doctor = bed.run(&["doctor"]).stdout;
+    let line = doctor.lines().find(|line| line.contains("staged changes")).unwrap();
+    assert!(line.contains("7 runs:") && line.ends_with("and 2 more"), "{line}");
+}

@@ -1,6 +1,6 @@
 //! What can be held without namespaces.
 
-use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
+use capsule_core::confinement::{Hold, Layer, LayerHeld, NOT_TRIED, Tier, Walls};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
@@ -84,8 +84,8 @@ fn held(layer: Layer, above: &Gap, abi: Result<i32, Errno>, own: Option<&Gap>) -
         (Layer::NoNewPrivileges, _) => (Hold::Held, String::new()),
         (Layer::Seccomp, None) => (Hold::Held, format!("{} calls judged", seccomp::judged())),
         (Layer::NoCapabilities, None) => (Hold::Held, String::new()),
-        (_, Some(gap)) => (Hold::Missing, format!("not tried, without {}", gap.layer.name())),
-        (_, None) => (Hold::Missing, format!("not tried, without the {}", above.layer.name())),
+        (_, Some(gap)) => (Hold::Missing, format!("{NOT_TRIED}, without {}", gap.layer.name())),
+        (_, None) => (Hold::Missing, format!("{NOT_TRIED}, without the {}", above.layer.name())),
     };
     LayerHeld { layer, hold, detail }
 }
