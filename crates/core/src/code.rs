@@ -217,6 +217,10 @@ codes! {
     PathTooLong = "path.too-long", Asker, Denied,
         "The path is longer than the system allows.", "A component over 255 bytes, or 4,096 in all.",
         "Shorten the path.";
+    PathOrders = "path.orders-unknown", World, ToolFailed,
+        "It cannot be told which files of the workspace the host takes orders from, so nothing is changed there.",
+        "Very many protected links, or links to very large folders.",
+        "Read the message, and tell the user what could not be read.";
     PathNotAllowed = "path.not-allowed", Policy, Denied,
         "The policy does not open this path to the tool.", "`paths.allow` does not cover it, or `paths.deny` does.",
         "Use a path that the policy allows, or widen `paths.allow` by the narrowest pattern.";

@@ -157,6 +157,15 @@ impl Glob {
         reaches(&self.components, &folder)
     }
 
+    /// Whether a path is part of what the pattern names, beyond a `**` at its beginning: something
+    /// beneath could match, and would not match by another path.
+    #[must_use]
+    pub fn enters(&self, path: &WorkspacePath) -> bool {
+        let path: Vec<&str> = path.components().collect();
+        let left = residuals(&self.components, &path);
+        left.iter().any(|left| !left.is_empty() && left.len() < self.components.len())
+    }
+
     /// The one place that the pattern names, and whether it names all that is beneath it; none where
     /// a wildcard makes it several.
     #[must_use]
@@ -413,6 +422,28 @@ mod tests {
             let found = Glob::parse(pattern).unwrap().place();
             let expected = place.map(|(path, beneath)| (path.to_string(), beneath));
             assert_eq!(found, expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_path_enters_what_names_it() {
+        for (pattern, asked, enters) in [
+            ("**/.github/workflows/**", ".github", true),
+            ("**/.github/workflows/**", "sub/.github", true),
+            ("**/.github/workflows/**", "sub/.github/workflows", true),
+            ("**/.github/workflows/**", ".github/other", false),
+            ("**/.github/workflows/**", "workflows", false),
+            ("**/.envrc", ".envrc", false),
+            ("src/own/*.rs", "src", true),
+            ("src/own/*.rs", "sub/src", false),
+            ("src/own/*.rs", ".", false),
+            ("a/**/b", "a/x/y", true),
+        ] {
+            assert_eq!(
+                Glob::parse(pattern).unwrap().enters(&path(asked)),
+                enters,
+                "{pattern} {asked}"
+            );
         }
     }
 

@@ -35,6 +35,7 @@ pub mod json;
 pub mod language;
 pub mod limits;
 pub mod net;
+pub mod orders;
 pub mod outcome;
 pub mod path;
 pub mod policy;

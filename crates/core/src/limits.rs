@@ -238,6 +238,10 @@ pub const STDIN_BYTES: usize = 1_000_000;
 pub const MASKS: usize = 4_096;
 /// The most protected files that are known by their identity, so as to be found under other names.
 pub const PROTECTED_FILES: usize = 1_000_000;
+/// The most names by which the host may come to places of a workspace for its orders.
+pub const ORDERS: usize = 10_000;
+/// The most entries of such places, all together, that are looked at for what leads on.
+pub const ORDER_ENTRIES: usize = 1_000_000;
 /// The most paths that a run may change in its staged workspace; each is judged, recorded and shown.
 pub const STAGED_PATHS: usize = 10_000;
 /// How deep a path may be nested that a command changes.

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use capsule_core::code::Code;
 use capsule_core::limits;
+use capsule_core::orders::Orders;
 use capsule_core::outcome::{Outcome, Problem};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Scope;
@@ -42,6 +43,27 @@ pub(crate) struct Ground<'w> {
     still: Still<'w>,
 }
 
+/// What invariants hold, by every name that it goes by.
+struct Places {
+    scope: Scope,
+    orders: Orders,
+}
+
+impl Places {
+    /// Whether what stands at a path must stay there: it is protected, or orders are found through it.
+    fn has_to_stay(&self, path: &WorkspacePath) -> bool {
+        self.scope.holds(path)
+            || self.orders.names(path).iter().any(|name| self.scope.holds(name))
+            || self.orders.through(path).next().is_some()
+    }
+
+    /// Whether whatever is made in a folder is protected.
+    fn are_held_beneath(&self, folder: &WorkspacePath) -> bool {
+        let names = self.orders.names(folder);
+        [folder].into_iter().chain(&names).any(|name| self.scope.holds_beneath(name))
+    }
+}
+
 /// What has to be as it is.
 #[derive(Default)]
 struct Kept {
@@ -61,15 +83,16 @@ impl<'w> Ground<'w> {
     pub(crate) fn survey(
         workspace: &'w Workspace,
         writes: &Scope,
+        orders: Orders,
         store: &Path,
     ) -> Result<Self, Problem> {
         let open = open(workspace, writes)?;
         let pinned: Arc<Mutex<BTreeSet<OsString>>> = Arc::default();
-        let (scope, stays) = (writes.clone(), Arc::clone(&pinned));
+        let (places, stays) = (Places { scope: writes.clone(), orders }, Arc::clone(&pinned));
         let is_odd = |path: &WorkspacePath| path.as_str().contains(char::REPLACEMENT_CHARACTER);
-        let veil = Veil::new(Box::new(move |path, folder| match scope.holds(path) {
-            held if !folder => held,
-            _ if scope.holds_beneath(path) => true,
+        let veil = Veil::new(Box::new(move |path, folder| match places.has_to_stay(path) {
+            stays if !folder => stays,
+            _ if places.are_held_beneath(path) => true,
             // Its name cannot be told, so that it could not be named later: it is held whole.
             true if is_odd(path) => true,
             true => {

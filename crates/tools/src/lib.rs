@@ -12,6 +12,7 @@ pub mod edit;
 mod encoding;
 mod making;
 mod node;
+mod orders;
 mod returned;
 mod saving;
 mod staging;

@@ -159,6 +159,15 @@ pub(crate) fn command_facts(
     facts
 }
 
+/// Tells by which protected names the host comes to what is to be changed.
+///
+/// # Errors
+/// Why that cannot be told, so that nothing may be changed.
+pub(crate) fn name_paths(facts: &mut Facts, context: &Context<'_>) -> Result<(), Problem> {
+    let veil = context.veil.borrow();
+    facts.paths.iter_mut().try_for_each(|fact| veil.name(context.workspace, fact))
+}
+
 /// The hands of a change, and what of it could not be kept for an undo.
 pub(crate) type Changing = Result<(Box<dyn Hands>, Option<Unkept>), Problem>;
 
@@ -170,11 +179,14 @@ pub(crate) fn prepare_change(
     (hands, masks): (impl FnOnce(&WorkspacePath, Stands) -> Changing, u64),
 ) -> Prepared {
     let mut unkept = None;
-    let prepared = prepare_path(action, context, |path, stands| {
+    let mut prepared = prepare_path(action, context, |path, stands| {
         let (hands, why) = hands(path, stands)?;
         unkept = why;
         Ok(hands)
     });
+    if let Err(problem) = name_paths(&mut prepared.facts, context) {
+        prepared.hands = Box::new(Unable(problem));
+    }
     Prepared { facts: Facts { unkept, masks, ..prepared.facts }, ..prepared }
 }
 

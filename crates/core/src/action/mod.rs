@@ -3,6 +3,7 @@
 mod bare;
 mod command;
 mod fingerprint;
+mod found;
 mod git;
 mod write;
 
@@ -28,6 +29,7 @@ pub use command::{
     Expansion, NOWHERE, NoSteps, Part, Step, beneath, files, parts, patterns, show_argv, words,
 };
 pub use fingerprint::Fingerprint;
+pub use found::{FileKind, PathFact};
 pub use git::Question;
 pub use write::WriteMode;
 
@@ -424,40 +426,6 @@ impl Facts {
     pub fn of_program(&self, name: &str) -> Option<&ProgramFact> {
         self.programs.iter().find(|(own, _)| own == name).map(|(_, fact)| fact)
     }
-}
-
-/// What was found at a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathFact {
-    /// The path by its text.
-    pub path: WorkspacePath,
-    /// Where it leads once every link is followed, or why that is not inside. For a file that is
-    /// not there yet: where it would be.
-    pub real: Place,
-    /// What is there.
-    pub kind: FileKind,
-    /// A protected path that is another name of the same file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alias: Option<WorkspacePath>,
-    /// Whether it is a store of ours by what it holds, or lies beside one by its name.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub ours: bool,
-}
-
-/// What stands at a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FileKind {
-    /// Nothing.
-    Missing,
-    /// A regular file.
-    File,
-    /// A folder.
-    Folder,
-    /// A pipe, socket or device.
-    Special,
-    /// A link, where it is the link itself that is meant.
-    Link,
 }
 
 /// A program on disk.

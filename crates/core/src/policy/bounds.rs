@@ -3,6 +3,7 @@
 //! They come out of the decision and travel in the permit, so a tool needs no policy of its own:
 //! what it may show, follow or dial on its way is asked here, by the same functions that judged.
 
+mod invariants;
 mod within;
 
 use alloc::boxed::Box;
@@ -28,6 +29,8 @@ use crate::policy::patterns::PathPattern;
 use crate::policy::secrets::SecretRule;
 use crate::tool::ToolName;
 use crate::url::{Address, HostName};
+
+pub use invariants::Invariants;
 
 /// The bounds of one call.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ mod variables;
 pub use apply::{APPLY, UNDO};
 pub use audit::{AnchorRule, AuditRule, CheckpointRule, Payloads};
 pub use base::{shipped, shipped_names};
-pub use bounds::{Bounds, Contents, Reach, Scope, Sight};
+pub use bounds::{Bounds, Contents, Invariants, Reach, Scope, Sight};
 pub use budget::Budgets;
 pub use commands::{
     CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,

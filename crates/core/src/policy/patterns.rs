@@ -106,6 +106,12 @@ impl PathPattern {
     pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {
         self.bound.iter().any(|glob| glob.reaches_beneath(folder))
     }
+
+    /// Whether a path is part of what it names in particular.
+    #[must_use]
+    pub fn enters(&self, path: &WorkspacePath) -> bool {
+        self.bound.iter().any(|glob| glob.enters(path))
+    }
 }
 
 /// A pattern for command lines: the program, the words that follow it, and the options that must be

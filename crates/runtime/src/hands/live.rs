@@ -17,7 +17,7 @@ use capsule_core::evidence::Understanding;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, UNDO};
 use capsule_core::outcome::Problem;
-use capsule_core::policy::{Constraint, Policy, TestRule};
+use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
 use capsule_store::{Store, beside};
 use capsule_tools::{
@@ -216,7 +216,8 @@ fn keeper(host: &Rc<dyn Host>, run: Option<RunId>) -> Rc<Keeper> {
 /// What must not be seen in the workspace.
 fn veil(policy: &Arc<Policy>) -> Rc<RefCell<Veil>> {
     let seen_by = Arc::clone(policy);
-    Rc::new(RefCell::new(Veil::new(Box::new(move |path, _| seen_by.conceals(path)))))
+    let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path)));
+    Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)))))
 }
 
 /// The time in microseconds since 1970.

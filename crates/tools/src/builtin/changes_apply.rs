@@ -71,7 +71,7 @@ impl Tool for ChangesApply {
                 facts.unkept = changes::unkept(changes);
                 let what = (run.clone(), changes.clone());
                 let with = (Rc::clone(staging), Rc::clone(context.keeper));
-                Applying::new(with, what, *again, context.cancel.clone())
+                Applying::new(with, what, *again, (context.cancel.clone(), context.veil))
                     .map(|applying| Box::new(Applier(applying)) as Box<dyn Hands>)
             }
             (Action::Apply { .. }, _) => {

@@ -17,7 +17,7 @@ use crate::builtin::{
     Unable, another_action, changed, flag, missing, outside, system, text, wrong_permit,
 };
 use crate::deleting::Deleting;
-use crate::tool::{Context, Prepared, Tool};
+use crate::tool::{Context, Prepared, Tool, name_paths};
 use crate::workspace::{Itself, kind, same};
 
 /// What `fs.delete` is called, takes and gives.
@@ -80,6 +80,7 @@ impl Tool for FsDelete {
             },
             _ => Err(another_action()),
         };
+        let hands = name_paths(&mut facts, context).and(hands);
         let hands = hands.map(|own| Box::new(own) as Box<dyn Hands>);
         Prepared { facts, hands: hands.unwrap_or_else(|problem| Box::new(Unable(problem))) }
     }

@@ -2,6 +2,7 @@
 //! made whole or not at all, and what they replace is kept for an undo first. Whoever is interrupted
 //! can begin again: what was applied already is known by its content.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -10,6 +11,7 @@ use std::time::Instant;
 use capsule_core::change::{Change, Node};
 use capsule_core::code::Code;
 use capsule_core::evidence::Preserved;
+use capsule_core::orders::Orders;
 use capsule_core::outcome::{Output, Problem};
 use rustix::fs::Timestamps;
 use rustix::io::Errno;
@@ -22,6 +24,7 @@ use crate::making::{
 use crate::node;
 use crate::tool::Cancel;
 use crate::undo::Keeper;
+use crate::veil::Veil;
 use crate::workspace::NotFound;
 
 const AGAIN: &str = "apply them again: it goes on where it stopped";
@@ -36,6 +39,9 @@ pub(crate) struct Applying {
     again: bool,
     cancel: Cancel,
     maker: Maker,
+    /// What knows by which other names the host comes to what is changed, and those as they are now:
+    /// the workspace may have changed since the run.
+    names: (Rc<RefCell<Veil>>, Rc<Orders>),
     /// Nobody drops them, and nobody applies others to the same workspace meanwhile.
     _locks: [OwnedFd; 2],
 }
@@ -52,8 +58,10 @@ impl Applying {
         (staging, keeper): (Rc<Staging>, Rc<Keeper>),
         (run, changes): (String, Vec<Change>),
         again: bool,
-        cancel: Cancel,
+        (cancel, veil): (Cancel, &Rc<RefCell<Veil>>),
     ) -> Result<Self, Problem> {
+        let orders = veil.borrow().orders_now(&staging.lower)?;
+        let names = (Rc::clone(veil), orders);
         let (workspace, leftovers) = (Rc::clone(&staging.lower), Vec::new());
         let links = links(&changes);
         let maker = Maker { workspace, beside: beside(&run), leftovers, links, differs };
@@ -63,7 +71,7 @@ impl Applying {
             held.ok_or_else(|| conflict("somebody else applies or drops changes here".into()))
         };
         let locks = [hold(staging.upper_folder(""))?, hold(maker.folder(""))?];
-        Ok(Self { staging, keeper, run, changes, again, cancel, maker, _locks: locks })
+        Ok(Self { staging, keeper, run, changes, again, cancel, maker, names, _locks: locks })
     }
 
     /// Keeps what the changes replace and remove for an undo.
@@ -78,7 +86,9 @@ impl Applying {
             if before == change.after {
                 continue;
             }
-            if let Some(why) = self.staging.odd(change) {
+            let (veil, orders) = &self.names;
+            let by_name = veil.borrow().refuses(orders, change);
+            if let Some(why) = by_name.or_else(|| self.staging.odd(change)) {
                 let message = format!("`{}`: {why}", change.path);
                 return Err(Problem::new(Code::ChangeRefused, message));
             }

@@ -61,7 +61,14 @@ impl Hands for Staged {
         let outcome = self.hands.run(permit);
         let (veil, workspace) = &self.seen;
         let outcome = match self.staging.collect((&veil.borrow(), workspace)) {
-            Ok(changes) => self.staging.judged(outcome, changes, (writes, &self.redactor)),
+            Ok(changes) => match veil.borrow().orders(workspace) {
+                Ok(orders) => {
+                    let by_name = |change: &Change| veil.borrow().refuses(&orders, change);
+                    let by = (writes, &self.redactor, &by_name as &ByName<'_>);
+                    self.staging.judged(outcome, changes, by)
+                }
+                Err(problem) => unread(outcome, problem),
+            },
             Err(problem) => unread(outcome, problem),
         };
         self.staging.recorded.borrow_mut().add(outcome.changes.clone());
@@ -95,6 +102,9 @@ impl Hands for Unstaged {
     }
 }
 
+/// Why a change may not be made for the sake of other names than its own.
+type ByName<'b> = dyn Fn(&Change) -> Option<String> + 'b;
+
 /// What a call may change.
 #[derive(Clone, Copy)]
 enum Writes<'w> {
@@ -121,7 +131,7 @@ impl Staging {
         &self,
         outcome: Outcome,
         mut changes: Vec<Change>,
-        (writes, redactor): (Writes<'_>, &Redactor),
+        (writes, redactor, by_name): (Writes<'_>, &Redactor, &ByName<'_>),
     ) -> Outcome {
         let recorded = self.recorded.borrow();
         let own = match writes {
@@ -141,8 +151,9 @@ impl Staging {
                 Writes::Gone(path) if is_gone_with(change, path) => None,
                 _ => Some("it was changed by something else than this call".into()),
             };
+            let refused = by_rule().or_else(|| by_name(change));
             change.refused =
-                by_rule().or_else(|| refusal(change, redactor)).or_else(|| self.odd(change));
+                refused.or_else(|| refusal(change, redactor)).or_else(|| self.odd(change));
         }
         let refused = refused(&changes);
         let outcome = match writes {

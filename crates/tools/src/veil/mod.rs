@@ -6,7 +6,9 @@
 //! looked into is hidden whole: nobody knows what lies there. What is protected and leads elsewhere is
 //! followed ([`follow`]).
 
+mod error;
 mod follow;
+mod orders;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,54 +16,29 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use capsule_core::code::Code;
 use capsule_core::limits;
+use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
 use capsule_core::path::{PathProblem, WorkspacePath};
+use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
+use crate::orders::{GIT, Leads, is_lead};
 use crate::walk::{Entry, Next, Visitor, Waiting, walk};
 use crate::workspace::own::is_listed_store;
-use crate::workspace::{Way, Workspace, kind};
+use crate::workspace::{Way, Workspace, kind, told};
+
+pub use error::VeilError;
 
 /// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
 /// down.
 pub type Conceals = dyn Fn(&WorkspacePath, bool) -> bool + Sync + Send;
-
-/// Why the veil cannot be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VeilError {
-    /// More paths are to be hidden, or files to be known again, than can be.
-    TooMany,
-    /// The workspace itself cannot be listed, or all of it is protected.
-    Unlisted,
-}
-
-impl VeilError {
-    /// What a call is told that would have needed it.
-    pub(crate) fn problem(self) -> Problem {
-        match self {
-            Self::TooMany => {
-                let message = format!(
-                    "more than {} paths are to be hidden or held, or {} files to be known again",
-                    limits::MASKS,
-                    limits::PROTECTED_FILES
-                );
-                Problem::new(Code::SandboxTooManyMasks, message)
-            }
-            Self::Unlisted => {
-                let message =
-                    "the workspace cannot be listed, so what must be hidden in it is unknown";
-                Problem::new(Code::SandboxFailed, message)
-            }
-        }
-    }
-}
 
 /// What must not be seen in the workspace.
 pub struct Veil {
@@ -69,6 +46,10 @@ pub struct Veil {
     drawn: OnceCell<RefCell<Drawn>>,
     /// The folders that lay beneath the changes of a staged workspace when it was first walked.
     beneath: OnceCell<BTreeMap<OsString, Identity>>,
+    /// What keeps paths from being changed, if anybody asks for other names of those.
+    invariants: Option<Invariants>,
+    /// The places that the host takes orders from, as they were at the first look.
+    orders: OnceCell<Known>,
     walks: Cell<u64>,
 }
 
@@ -92,7 +73,12 @@ struct Drawn {
     links: BTreeSet<OsString>,
     /// What they lead through.
     way: Way,
+    /// What may lead to orders.
+    leads: Leads,
 }
+
+/// What is known of orders, or why it is not.
+type Known = Result<Rc<Orders>, Problem>;
 
 /// A folder that was walked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,9 +98,6 @@ struct Folder {
 /// changes of its entries and of itself, in seconds and nanoseconds.
 type Looks = (u64, u64, (i64, i64), (i64, i64));
 
-/// The name of a repository's folder, or of a file that says where that folder is.
-const GIT: &str = ".git";
-
 /// Up to how many folders a workspace is small: walking them takes less time than an executor needs to
 /// begin.
 const SMALL: usize = 64;
@@ -126,8 +109,14 @@ impl Veil {
     /// A veil over what `conceals` says.
     #[must_use]
     pub fn new(conceals: Box<Conceals>) -> Self {
-        let (drawn, beneath) = (OnceCell::new(), OnceCell::new());
-        Self { conceals, drawn, beneath, walks: Cell::new(0) }
+        let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { conceals, drawn, beneath, invariants: None, orders, walks: Cell::new(0) }
+    }
+
+    /// The same, which knows what else than the names of some invariants leads to what they protect.
+    #[must_use]
+    pub fn under(self, invariants: Invariants) -> Self {
+        Self { invariants: Some(invariants), ..self }
     }
 
     /// Walks the workspace, if nobody has done so yet.
@@ -224,6 +213,7 @@ impl Veil {
         let known = known.filter_map(|(path, own)| Some((path.clone(), own.lower?)));
         let beneath = known.map(|(path, looks)| (path, (looks.0, looks.1))).collect();
         let _ = self.beneath.set(beneath);
+        let _ = self.orders.set(self.gathered(workspace, &drawn));
         Some(drawn)
     }
 
@@ -242,6 +232,7 @@ impl Veil {
         self.walks.set(self.walks.get() + 1);
         let looker = Looker {
             conceals: &*self.conceals,
+            invariants: self.invariants.as_ref().filter(|_| pass != Pass::Links),
             lower: workspace.lower(),
             pass,
             inodes: drawn.protected.keys().map(|(_, inode)| *inode).collect(),
@@ -329,15 +320,6 @@ fn is_settled(stat: &Stat) -> bool {
     SystemTime::now().duration_since(changed).is_ok_and(|passed| passed > TICK)
 }
 
-/// A name on disk as a path of ours. Bytes that are not UTF-8, and characters that no path of ours
-/// has, become a replacement that wildcards match: an odd name does not unprotect a file.
-fn told(name: &OsStr) -> Result<WorkspacePath, PathProblem> {
-    let text = name.to_string_lossy();
-    let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    // `./` keeps a name that begins with `~` or `$` what it is.
-    WorkspacePath::parse(&format!("./{text}"))
-}
-
 impl Drawn {
     fn hide(&mut self, path: &OsStr) {
         if self.hidden.len() >= limits::MASKS && !self.hidden.contains(path) {
@@ -386,6 +368,8 @@ enum Pass {
 /// Collects what is to be hidden while the workspace is walked.
 struct Looker<'l> {
     conceals: &'l Conceals,
+    /// What says which links lead to orders, if somebody wants to know.
+    invariants: Option<&'l Invariants>,
     /// What lies beneath the changes of a staged workspace.
     lower: Option<BorrowedFd<'l>>,
     pass: Pass,
@@ -460,6 +444,11 @@ impl Visitor for Looker<'_> {
     }
 
     fn entry(&self, entry: &Entry<'_>) -> Next {
+        if let Some(invariants) = self.invariants
+            && is_lead(entry)
+        {
+            self.drawn().leads.note(entry, invariants);
+        }
         // A folder may be hidden because a protected link leads to it.
         let closed = entry.closed
             || self.is_concealed(entry.path, entry.kind)

@@ -83,6 +83,13 @@ impl Workspace {
             true => Place::Outside(PathProblem::Escapes),
             false => Place::Inside(own),
         };
-        PathFact { path: path.clone(), real, kind: FileKind::Link, alias: None, ours }
+        PathFact {
+            path: path.clone(),
+            real,
+            kind: FileKind::Link,
+            alias: None,
+            names: Vec::new(),
+            ours,
+        }
     }
 }

@@ -79,7 +79,7 @@ impl Workspace {
             Place::Inside(real) => self.is_ours(real, found),
             Place::Outside(_) => false,
         };
-        (PathFact { path: path.clone(), real, kind, alias, ours }, stands)
+        (PathFact { path: path.clone(), real, kind, alias, names: Vec::new(), ours }, stands)
     }
 
     /// The protected path that is another name of a file that was found.

@@ -269,6 +269,15 @@ impl fmt::Debug for Workspace {
     }
 }
 
+/// A name on disk as a path of ours. Bytes that are not UTF-8, and characters that no path of ours
+/// has, become a replacement that wildcards match: an odd name does not unprotect a file.
+pub(crate) fn told(name: &OsStr) -> Result<WorkspacePath, PathProblem> {
+    let text = name.to_string_lossy();
+    let text: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    // `./` keeps a name that begins with `~` or `$` what it is.
+    WorkspacePath::parse(&format!("./{text}"))
+}
+
 /// What an error of the system means for a path.
 pub(crate) fn not_found(errno: Errno) -> NotFound {
     match errno {

@@ -134,6 +134,7 @@ fn covers(rule: &Never, path: &WorkspacePath, fact: Option<&PathFact>) -> bool {
     }
     let real = fact.and_then(real);
     let alias = fact.and_then(|fact| fact.alias.as_ref());
-    let mut names = [Some(path), real, alias].into_iter().flatten();
+    let others = fact.map_or(&[][..], |fact| &fact.names);
+    let mut names = [Some(path), real, alias].into_iter().flatten().chain(others);
     names.any(|name| rule.covers(name) || rule.could_mean(name.as_str()))
 }

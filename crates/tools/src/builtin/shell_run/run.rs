@@ -88,7 +88,10 @@ impl Hands for Runner {
         };
         let direct = writes.as_ref().filter(|_| confinement.workspace == WorkspaceAccess::Direct);
         let workspace = Rc::clone(&self.workspace);
-        let survey = |writes| Ground::survey(&workspace, writes, self.host.store());
+        let survey = |writes| {
+            let orders = self.veil.borrow().orders_now(&workspace)?;
+            Ground::survey(&workspace, writes, (*orders).clone(), self.host.store())
+        };
         let mut ground = match direct.map(survey).transpose() {
             Ok(ground) => ground,
             Err(problem) => return Outcome::failed(problem),

@@ -1,0 +1,317 @@
+//! Places that the host takes orders from under other names than those that invariants name: what links
+//! and files lead to, repositories by any name, and what the configuration of a repository names.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use capsule_testkit::{Capsule, Ran};
+use serde_json::json;
+
+const TOOLS: &str = r#"
+tools:
+  fs.write: { decision: allow, hidden: allow, symlinks: inside, paths: ["**"] }
+  fs.edit: { decision: allow, hidden: allow, symlinks: inside, paths: ["**"] }
+  fs.delete: { decision: allow, hidden: allow, symlinks: inside, paths: ["**"] }
+  shell.run:
+    limits: { timeout: 30s }
+    executables:
+      perl: { decision: allow, writes: ["**"] }
+"#;
+
+/// How changes are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Staged,
+    Copied,
+    Direct,
+    Write,
+    WriteDirect,
+}
+
+const WAYS: [Way; 5] = [Way::Staged, Way::Copied, Way::Direct, Way::Write, Way::WriteDirect];
+
+struct Bed {
+    capsule: Capsule,
+    staged: String,
+    direct: String,
+}
+
+impl Bed {
+    fn new(lay: impl Fn(&Path)) -> Self {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        lay(&capsule.workspace());
+        let staged =
+            capsule.policy(&format!("version: 1\nsandbox: {{ floor: landlock }}\n{TOOLS}"));
+        let direct = staged.replace("policy.yaml", "direct.yaml");
+        assert_ne!(staged, direct);
+        let sandbox = "sandbox: { workspace: direct }";
+        fs::write(&direct, format!("version: 1\n{sandbox}\n{TOOLS}")).unwrap();
+        Self { capsule, staged, direct }
+    }
+
+    fn perl(&self, way: Way, script: &str) -> Ran {
+        let policy = if way == Way::Direct { &self.direct } else { &self.staged };
+        let line = ["exec", "--policy", policy, "--json", "--", "perl", "-e", script];
+        match way {
+            Way::Copied => self.capsule.run_without_namespaces(&line),
+            _ => self.capsule.run(&line),
+        }
+    }
+
+    fn call(&self, way: Way, tool: &str, args: &serde_json::Value) -> Ran {
+        let policy = if way == Way::WriteDirect { &self.direct } else { &self.staged };
+        self.capsule.run(&["call", tool, "--policy", policy, "--args", &args.to_string()])
+    }
+
+    /// Tries to append to a file, and to have that in the workspace.
+    fn append(&self, way: Way, path: &str) -> Ran {
+        let ran = match way {
+            Way::Write | Way::WriteDirect => {
+                let args = json!({ "path": path, "content": "evil\n", "mode": "append" });
+                self.call(way, "fs.write", &args)
+            }
+            _ => self.perl(way, &appending(path)),
+        };
+        if matches!(way, Way::Staged | Way::Copied | Way::Write) {
+            let _ = self.capsule.run(&["apply", "latest"]);
+            let _ = self.capsule.run(&["discard", "latest"]);
+        }
+        ran
+    }
+
+    fn has_evil(&self, path: &str) -> bool {
+        let read = fs::read(self.capsule.workspace().join(path));
+        read.is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains("evil"))
+    }
+}
+
+/// A script that appends to a file, and makes the folders that it needs.
+fn appending(path: &str) -> String {
+    format!(
+        "use strict; my $p = ''; my @n = split m{{/}}, '{path}'; pop @n; \
+         for (@n) {{ $p .= \"$_/\"; mkdir $p }} \
+         open(my $f, '>>', '{path}') or die $!; print $f \"evil\\n\"; close $f or die $!"
+    )
+}
+
+fn git(root: &Path, words: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=n", "-c", "user.email=n@localhost"]);
+    command.args(words).current_dir(root);
+    command.env("GIT_CONFIG_NOSYSTEM", "1").env("HOME", "/nonexistent");
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// What every workspace here has beside what a row lays.
+fn lay(root: &Path) {
+    git(root, &["init", "-q"]);
+    for folder in ["scripts", "tools/hooks", "data", "ci"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+        fs::write(root.join(folder).join("own"), "own\n").unwrap();
+    }
+    fs::write(root.join("plain"), "plain\n").unwrap();
+}
+
+/// A file that stands in the way of a link goes.
+fn link(root: &Path, target: &str, at: &str) {
+    let at = root.join(at);
+    let _ = fs::remove_dir_all(&at);
+    let _ = fs::remove_file(&at);
+    fs::create_dir_all(at.parent().unwrap()).unwrap();
+    symlink(target, at).unwrap();
+}
+
+type Lay = fn(&Path);
+
+/// Each row in every way: what is closed stays as it was, what is open is changed.
+fn check(rows: &[(&str, Lay, &[&str], &[&str])], ways: &[Way]) {
+    let mut wrong = Vec::new();
+    for (what, row, closed, open) in rows {
+        for way in ways {
+            for (path, is_open) in
+                closed.iter().map(|own| (own, false)).chain(open.iter().map(|own| (own, true)))
+            {
+                let bed = Bed::new(|root| {
+                    lay(root);
+                    row(root);
+                });
+                let ran = bed.append(*way, path);
+                // In the workspace itself, what is new is told when it is there.
+                let told = ran.stdout.contains("change.protected");
+                if bed.has_evil(path) != is_open && !(told && *way == Way::Direct && !is_open) {
+                    wrong.push(format!(
+                        "{what}, {path}, {way:?}: {} {} {}",
+                        ran.status, ran.stdout, ran.stderr
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// C22: what a protected name leads to is protected as what it is, whoever changes it.
+#[test]
+fn what_protected_names_lead_to_is_protected() {
+    let rows: &[(&str, Lay, &[&str], &[&str])] = &[
+        (
+            "a hook that is a link",
+            |root| link(root, "../../scripts/own", ".git/hooks/pre-commit"),
+            &["scripts/own"],
+            &["scripts/new", "plain"],
+        ),
+        (
+            "a folder of hooks that is a link, and links in it",
+            |root| {
+                link(root, "../tools/hooks", ".git/hooks");
+                link(root, "../../scripts/own", "tools/hooks/pre-commit");
+            },
+            &["tools/hooks/own", "tools/hooks/new", "scripts/own"],
+            &["tools/own", "scripts/new"],
+        ),
+        ("a configuration", |root| link(root, "../plain", ".git/config"), &["plain"], &["ci/own"]),
+        (
+            "a link to what is not there",
+            |root| link(root, "ci/envrc", ".envrc"),
+            &["ci/envrc"],
+            &["ci/own"],
+        ),
+        (
+            "a link through a link, and an absolute one",
+            |root| {
+                link(root, "ci", "current");
+                link(root, root.join("current").to_str().unwrap(), ".vscode");
+            },
+            &["ci/own", "ci/tasks.json"],
+            &["plain"],
+        ),
+        (
+            "a folder above what is protected",
+            |root| link(root, "ci", ".github"),
+            &["ci/workflows/ci.yml"],
+            &["plain"],
+        ),
+        (
+            "a build server's file",
+            |root| link(root, "../../ci/own", ".github/workflows/ci.yml"),
+            &["ci/own"],
+            &["plain"],
+        ),
+    ];
+    check(rows, &WAYS);
+}
+
+/// C22: a repository that lies elsewhere than its `.git` says is protected as that.
+#[test]
+fn a_repository_that_a_name_leads_to_is_protected() {
+    let rows: &[(&str, Lay, &[&str], &[&str])] = &[
+        (
+            "a link to the repository",
+            |root| {
+                fs::rename(root.join(".git"), root.join("data/repo")).unwrap();
+                symlink("data/repo", root.join(".git")).unwrap();
+            },
+            &["data/repo/hooks/pre-commit", "data/repo/config", "data/repo/info/attributes"],
+            &["data/repo/objects/new", "data/repo/index", "data/own"],
+        ),
+        (
+            "a file that names the repository",
+            |root| git(root, &["init", "-q", "--separate-git-dir=data/repo"]),
+            &["data/repo/hooks/pre-commit", "data/repo/config", "data/repo/commondir"],
+            &["data/repo/objects/new", "data/repo/index", "data/own"],
+        ),
+    ];
+    check(rows, &[Way::Staged, Way::Copied, Way::Write, Way::WriteDirect]);
+    // In the workspace itself, all of it is held.
+    let closed = rows.iter().map(|(what, lay, closed, _)| (*what, *lay, *closed, &[][..]));
+    check(&closed.collect::<Vec<_>>(), &[Way::Direct]);
+}
+
+/// C22, C28: what a protected name leads through stays what it is, and no new link stands where orders
+/// are looked for.
+#[test]
+fn nothing_leads_protected_names_elsewhere() {
+    let rows: &[(&str, Lay, &str, &str)] = &[
+        (
+            "a link on the way",
+            |root| {
+                link(root, "ci", "current");
+                link(root, "current", ".vscode");
+            },
+            "unlink 'current' or die; symlink 'data', 'current' or die",
+            "current",
+        ),
+        (
+            "a folder on the way to what is not there",
+            |root| {
+                link(root, "empty/tasks", ".vscode");
+                fs::create_dir(root.join("empty")).unwrap();
+            },
+            "rmdir 'empty' or die; symlink 'data', 'empty' or die",
+            "empty",
+        ),
+        ("a link in their place", |_| {}, "symlink 'ci', '.github' or die", ".github"),
+        (
+            "a link to where they are",
+            |root| link(root, "../tools/hooks", ".git/hooks"),
+            "symlink 'tools/hooks', 'easy' or die",
+            "easy",
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (what, row, script, path) in rows {
+        for way in [Way::Staged, Way::Copied] {
+            let bed = Bed::new(|root| {
+                lay(root);
+                row(root);
+            });
+            let at = bed.capsule.workspace().join(path);
+            let before = fs::read_link(&at).ok();
+            let ran = bed.perl(way, script);
+            let _ = bed.capsule.run(&["apply", "latest"]).exits(3);
+            if ran.json()["code"] != "change.refused" || fs::read_link(&at).ok() != before {
+                wrong.push(format!("{what}, {way:?}: {} {}", ran.status, ran.stdout));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// C22: tools that change and delete are told the same, by the rule that protects the name.
+#[test]
+fn every_tool_knows_what_a_name_leads_to() {
+    let bed = Bed::new(|root| {
+        lay(root);
+        link(root, "../../scripts/own", ".git/hooks/pre-commit");
+    });
+    let edit = json!({ "path": "scripts/own", "search": "own", "replace": "evil" });
+    for way in [Way::Write, Way::WriteDirect] {
+        for (tool, args) in [
+            ("fs.edit", &edit),
+            ("fs.delete", &json!({ "path": "scripts/own" })),
+            ("fs.delete", &json!({ "path": "scripts", "recursive": true })),
+        ] {
+            let ran = bed.call(way, tool, args).exits(3);
+            let told = ran.stdout + &ran.stderr;
+            assert!(told.contains("no-git-control"), "{tool} {args}: {told}");
+        }
+    }
+    assert_eq!(fs::read_to_string(bed.capsule.workspace().join("scripts/own")).unwrap(), "own\n");
+}
+
+/// C22: who makes a link while changes wait has them looked at again.
+#[test]
+fn what_came_to_lead_there_meanwhile_is_not_applied() {
+    let bed = Bed::new(lay);
+    let _ = bed.perl(Way::Staged, &appending("scripts/own")).exits(0);
+    link(&bed.capsule.workspace(), "../../scripts/own", ".git/hooks/pre-commit");
+    let applied = bed.capsule.run(&["apply", "latest"]);
+    assert_ne!(applied.status, 0);
+    assert!(applied.stderr.contains("change.refused"), "{}", applied.stderr);
+    assert!(!bed.has_evil("scripts/own"));
+}

@@ -1,0 +1,104 @@
+//! Other names of places in a workspace: those by which the host comes to them for its orders.
+//!
+//! `.git/hooks` may be a link to `tools/hooks`. Git then runs what stands in `tools/hooks`, and an
+//! invariant that protects `.git/hooks/**` has to protect that as well. So a place is judged under every
+//! name that it goes by, and whatever a policy says of a name holds for what it leads to.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use crate::path::WorkspacePath;
+
+/// The places of a workspace that go by other names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// The names of a place. What lies beneath it goes by them too.
+    places: Names,
+    /// What a name leads through on its way: links, itself among them, and folders. The name leads elsewhere once
+    /// something else stands there.
+    through: Names,
+    /// How many names there are.
+    count: usize,
+}
+
+type Names = BTreeMap<WorkspacePath, BTreeSet<WorkspacePath>>;
+
+impl Orders {
+    /// Notes that a name leads to a place. Says whether that tells anything new: what lies beneath a
+    /// place goes by its names already.
+    pub fn lead(&mut self, name: &WorkspacePath, place: &WorkspacePath) -> bool {
+        let names = self.places.entry(place.clone()).or_default();
+        if name == place || name.upwards().any(|above| names.contains(&above)) {
+            return false;
+        }
+        self.count += 1;
+        names.insert(name.clone())
+    }
+
+    /// Notes that a name leads through something.
+    pub fn pass(&mut self, name: &WorkspacePath, through: WorkspacePath) {
+        if !through.is_root() {
+            self.count +=
+                usize::from(self.through.entry(through).or_default().insert(name.clone()));
+        }
+    }
+
+    /// The other names of a path: those of every place that it is, or lies in.
+    #[must_use]
+    pub fn names(&self, path: &WorkspacePath) -> Vec<WorkspacePath> {
+        let of = |above: WorkspacePath| {
+            let depth = above.components().count();
+            let names = self.places.get(&above).into_iter().flatten();
+            names.map(move |name| {
+                path.components().skip(depth).fold(name.clone(), |own, part| own.join(part))
+            })
+        };
+        path.upwards().flat_map(of).collect()
+    }
+
+    /// The names that lead elsewhere once something else than a folder stands at a path.
+    pub fn through(&self, path: &WorkspacePath) -> impl Iterator<Item = &WorkspacePath> {
+        self.through.get(path).into_iter().flatten()
+    }
+
+    /// How many names are known.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    fn path(text: &str) -> WorkspacePath {
+        WorkspacePath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_lies_in_a_place_goes_by_its_names() {
+        let mut orders = Orders::default();
+        assert!(orders.lead(&path(".git"), &path("data/repo")));
+        assert!(orders.lead(&path(".git/hooks"), &path("tools")));
+        assert!(!orders.lead(&path(".git/hooks/more"), &path("tools")), "told by `.git/hooks`");
+        assert!(!orders.lead(&path("tools"), &path("tools")), "its own name");
+        orders.pass(&path(".git"), path("data"));
+        for (asked, names) in [
+            ("data/repo", ".git"),
+            ("data/repo/hooks/x", ".git/hooks/x"),
+            ("tools/x", ".git/hooks/x"),
+            ("data", ""),
+            ("data/repository", ""),
+        ] {
+            let told = orders.names(&path(asked));
+            let told: Vec<_> = told.iter().map(ToString::to_string).collect();
+            assert_eq!(told.join(" "), names, "{asked}");
+        }
+        assert_eq!(orders.through(&path("data")).count(), 1);
+        assert_eq!(orders.through(&path("data/repo")).count(), 0);
+        assert_eq!(orders.count(), 3);
+    }
+}

@@ -1,0 +1,75 @@
+//! What the invariants of a policy keep from being changed, whoever changes it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use crate::capability::{Capabilities, Capability};
+use crate::change::{Change, Node};
+use crate::orders::Orders;
+use crate::path::WorkspacePath;
+use crate::policy::decide::because;
+use crate::policy::model::Policy;
+
+/// What the invariants of a policy, and of the layers over it, keep from being changed.
+#[derive(Clone, Debug)]
+pub struct Invariants {
+    policy: Arc<Policy>,
+}
+
+/// The powers of whoever changes something.
+fn changing() -> Capabilities {
+    Capabilities::of(Capability::FsWrite).with(Capability::FsDelete)
+}
+
+impl Invariants {
+    /// Those of a policy.
+    #[must_use]
+    pub const fn of(policy: Arc<Policy>) -> Self {
+        Self { policy }
+    }
+
+    /// Whether one keeps a path from being written or deleted.
+    #[must_use]
+    pub fn hold(&self, path: &WorkspacePath) -> bool {
+        self.policy.forbids(path, changing()).is_some()
+    }
+
+    /// Whether a name leads to orders: an invariant protects it, or speaks of what is beneath it in
+    /// particular, as `.github/workflows/**` does of `.github`.
+    #[must_use]
+    pub fn reach(&self, name: &WorkspacePath) -> bool {
+        let mut rules = self.policy.all().flat_map(|own| own.never.iter().chain(&own.base_denials));
+        rules.any(|rule| {
+            rule.capabilities.intersects(changing())
+                && (rule.covers(name) || rule.paths.iter().any(|own| own.enters(name)))
+        })
+    }
+
+    /// Why a change may not be made for the sake of other names than its own, if it may not.
+    #[must_use]
+    pub fn refuse(&self, change: &Change, orders: &Orders) -> Option<String> {
+        let path = WorkspacePath::beneath(&change.path)?;
+        let power = Capabilities::of(change.kind().capability());
+        let names = orders.names(&path);
+        let is_folder = matches!(change.after, Some(Node::Folder { .. }));
+        let is_link = matches!(change.after, Some(Node::Link { .. }));
+        if is_link && names.iter().chain([&path]).any(|name| self.reach(name)) {
+            return Some("it is a link in a place where orders are looked for".into());
+        }
+        if let Some(name) = orders.through(&path).next().filter(|_| !is_folder) {
+            return Some(format!("`{name}` leads through it, where orders are looked for"));
+        }
+        let target = change.leads_to().map(|target| orders.names(&target)).unwrap_or_default();
+        let mut named = names.into_iter().chain(target);
+        named.find_map(|name| {
+            Some(format!("it is what `{name}` leads to: {}", self.told(&name, power)?))
+        })
+    }
+
+    /// Why one keeps a power from a path.
+    fn told(&self, path: &WorkspacePath, power: Capabilities) -> Option<String> {
+        let rule = self.policy.forbids(path, power)?;
+        Some(because(&rule.because, || format!("forbidden by the rule `{}`", rule.id)))
+    }
+}

@@ -1,0 +1,173 @@
+//! Which places of the workspace the host takes orders from, beside those that an invariant names.
+//!
+//! A protected name may be a link, or a file `.git` that says where the repository lies. What they lead
+//! to is judged under that name, too ([`Orders`]). It is looked for when the workspace is first walked,
+//! in the workspace as the host has it, beneath whatever a run has staged.
+
+mod trail;
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use capsule_core::code::Code;
+use capsule_core::limits;
+use capsule_core::orders::Orders;
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use capsule_core::policy::Invariants;
+use rustix::fs::FileType;
+
+use crate::walk::{Entry, Next, Visitor, walk};
+use crate::workspace::{Workspace, told};
+use trail::{End, Host, Trail};
+
+/// The name of a repository's folder, or of a file that says where that folder is.
+pub(crate) const GIT: &str = ".git";
+
+/// What a walk found that may lead to orders.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leads {
+    /// Links, and files that say where a repository lies.
+    links: BTreeSet<OsString>,
+}
+
+impl Leads {
+    /// Notes an entry that may lead elsewhere.
+    pub(crate) fn note(&mut self, entry: &Entry<'_>, invariants: &Invariants) {
+        if told(entry.path).is_ok_and(|name| invariants.reach(&name)) {
+            self.links.insert(entry.path.to_owned());
+        }
+    }
+}
+
+/// Whether an entry may lead elsewhere.
+pub(crate) fn is_lead(entry: &Entry<'_>) -> bool {
+    entry.kind == FileType::Symlink || entry.kind == FileType::RegularFile && entry.name == GIT
+}
+
+/// Follows what was found.
+///
+/// # Errors
+/// [`Code::PathOrders`] where it is too much, so that not all of it can be known.
+pub(crate) fn gather(
+    workspace: &Workspace,
+    leads: &Leads,
+    invariants: &Invariants,
+) -> Result<Orders, Problem> {
+    let root = workspace.lower().unwrap_or_else(|| workspace.root());
+    let host = Host { root, path: workspace.path() };
+    let named = |path: &OsString| Some((told(path).ok()?, path.clone()));
+    let waiting = leads.links.iter().filter_map(named).collect();
+    let (orders, seen) = (Orders::default(), 0);
+    let mut gather = Gather { workspace, host, invariants, orders, waiting, seen };
+    while let Some((name, link)) = gather.waiting.pop() {
+        gather.link(&name, &link)?;
+    }
+    Ok(gather.orders)
+}
+
+struct Gather<'g> {
+    workspace: &'g Workspace,
+    host: Host<'g>,
+    invariants: &'g Invariants,
+    orders: Orders,
+    /// Links that are still to be followed, each with a name by which somebody comes to it.
+    waiting: Vec<(WorkspacePath, OsString)>,
+    /// How many entries of places were seen.
+    seen: usize,
+}
+
+impl Gather<'_> {
+    /// Follows a link, or a file that says where a repository lies.
+    fn link(&mut self, name: &WorkspacePath, link: &OsStr) -> Result<(), Problem> {
+        match self.host.kind(Path::new(link)) {
+            Some(FileType::Symlink) => self.leads(name, Path::new(link)),
+            Some(FileType::RegularFile) => {
+                let named = self.workspace.repository(link);
+                named.iter().try_for_each(|path| self.leads(name, Path::new(path)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A name leads where a path does.
+    fn leads(&mut self, name: &WorkspacePath, path: &Path) -> Result<(), Problem> {
+        let Trail { end, through } = self.host.follow(Path::new(""), path);
+        for through in through.iter().filter_map(|own| told(own.as_os_str()).ok()) {
+            self.orders.pass(name, through);
+        }
+        match end {
+            End::Inside(place) => self.place(name, &place),
+            End::Outside(_) | End::Nowhere => Ok(()),
+        }
+    }
+
+    /// A name leads to a place, and on through what lies in it.
+    fn place(&mut self, name: &WorkspacePath, place: &Path) -> Result<(), Problem> {
+        let Ok(own) = told(place.as_os_str()) else { return Ok(()) };
+        if !self.orders.lead(name, &own) {
+            return Ok(());
+        }
+        if self.orders.count() > limits::ORDERS {
+            return Err(too_many());
+        }
+        if self.host.kind(place) != Some(FileType::Directory) {
+            return Ok(());
+        }
+        let inner = Inner::default();
+        walk(self.workspace, vec![(place.into(), false)], &inner);
+        let found = inner.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.seen += found.seen;
+        if self.seen > limits::ORDER_ENTRIES {
+            return Err(too_many());
+        }
+        let depth = own.components().count();
+        for link in found.links {
+            let Ok(at) = told(&link) else { continue };
+            let inner = at.components().skip(depth).fold(name.clone(), |own, part| own.join(part));
+            if self.invariants.reach(&inner) {
+                self.waiting.push((inner, link));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_many() -> Problem {
+    let message = format!(
+        "protected links lead to more than {} places, or to folders with more than {} entries",
+        limits::ORDERS,
+        limits::ORDER_ENTRIES
+    );
+    Problem::new(Code::PathOrders, message).suggest(Code::PathOrders.next_step())
+}
+
+/// Finds what leads on from a place.
+#[derive(Default)]
+struct Inner {
+    found: Mutex<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    links: Vec<OsString>,
+    seen: usize,
+}
+
+impl Visitor for Inner {
+    fn entry(&self, entry: &Entry<'_>) -> Next {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.seen += 1;
+        if is_lead(entry) {
+            found.links.push(entry.path.to_owned());
+        }
+        Next::Enter
+    }
+
+    fn stop(&self) -> bool {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.seen > limits::ORDER_ENTRIES
+    }
+}

@@ -1,0 +1,64 @@
+//! Other names of what must not be changed, as far as the look at a workspace tells them.
+
+use std::rc::Rc;
+
+use capsule_core::action::{FileKind, PathFact, Place};
+use capsule_core::change::Change;
+use capsule_core::orders::Orders;
+use capsule_core::outcome::Problem;
+
+use super::{Drawn, Known, Veil};
+use crate::orders::gather;
+use crate::workspace::Workspace;
+
+impl Veil {
+    /// What else than the names of invariants leads to what they protect, as it was when the workspace
+    /// was first looked at.
+    ///
+    /// # Errors
+    /// Why that cannot be told; nothing may be changed then.
+    pub(crate) fn orders(&self, workspace: &Workspace) -> Known {
+        if self.orders.get().is_none() {
+            self.draw(workspace);
+        }
+        self.orders.get().cloned().unwrap_or_else(|| Ok(Rc::default()))
+    }
+
+    /// The same as it is now.
+    ///
+    /// # Errors
+    /// Why that cannot be told.
+    pub(crate) fn orders_now(&self, workspace: &Workspace) -> Known {
+        self.gathered(workspace, &self.up_to_date(workspace).borrow())
+    }
+
+    pub(super) fn gathered(&self, workspace: &Workspace, drawn: &Drawn) -> Known {
+        match &self.invariants {
+            Some(invariants) => gather(workspace, &drawn.leads, invariants).map(Rc::new),
+            None => Ok(Rc::default()),
+        }
+    }
+
+    /// Why a change may not be made for the sake of other names than its own.
+    pub(crate) fn refuses(&self, orders: &Orders, change: &Change) -> Option<String> {
+        self.invariants.as_ref()?.refuse(change, orders)
+    }
+
+    /// Tells by which protected names the host comes to what is to be changed.
+    ///
+    /// # Errors
+    /// Why that cannot be told.
+    pub(crate) fn name(&self, workspace: &Workspace, fact: &mut PathFact) -> Result<(), Problem> {
+        let (Some(invariants), Place::Inside(real)) = (&self.invariants, &fact.real) else {
+            return Ok(());
+        };
+        let orders = self.orders(workspace)?;
+        let is_folder = fact.kind == FileKind::Folder;
+        let through = orders.through(real).filter(|_| !is_folder).cloned();
+        let mut names = orders.names(real);
+        names.extend(through);
+        names.retain(|name| invariants.hold(name));
+        fact.names = names;
+        Ok(())
+    }
+}
