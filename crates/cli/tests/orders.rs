@@ -232,6 +232,43 @@ fn a_repository_that_a_name_leads_to_is_protected() {
     check(&closed.collect::<Vec<_>>(), &[Way::Direct]);
 }
 
+/// C22, C23: a repository is one by what is in it, and takes commits but no orders.
+#[test]
+fn a_repository_by_any_name_is_protected() {
+    let rows: &[(&str, Lay, &[&str], &[&str])] = &[
+        (
+            "a bare repository with hooks",
+            |root| git(root, &["init", "-q", "--bare", "data/origin.git"]),
+            &[
+                "data/origin.git/hooks/post-update",
+                "data/origin.git/hooks/post-update.sample",
+                "data/origin.git/config",
+                "data/origin.git/info/attributes",
+            ],
+            &["data/origin.git/refs/heads/new", "data/origin.git/HEAD", "data/own"],
+        ),
+        (
+            "the workspace itself",
+            |root| {
+                fs::remove_dir_all(root.join(".git")).unwrap();
+                git(root, &["init", "-q", "--bare", "."]);
+            },
+            &["hooks/post-update", "config"],
+            &["objects/new", "plain"],
+        ),
+        (
+            "hooks that are a link",
+            |root| {
+                git(root, &["init", "-q", "--bare", "data/other"]);
+                link(root, "../../scripts", "data/other/hooks");
+            },
+            &["scripts/own", "scripts/post-update"],
+            &["data/other/objects/new", "plain"],
+        ),
+    ];
+    check(rows, &WAYS);
+}
+
 /// C22, C28: what a protected name leads through stays what it is, and no new link stands where orders
 /// are looked for.
 #[test]

@@ -1,9 +1,11 @@
 //! Which places of the workspace the host takes orders from, beside those that an invariant names.
 //!
 //! A protected name may be a link, or a file `.git` that says where the repository lies. What they lead
-//! to is judged under that name, too ([`Orders`]). It is looked for when the workspace is first walked,
+//! to is judged under that name, too ([`Orders`]), and so is what is in a [`repository`] by another name
+//! than `.git`. It is looked for when the workspace is first walked,
 //! in the workspace as the host has it, beneath whatever a run has staged.
 
+mod repository;
 mod trail;
 
 use std::collections::BTreeSet;
@@ -17,33 +19,43 @@ use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Invariants;
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Workspace, told};
+pub(crate) use repository::{GIT, PARTS, around, is_whole};
 use trail::{End, Host, Trail};
-
-/// The name of a repository's folder, or of a file that says where that folder is.
-pub(crate) const GIT: &str = ".git";
 
 /// What a walk found that may lead to orders.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leads {
     /// Links, and files that say where a repository lies.
     links: BTreeSet<OsString>,
+    /// Folders that were repositories.
+    repositories: BTreeSet<OsString>,
 }
 
 impl Leads {
     /// Notes an entry that may lead elsewhere.
     pub(crate) fn note(&mut self, entry: &Entry<'_>, invariants: &Invariants) {
-        if told(entry.path).is_ok_and(|name| invariants.reach(&name)) {
+        if entry.name == repository::HEAD {
+            let has = |part: &str| statat(entry.folder, part, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+            let folder = Path::new(entry.path).parent().filter(|_| is_whole(has));
+            self.repositories.extend(folder.map(|own| own.as_os_str().to_owned()));
+        }
+        if leads_on(entry) && told(entry.path).is_ok_and(|name| invariants.reach(&name)) {
             self.links.insert(entry.path.to_owned());
         }
     }
 }
 
-/// Whether an entry may lead elsewhere.
+/// Whether an entry may lead to orders.
 pub(crate) fn is_lead(entry: &Entry<'_>) -> bool {
+    leads_on(entry) || entry.name == repository::HEAD
+}
+
+/// Whether an entry may lead elsewhere.
+fn leads_on(entry: &Entry<'_>) -> bool {
     entry.kind == FileType::Symlink || entry.kind == FileType::RegularFile && entry.name == GIT
 }
 
@@ -62,6 +74,7 @@ pub(crate) fn gather(
     let waiting = leads.links.iter().filter_map(named).collect();
     let (orders, seen) = (Orders::default(), 0);
     let mut gather = Gather { workspace, host, invariants, orders, waiting, seen };
+    leads.repositories.iter().try_for_each(|folder| gather.repository(Path::new(folder)))?;
     while let Some((name, link)) = gather.waiting.pop() {
         gather.link(&name, &link)?;
     }
@@ -80,6 +93,17 @@ struct Gather<'g> {
 }
 
 impl Gather<'_> {
+    /// A repository goes by the name that rules know, whatever it is called.
+    fn repository(&mut self, folder: &Path) -> Result<(), Problem> {
+        let has = |part: &str| self.host.kind(&folder.join(part)).is_some();
+        match told(folder.as_os_str()) {
+            Ok(own) if own.name() != Some(GIT) && is_whole(has) => {
+                self.place(&own.join(GIT), folder)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Follows a link, or a file that says where a repository lies.
     fn link(&mut self, name: &WorkspacePath, link: &OsStr) -> Result<(), Problem> {
         match self.host.kind(Path::new(link)) {
@@ -160,7 +184,7 @@ impl Visitor for Inner {
     fn entry(&self, entry: &Entry<'_>) -> Next {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.seen += 1;
-        if is_lead(entry) {
+        if leads_on(entry) {
             found.links.push(entry.path.to_owned());
         }
         Next::Enter

@@ -88,7 +88,8 @@ impl Applying {
             }
             let (veil, orders) = &self.names;
             let by_name = veil.borrow().refuses(orders, change);
-            if let Some(why) = by_name.or_else(|| self.staging.odd(change)) {
+            let around = || veil.borrow().refuses(&self.staging.around(change), change);
+            if let Some(why) = by_name.or_else(|| self.staging.odd(change)).or_else(around) {
                 let message = format!("`{}`: {why}", change.path);
                 return Err(Problem::new(Code::ChangeRefused, message));
             }

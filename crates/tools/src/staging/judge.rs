@@ -10,6 +10,7 @@ use capsule_core::code::Code;
 use capsule_core::confinement::Bound;
 use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
 use capsule_core::limits;
+use capsule_core::orders::Orders;
 use capsule_core::outcome::{Ending, Outcome, Problem};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Bounds, Scope};
@@ -19,6 +20,7 @@ use serde_json::json;
 
 use super::{Staging, split};
 use crate::node;
+use crate::orders::{GIT, PARTS, around, is_whole};
 use crate::veil::Veil;
 use crate::workspace::own::{is_store, stores_of};
 use crate::workspace::{NotFound, Workspace, kind};
@@ -63,9 +65,10 @@ impl Hands for Staged {
         let outcome = match self.staging.collect((&veil.borrow(), workspace)) {
             Ok(changes) => match veil.borrow().orders(workspace) {
                 Ok(orders) => {
-                    let by_name = |change: &Change| veil.borrow().refuses(&orders, change);
-                    let by = (writes, &self.redactor, &by_name as &ByName<'_>);
-                    self.staging.judged(outcome, changes, by)
+                    let by_name =
+                        |change: &Change, orders: &Orders| veil.borrow().refuses(orders, change);
+                    let by = (writes, &self.redactor);
+                    self.staging.judged(outcome, changes, by, (&orders, &by_name))
                 }
                 Err(problem) => unread(outcome, problem),
             },
@@ -103,7 +106,7 @@ impl Hands for Unstaged {
 }
 
 /// Why a change may not be made for the sake of other names than its own.
-type ByName<'b> = dyn Fn(&Change) -> Option<String> + 'b;
+type ByName<'b> = dyn Fn(&Change, &Orders) -> Option<String> + 'b;
 
 /// What a call may change.
 #[derive(Clone, Copy)]
@@ -131,7 +134,8 @@ impl Staging {
         &self,
         outcome: Outcome,
         mut changes: Vec<Change>,
-        (writes, redactor, by_name): (Writes<'_>, &Redactor, &ByName<'_>),
+        (writes, redactor): (Writes<'_>, &Redactor),
+        (orders, by_name): (&Orders, &ByName<'_>),
     ) -> Outcome {
         let recorded = self.recorded.borrow();
         let own = match writes {
@@ -151,9 +155,10 @@ impl Staging {
                 Writes::Gone(path) if is_gone_with(change, path) => None,
                 _ => Some("it was changed by something else than this call".into()),
             };
-            let refused = by_rule().or_else(|| by_name(change));
-            change.refused =
-                refused.or_else(|| refusal(change, redactor)).or_else(|| self.odd(change));
+            let refused = by_rule().or_else(|| by_name(change, orders));
+            let refused = refused.or_else(|| refusal(change, redactor));
+            let refused = refused.or_else(|| self.odd(change));
+            change.refused = refused.or_else(|| by_name(change, &self.around(change)));
         }
         let refused = refused(&changes);
         let outcome = match writes {
@@ -171,8 +176,6 @@ impl Staging {
 
 /// What sends git elsewhere for its orders, whatever else is in the folder.
 const POINTERS: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
-/// What git looks for in a folder before it takes orders from the `config` there.
-const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
 
 impl Staging {
     /// What is odd about a change where it stands.
@@ -181,10 +184,12 @@ impl Staging {
             return Some("it is a store of Capsule, or lies beside one by its name".into());
         }
         let (folder, name) = split(&change.path);
-        let is_part = REPOSITORY.contains(&name) || matches!(name, "config" | "hooks");
-        let is_whole = || REPOSITORY.iter().all(|part| self.kind_of(folder, part).is_some());
-        let own = split(folder).1 == ".git";
-        if change.after.is_some() && (POINTERS.contains(&name) || is_part && !own && is_whole()) {
+        // One that was there takes commits; what it takes orders from, invariants keep.
+        let was = || self.lower_folder(folder).is_ok_and(|own| is_whole(|part| stands(&own, part)));
+        let is_part = PARTS.contains(&name) && !was() || matches!(name, "config" | "hooks");
+        let is_now = || is_whole(|part| self.kind_of(folder, part).is_some());
+        let own = split(folder).1 == GIT;
+        if change.after.is_some() && (POINTERS.contains(&name) || is_part && !own && is_now()) {
             return Some(
                 "git would take orders from its folder, which looks like a repository".into(),
             );
@@ -199,6 +204,12 @@ impl Staging {
             way = above.parent();
         }
         None
+    }
+
+    /// The repositories that a change is made in, whatever they are called.
+    pub(super) fn around(&self, change: &Change) -> Orders {
+        let path = WorkspacePath::beneath(&change.path).unwrap_or_default();
+        around(&path, |folder, part| self.kind_of(folder.as_str(), part).is_some())
     }
 
     /// Whether a change is of a store, or of what would be read with one because of its name.
@@ -227,6 +238,11 @@ impl Staging {
         };
         look(self.upper_folder(folder)).or_else(|| look(self.lower_folder(folder)))
     }
+}
+
+/// Whether something stands at a name in a folder.
+fn stands(folder: &OwnedFd, name: &str) -> bool {
+    node::stat_at(folder.as_fd(), name).is_ok_and(|stat| stat.is_some())
 }
 
 /// Whether a path is again what it was before the run.

@@ -6,9 +6,11 @@ use capsule_core::action::{FileKind, PathFact, Place};
 use capsule_core::change::Change;
 use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use rustix::fs::{AtFlags, statat};
 
 use super::{Drawn, Known, Veil};
-use crate::orders::gather;
+use crate::orders::{around, gather};
 use crate::workspace::Workspace;
 
 impl Veil {
@@ -55,8 +57,15 @@ impl Veil {
         let orders = self.orders(workspace)?;
         let is_folder = fact.kind == FileKind::Folder;
         let through = orders.through(real).filter(|_| !is_folder).cloned();
+        let has = |folder: &WorkspacePath, part: &str| {
+            let path = folder.join(part);
+            statat(workspace.root(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        };
         let mut names = orders.names(real);
+        names.extend(around(real, has).names(real));
         names.extend(through);
+        names.sort();
+        names.dedup();
         names.retain(|name| invariants.hold(name));
         fact.names = names;
         Ok(())
