@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use capsule_testkit::{Capsule, Ran};
+use rustix::fs::FileType;
 
 const POLICY: &str = r#"version: 1
 name: direct
@@ -679,4 +681,33 @@ fn a_folder_with_an_odd_name_holds_nobody_up() {
     let ended = bed.perl_fails(script);
     assert!(!ended.stdout.contains("as it was"), "{}", ended.stdout);
     let _ = bed.perl_fails("my ($odd) = glob('caf*'); rename $odd, 'other' or die");
+}
+
+/// A pipe of the host is nothing to read from, for a program that may write and for one that may not.
+#[test]
+fn what_is_meant_for_the_host_is_not_taken() {
+    let bed = Bed::new();
+    let place = bed.capsule.workspace().join("open/pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &place,
+        FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o666),
+        0,
+    )
+    .unwrap();
+    let mut host = fs::File::options().read(true).write(true).open(&place).unwrap();
+    host.write_all(b"for the host").unwrap();
+    let script = "use Fcntl; sysopen(my $p, 'open/pipe', O_RDONLY | O_NONBLOCK) or exit 9; \
+        sysread($p, my $got, 100); print $got";
+    let read_only = "version: 1\ntools:\n  shell.run: { executables: { perl: allow } }\n";
+    let policies = [POLICY, &POLICY.replace("writes: [\"**\"] }", "}"), read_only];
+    for policy in policies {
+        let policy = bed.capsule.policy(policy);
+        let ran = bed.run(&["exec", "--policy", &policy, "--json", "--", "perl", "-e", script]);
+        assert_eq!(ran.json()["result"]["exit_code"], 9, "{policy}: {}", ran.stdout);
+    }
+    let mut got = [0; 12];
+    host.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"for the host");
 }

@@ -216,7 +216,7 @@ fn keeper(host: &Rc<dyn Host>, run: Option<RunId>) -> Rc<Keeper> {
 /// What must not be seen in the workspace.
 fn veil(policy: &Arc<Policy>) -> Rc<RefCell<Veil>> {
     let seen_by = Arc::clone(policy);
-    let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path)));
+    let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path))).cutting_off();
     Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)))))
 }
 

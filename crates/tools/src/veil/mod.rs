@@ -43,6 +43,8 @@ pub type Conceals = dyn Fn(&WorkspacePath, bool) -> bool + Sync + Send;
 /// What must not be seen in the workspace.
 pub struct Veil {
     conceals: Box<Conceals>,
+    /// Whether pipes, sockets and devices of the host are hidden, too.
+    cuts_off: bool,
     drawn: OnceCell<RefCell<Drawn>>,
     /// The folders that lay beneath the changes of a staged workspace when it was first walked.
     beneath: OnceCell<BTreeMap<OsString, Identity>>,
@@ -110,7 +112,16 @@ impl Veil {
     #[must_use]
     pub fn new(conceals: Box<Conceals>) -> Self {
         let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { conceals, drawn, beneath, invariants: None, orders, walks: Cell::new(0) }
+        let (cuts_off, walks) = (false, Cell::new(0));
+        Self { conceals, cuts_off, drawn, beneath, invariants: None, orders, walks }
+    }
+
+    /// The same, which hides what leads to processes of the host as well: a pipe that a command reads gives
+    /// it what was meant for somebody else. In changes that are laid over a workspace, and in a copy, there
+    /// is no such thing.
+    #[must_use]
+    pub fn cutting_off(self) -> Self {
+        Self { cuts_off: true, ..self }
     }
 
     /// The same, which knows what else than the names of some invariants leads to what they protect.
@@ -232,6 +243,7 @@ impl Veil {
         self.walks.set(self.walks.get() + 1);
         let looker = Looker {
             conceals: &*self.conceals,
+            cuts_off: self.cuts_off && workspace.lower().is_none(),
             invariants: self.invariants.as_ref().filter(|_| pass != Pass::Links),
             lower: workspace.lower(),
             pass,
@@ -282,6 +294,11 @@ impl Veil {
         }
         self.follow_up(workspace, drawn);
     }
+}
+
+/// Whether a file of this kind leads to whoever else has it open.
+fn leads_out(kind: FileType) -> bool {
+    !matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink)
 }
 
 /// The whole workspace, as a walk is told to begin.
@@ -368,6 +385,8 @@ enum Pass {
 /// Collects what is to be hidden while the workspace is walked.
 struct Looker<'l> {
     conceals: &'l Conceals,
+    /// Whether what is neither file, folder nor link is hidden.
+    cuts_off: bool,
     /// What says which links lead to orders, if somebody wants to know.
     invariants: Option<&'l Invariants>,
     /// What lies beneath the changes of a staged workspace.
@@ -452,6 +471,7 @@ impl Visitor for Looker<'_> {
         // A folder may be hidden because a protected link leads to it.
         let closed = entry.closed
             || self.is_concealed(entry.path, entry.kind)
+            || self.cuts_off && leads_out(entry.kind)
             || entry.kind == FileType::Directory && self.drawn().hidden.contains(entry.path)
             || self.pass != Pass::Links && is_listed_store(entry.folder, entry.name);
         if closed {

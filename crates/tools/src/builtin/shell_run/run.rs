@@ -142,7 +142,8 @@ impl Runner {
             None => drawn(&self.veil.borrow()),
             // A walk of its own for each call: few programs have a view of their own.
             Some(reads) => {
-                drawn(&Veil::new(Box::new(move |path, folder| reads.conceals(path, folder))))
+                let conceals = Box::new(move |path: &_, folder| reads.conceals(path, folder));
+                drawn(&Veil::new(conceals).cutting_off())
             }
         };
         let (hidden, way) = drawn.map_err(VeilError::problem)?;
