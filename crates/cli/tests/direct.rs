@@ -54,7 +54,8 @@ impl Bed {
         }
         for path in KEPT.iter().chain(&["one", "src/file", ".git/HEAD", "open/file"]) {
             if !root.join(path).exists() {
-                fs::write(root.join(path), "as it was\n").unwrap();
+                // A comment, for whoever reads it as configuration.
+                fs::write(root.join(path), "# as it was\n").unwrap();
             }
         }
         let policy = capsule.policy(POLICY);
@@ -127,7 +128,7 @@ fn changes_are_made_at_once_and_said_to_be() {
     assert_eq!(ended["result"]["direct"], true, "{ended}");
     assert!(ended["result"].get("changes").is_none() && ended["staged"].is_null(), "{ended}");
     assert_eq!(bed.read("new").as_deref(), Some("n"));
-    assert_eq!((bed.read("one"), bed.read("lib/file").as_deref()), (None, Some("as it was\n")));
+    assert_eq!((bed.read("one"), bed.read("lib/file").as_deref()), (None, Some("# as it was\n")));
 
     let told = bed.run(&["report", "latest"]).exits(0).stdout;
     assert!(told.contains("direct: changes are not collected"), "{told}");

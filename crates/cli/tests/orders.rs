@@ -114,7 +114,7 @@ fn lay(root: &Path) {
         fs::create_dir_all(root.join(folder)).unwrap();
         fs::write(root.join(folder).join("own"), "own\n").unwrap();
     }
-    fs::write(root.join("plain"), "plain\n").unwrap();
+    fs::write(root.join("plain"), "# plain\n").unwrap();
 }
 
 /// A file that stands in the way of a link goes.
@@ -267,6 +267,81 @@ fn a_repository_by_any_name_is_protected() {
         ),
     ];
     check(rows, &WAYS);
+}
+
+/// Adds to the configuration of the workspace's repository.
+fn configure(root: &Path, text: &str) {
+    let file = root.join(".git/config");
+    let all = fs::read_to_string(&file).unwrap() + text;
+    fs::write(file, all).unwrap();
+}
+
+/// B11, C22: what the configuration of a repository names is protected as what it gives orders to.
+#[test]
+fn what_a_configuration_names_is_protected() {
+    let rows: &[(&str, Lay, &[&str], &[&str])] = &[
+        (
+            "hooks, and a link in them",
+            |root| {
+                configure(root, "[core]\n\thooksPath = tools/hooks # ours\n");
+                link(root, "../../scripts/own", "tools/hooks/pre-commit");
+            },
+            &["tools/hooks/own", "tools/hooks/new", "scripts/own"],
+            &["tools/own", ".git/objects/new"],
+        ),
+        (
+            "configuration that is included, and what that names",
+            |root| {
+                configure(
+                    root,
+                    "[include]\npath = ../plain\n[includeIf \"onbranch:x\"]\npath=../new\n",
+                );
+                fs::write(root.join("plain"), "[core]\nattributesFile = \\\n  ci/own\n").unwrap();
+            },
+            &["plain", "new", "ci/own"],
+            &["data/own"],
+        ),
+        (
+            "commands",
+            |root| {
+                configure(root, "[core]\nfsmonitor = ./tools/own\n[filter \"f\"]\n");
+                configure(root, "clean = \"perl 'scripts/own' %f\"\n[alias]\nx = !ci/new\n");
+            },
+            &["tools/own", "scripts/own", "ci/new"],
+            &["ci/own", "scripts/new"],
+        ),
+        (
+            "another repository, and one whose folder lies elsewhere",
+            |root| {
+                git(root, &["init", "-q", "data/inner"]);
+                git(&root.join("data/inner"), &["config", "core.hooksPath", "../own-hooks"]);
+                git(root, &["init", "-q", "--separate-git-dir=data/apart", "ci"]);
+                git(&root.join("ci"), &["config", "core.fsmonitor", "./own"]);
+            },
+            &["data/own-hooks/pre-commit", "ci/own"],
+            &["data/own", "data/inner/own"],
+        ),
+    ];
+    check(rows, &WAYS);
+}
+
+/// B11, C22: what the user's own configuration names, and none that cannot be read.
+#[test]
+fn nothing_is_changed_where_orders_are_unknown() {
+    let bed = Bed::new(lay);
+    fs::write(bed.capsule.home().join(".gitconfig"), "[core]\nhooksPath = tools/hooks\n").unwrap();
+    for way in WAYS {
+        let ran = bed.append(way, "tools/hooks/own");
+        assert!(!bed.has_evil("tools/hooks/own"), "{way:?} {}", ran.stdout);
+    }
+    fs::write(bed.capsule.home().join(".gitconfig"), "as it was\n").unwrap();
+    for way in WAYS {
+        let ran = bed.append(way, "plain");
+        let told = ran.stdout + &ran.stderr;
+        assert!(told.contains("path.orders-unknown") && told.contains("line 1"), "{way:?}: {told}");
+        assert!(!told.contains("\"exit_code\""), "it did not run: {told}");
+        assert!(!bed.has_evil("plain"), "{way:?}");
+    }
 }
 
 /// C22, C28: what a protected name leads through stays what it is, and no new link stands where orders

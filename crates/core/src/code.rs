@@ -219,7 +219,7 @@ codes! {
         "Shorten the path.";
     PathOrders = "path.orders-unknown", World, ToolFailed,
         "It cannot be told which files of the workspace the host takes orders from, so nothing is changed there.",
-        "Very many protected links, or links to very large folders.",
+        "A configuration of git that cannot be read, very many protected links, or links to very large folders.",
         "Read the message, and tell the user what could not be read.";
     PathNotAllowed = "path.not-allowed", Policy, Denied,
         "The policy does not open this path to the tool.", "`paths.allow` does not cover it, or `paths.deny` does.",

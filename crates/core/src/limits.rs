@@ -242,6 +242,12 @@ pub const PROTECTED_FILES: usize = 1_000_000;
 pub const ORDERS: usize = 10_000;
 /// The most entries of such places, all together, that are looked at for what leads on.
 pub const ORDER_ENTRIES: usize = 1_000_000;
+/// The largest file of git's configuration that is read; people's have a few thousand bytes.
+pub const CONFIG_BYTES: u64 = 1_000_000;
+/// The most files that the configuration of one repository may be made of.
+pub const CONFIG_FILES: usize = 256;
+/// How deep they may include one another, as git has it.
+pub const CONFIG_DEPTH: usize = 10;
 /// The most paths that a run may change in its staged workspace; each is judged, recorded and shown.
 pub const STAGED_PATHS: usize = 10_000;
 /// How deep a path may be nested that a command changes.

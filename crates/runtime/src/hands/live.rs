@@ -55,7 +55,7 @@ impl Live {
         cancel: Cancel,
         sink: Rc<dyn Sink>,
     ) -> Self {
-        let veil = veil(policy);
+        let veil = veil(policy, &host);
         let (keeper, approver) = (keeper(&host, None), Box::new(Nobody));
         let secrets = policy.secrets.iter().filter_map(|own| host.secret(&own.name));
         let redactor = Redactor::with(&secrets.collect::<Vec<_>>(), &policy.patterns());
@@ -102,7 +102,7 @@ impl Live {
         };
         match laid {
             Ok(Laid { workspace, staging }) => {
-                let veil = veil(policy);
+                let veil = veil(policy, &self.host);
                 // At once: later nobody could say which folders were there when the run began.
                 veil.borrow().draw(&workspace);
                 let taken = earlier.map_or(Ok(()), |(_, changes)| {
@@ -214,10 +214,11 @@ fn keeper(host: &Rc<dyn Host>, run: Option<RunId>) -> Rc<Keeper> {
 }
 
 /// What must not be seen in the workspace.
-fn veil(policy: &Arc<Policy>) -> Rc<RefCell<Veil>> {
+fn veil(policy: &Arc<Policy>, host: &Rc<dyn Host>) -> Rc<RefCell<Veil>> {
     let seen_by = Arc::clone(policy);
     let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path))).cutting_off();
-    Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)))))
+    let home = host.variable("HOME").map(PathBuf::from);
+    Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)), home)))
 }
 
 /// The time in microseconds since 1970.

@@ -2,15 +2,16 @@
 //!
 //! A protected name may be a link, or a file `.git` that says where the repository lies. What they lead
 //! to is judged under that name, too ([`Orders`]), and so is what is in a [`repository`] by another name
-//! than `.git`. It is looked for when the workspace is first walked,
+//! than `.git`, and what the [`config`]uration of a repository names. It is looked for when the workspace is first walked,
 //! in the workspace as the host has it, beneath whatever a run has staged.
 
+mod config;
 mod repository;
 mod trail;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use capsule_core::code::Code;
@@ -66,18 +67,24 @@ fn leads_on(entry: &Entry<'_>) -> bool {
 pub(crate) fn gather(
     workspace: &Workspace,
     leads: &Leads,
-    invariants: &Invariants,
+    (invariants, home): (&Invariants, Option<&Path>),
 ) -> Result<Orders, Problem> {
     let root = workspace.lower().unwrap_or_else(|| workspace.root());
     let host = Host { root, path: workspace.path() };
     let named = |path: &OsString| Some((told(path).ok()?, path.clone()));
     let waiting = leads.links.iter().filter_map(named).collect();
-    let (orders, seen) = (Orders::default(), 0);
-    let mut gather = Gather { workspace, host, invariants, orders, waiting, seen };
+    let (orders, trees, seen) = (Orders::default(), BTreeMap::new(), 0);
+    let home = home.map(Path::to_owned);
+    let mut gather = Gather { workspace, host, invariants, home, orders, trees, waiting, seen };
     leads.repositories.iter().try_for_each(|folder| gather.repository(Path::new(folder)))?;
-    while let Some((name, link)) = gather.waiting.pop() {
-        gather.link(&name, &link)?;
+    gather.links()?;
+    for folder in leads.repositories.iter().map(Path::new) {
+        if gather.is_repository(folder) {
+            gather.config(folder)?;
+        }
     }
+    // What configurations name may be links in turn.
+    gather.links()?;
     Ok(gather.orders)
 }
 
@@ -85,7 +92,11 @@ struct Gather<'g> {
     workspace: &'g Workspace,
     host: Host<'g>,
     invariants: &'g Invariants,
+    /// The user's home, which configurations may name.
+    home: Option<PathBuf>,
     orders: Orders,
+    /// The working trees of repositories that lie elsewhere.
+    trees: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// Links that are still to be followed, each with a name by which somebody comes to it.
     waiting: Vec<(WorkspacePath, OsString)>,
     /// How many entries of places were seen.
@@ -95,22 +106,37 @@ struct Gather<'g> {
 impl Gather<'_> {
     /// A repository goes by the name that rules know, whatever it is called.
     fn repository(&mut self, folder: &Path) -> Result<(), Problem> {
-        let has = |part: &str| self.host.kind(&folder.join(part)).is_some();
         match told(folder.as_os_str()) {
-            Ok(own) if own.name() != Some(GIT) && is_whole(has) => {
+            Ok(own) if own.name() != Some(GIT) && self.is_repository(folder) => {
                 self.place(&own.join(GIT), folder)
             }
             _ => Ok(()),
         }
     }
 
+    fn is_repository(&self, folder: &Path) -> bool {
+        is_whole(|part| self.host.kind(&folder.join(part)).is_some())
+    }
+
+    /// Follows all links that wait.
+    fn links(&mut self) -> Result<(), Problem> {
+        while let Some((name, link)) = self.waiting.pop() {
+            self.link(&name, &link)?;
+        }
+        Ok(())
+    }
+
     /// Follows a link, or a file that says where a repository lies.
     fn link(&mut self, name: &WorkspacePath, link: &OsStr) -> Result<(), Problem> {
         match self.host.kind(Path::new(link)) {
-            Some(FileType::Symlink) => self.leads(name, Path::new(link)),
+            Some(FileType::Symlink) => {
+                let tree = Path::new(link).parent().filter(|_| is_git(link));
+                self.leads_to(name, Path::new(link), tree)
+            }
             Some(FileType::RegularFile) => {
                 let named = self.workspace.repository(link);
-                named.iter().try_for_each(|path| self.leads(name, Path::new(path)))
+                let tree = Path::new(link).parent();
+                named.iter().try_for_each(|path| self.leads_to(name, Path::new(path), tree))
             }
             _ => Ok(()),
         }
@@ -118,12 +144,27 @@ impl Gather<'_> {
 
     /// A name leads where a path does.
     fn leads(&mut self, name: &WorkspacePath, path: &Path) -> Result<(), Problem> {
+        self.leads_to(name, path, None)
+    }
+
+    /// A name leads where a path does, which may be the repository of a working tree.
+    fn leads_to(
+        &mut self,
+        name: &WorkspacePath,
+        path: &Path,
+        tree: Option<&Path>,
+    ) -> Result<(), Problem> {
         let Trail { end, through } = self.host.follow(Path::new(""), path);
         for through in through.iter().filter_map(|own| told(own.as_os_str()).ok()) {
             self.orders.pass(name, through);
         }
         match end {
-            End::Inside(place) => self.place(name, &place),
+            End::Inside(place) => {
+                if let Some(tree) = tree {
+                    self.trees.entry(place.clone()).or_default().insert(tree.to_owned());
+                }
+                self.place(name, &place)
+            }
             End::Outside(_) | End::Nowhere => Ok(()),
         }
     }
@@ -157,6 +198,10 @@ impl Gather<'_> {
         }
         Ok(())
     }
+}
+
+fn is_git(path: &OsStr) -> bool {
+    Path::new(path).file_name() == Some(OsStr::new(GIT))
 }
 
 fn too_many() -> Problem {

@@ -55,23 +55,25 @@ impl Hands for Staged {
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Some(writes) = writes(permit.bounds()) else { return self.hands.run(permit) };
+        let (veil, workspace) = &self.seen;
+        // What may not be changed has to be known before anything is.
+        let orders = match veil.borrow().orders(workspace) {
+            Ok(orders) => orders,
+            Err(problem) => return Outcome::failed(problem),
+        };
         let largest = match permit.bounds() {
             Bounds::Run { confinement, .. } => Some(confinement.limits.file_bytes),
             _ => None,
         };
         self.staging.begin();
         let outcome = self.hands.run(permit);
-        let (veil, workspace) = &self.seen;
         let outcome = match self.staging.collect((&veil.borrow(), workspace)) {
-            Ok(changes) => match veil.borrow().orders(workspace) {
-                Ok(orders) => {
-                    let by_name =
-                        |change: &Change, orders: &Orders| veil.borrow().refuses(orders, change);
-                    let by = (writes, &self.redactor);
-                    self.staging.judged(outcome, changes, by, (&orders, &by_name))
-                }
-                Err(problem) => unread(outcome, problem),
-            },
+            Ok(changes) => {
+                let by_name =
+                    |change: &Change, orders: &Orders| veil.borrow().refuses(orders, change);
+                let by = (writes, &self.redactor);
+                self.staging.judged(outcome, changes, by, (&orders, &by_name))
+            }
             Err(problem) => unread(outcome, problem),
         };
         self.staging.recorded.borrow_mut().add(outcome.changes.clone());

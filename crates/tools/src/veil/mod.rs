@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,6 +50,8 @@ pub struct Veil {
     beneath: OnceCell<BTreeMap<OsString, Identity>>,
     /// What keeps paths from being changed, if anybody asks for other names of those.
     invariants: Option<Invariants>,
+    /// The user's home, from where git takes orders, too.
+    home: Option<PathBuf>,
     /// The places that the host takes orders from, as they were at the first look.
     orders: OnceCell<Known>,
     walks: Cell<u64>,
@@ -113,7 +115,7 @@ impl Veil {
     pub fn new(conceals: Box<Conceals>) -> Self {
         let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (cuts_off, walks) = (false, Cell::new(0));
-        Self { conceals, cuts_off, drawn, beneath, invariants: None, orders, walks }
+        Self { conceals, cuts_off, drawn, beneath, invariants: None, home: None, orders, walks }
     }
 
     /// The same, which hides what leads to processes of the host as well: a pipe that a command reads gives
@@ -126,8 +128,8 @@ impl Veil {
 
     /// The same, which knows what else than the names of some invariants leads to what they protect.
     #[must_use]
-    pub fn under(self, invariants: Invariants) -> Self {
-        Self { invariants: Some(invariants), ..self }
+    pub fn under(self, invariants: Invariants, home: Option<PathBuf>) -> Self {
+        Self { invariants: Some(invariants), home, ..self }
     }
 
     /// Walks the workspace, if nobody has done so yet.

@@ -36,7 +36,10 @@ impl Veil {
 
     pub(super) fn gathered(&self, workspace: &Workspace, drawn: &Drawn) -> Known {
         match &self.invariants {
-            Some(invariants) => gather(workspace, &drawn.leads, invariants).map(Rc::new),
+            Some(invariants) => {
+                let by = (invariants, self.home.as_deref());
+                gather(workspace, &drawn.leads, by).map(Rc::new)
+            }
             None => Ok(Rc::default()),
         }
     }
