@@ -1008,6 +1008,37 @@ fn a_killed_apply_can_be_gone_on_with() {
     assert!(interrupted > 0, "none was interrupted");
 }
 
+/// Who applies is told of everything that stands in the way, what became of it, and what to do.
+#[test]
+fn every_conflict_is_named() {
+    let bed = Bed::new();
+    let script = "put('a', 'x'); put('b', 'x'); put('d/e/y', 'x'); put('full/new', 'x'); \
+                  put('n', 'x'); put('open/n', 'x')";
+    let _ = bed.perl(&format!("{PUT}{script}")).exits(0);
+    let root = bed.capsule.workspace();
+    fs::write(root.join("a"), "theirs").unwrap();
+    fs::remove_file(root.join("b")).unwrap();
+    fs::remove_dir_all(root.join("d/e")).unwrap();
+    fs::remove_dir_all(root.join("full")).unwrap();
+    fs::write(root.join("n"), "theirs").unwrap();
+    let before = bed.tree();
+    let told = bed.run(&["apply", "latest"]).exits(1).stderr;
+    for part in [
+        "change.conflict",
+        "`a` was changed since",
+        "`b` was deleted since",
+        "`d/e/y` was deleted since the command ran, with its folder",
+        "the folder of `full/new` is gone",
+        "`n` was made by somebody else since",
+        "hint",
+        "capsule discard ",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains("open/n"), "{told}");
+    assert_eq!(bed.tree(), before);
+}
+
 /// A report shows what would be applied, line by line and no more than can be read; afterwards it
 /// says what became of it, and by which run.
 #[test]

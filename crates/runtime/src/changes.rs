@@ -249,7 +249,8 @@ impl Subject {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {
                 let message = "somebody applies or drops these changes";
-                return Err(Problem::new(Code::ChangeConflict, message).into());
+                let problem = Problem::new(Code::ChangeConflict, message);
+                return Err(problem.suggest("try again when that is over").into());
             }
             Err(error) => return Err(unremoved(&self.folder, &error).into()),
         };

@@ -27,6 +27,9 @@ use crate::undo::Keeper;
 use crate::veil::Veil;
 use crate::workspace::NotFound;
 
+/// How many conflicts are named.
+const CONFLICTS: usize = 10;
+
 const AGAIN: &str = "apply them again: it goes on where it stopped";
 
 /// Changes that are to be applied.
@@ -68,7 +71,10 @@ impl Applying {
         let hold = |folder: Result<OwnedFd, NotFound>| -> Result<OwnedFd, Problem> {
             let folder = folder.map_err(|_| conflict("a folder cannot be opened".into()))?;
             let held = Some(folder).filter(lock);
-            held.ok_or_else(|| conflict("somebody else applies or drops changes here".into()))
+            held.ok_or_else(|| {
+                conflict("somebody else applies or drops changes here".into())
+                    .suggest("try again when that is over")
+            })
         };
         let locks = [hold(staging.upper_folder(""))?, hold(maker.folder(""))?];
         Ok(Self { staging, keeper, run, changes, again, cancel, maker, names, _locks: locks })
@@ -81,19 +87,20 @@ impl Applying {
     /// says; or it cannot be kept.
     pub(crate) fn preserve(&self) -> Result<Preserved, Problem> {
         let mut keeping = self.keeper.begin(self.changes.iter().filter_map(replaced));
+        let mut apart = Vec::new();
         for change in &self.changes {
-            let before = self.maker.here(change)?;
-            if before == change.after {
+            let before = match self.unchanged(change) {
+                Ok(before) => before,
+                // Whoever has to put things right is told of all of them at once.
+                Err(problem) if problem.code == Code::ChangeConflict => {
+                    apart.push(problem);
+                    continue;
+                }
+                Err(problem) => return Err(problem),
+            };
+            if before == change.after || !apart.is_empty() {
                 continue;
             }
-            let (veil, orders) = &self.names;
-            let by_name = veil.borrow().refuses(orders, change);
-            let around = || veil.borrow().refuses(&self.staging.around(change), change);
-            if let Some(why) = by_name.or_else(|| self.staging.odd(change)).or_else(around) {
-                let message = format!("`{}`: {why}", change.path);
-                return Err(Problem::new(Code::ChangeRefused, message));
-            }
-            self.is_as_recorded(change, before.as_ref())?;
             if let Some(Node::File { mode, .. }) = &before {
                 let (kept, _) = keeping.file(&self.maker.old(change)?, *mode)?;
                 if before.as_ref() != Some(&kept) {
@@ -102,7 +109,50 @@ impl Applying {
             }
             keeping.change(change.path.clone(), before, change.after.clone());
         }
-        keeping.finish()
+        if apart.is_empty() { keeping.finish() } else { Err(self.together(&apart)) }
+    }
+
+    /// What stands at the place of a change, if that is what the record says, or the change is made there
+    /// already.
+    fn unchanged(&self, change: &Change) -> Result<Option<Node>, Problem> {
+        let here = self.maker.here(change)?;
+        if here == change.after {
+            return Ok(here);
+        }
+        let (veil, orders) = &self.names;
+        let by_name = veil.borrow().refuses(orders, change);
+        let around = || veil.borrow().refuses(&self.staging.around(change), change);
+        if let Some(why) = by_name.or_else(|| self.staging.odd(change)).or_else(around) {
+            let message = format!("`{}`: {why}", change.path);
+            return Err(Problem::new(Code::ChangeRefused, message));
+        }
+        self.is_as_recorded(change, here.as_ref())?;
+        if self.has_lost_its_folder(change)? {
+            return Err(conflict(format!("the folder of `{}` is gone", change.path)));
+        }
+        Ok(here)
+    }
+
+    /// Whether the folder of a path is gone that none of the changes makes.
+    fn has_lost_its_folder(&self, change: &Change) -> Result<bool, Problem> {
+        let (folder, _) = split(&change.path);
+        let known = self.changes.binary_search_by(|own| own.path.as_str().cmp(folder)).is_ok();
+        Ok(!folder.is_empty() && !known && self.maker.there(change)?.is_none())
+    }
+
+    /// Several conflicts as one, and what to do about them.
+    fn together(&self, apart: &[Problem]) -> Problem {
+        let told: Vec<&str> =
+            apart.iter().take(CONFLICTS).map(|own| own.message.as_str()).collect();
+        let more = match apart.len().saturating_sub(CONFLICTS) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let run = &self.run;
+        conflict(format!("{}{more}", told.join("; "))).suggest(format!(
+            "put back what stood there, or `capsule discard {run}` and run it again; \
+             `capsule changes {run} --diff` shows what was to be applied"
+        ))
     }
 
     /// Makes the changes.
@@ -144,7 +194,7 @@ impl Applying {
     fn is_as_recorded(&self, change: &Change, here: Option<&Node>) -> Result<(), Problem> {
         let half_done = self.again && is_half_done(change, here);
         if here != change.before.as_ref() && !half_done {
-            return Err(differs(change));
+            return Err(self.moved(change, here));
         }
         let is_folder = matches!(here, Some(Node::Folder { .. }));
         let known =
@@ -158,6 +208,19 @@ impl Applying {
         let Some(after) = &change.after else { return Ok(()) };
         let staged = self.staged(change)?.node().map_err(|errno| system(change, errno))?;
         if staged.as_ref() == Some(after) { Ok(()) } else { Err(self.other(change)) }
+    }
+
+    /// What somebody did to a path since.
+    fn moved(&self, change: &Change, here: Option<&Node>) -> Problem {
+        let path = &change.path;
+        conflict(match (&change.before, here) {
+            (Some(_), None) if matches!(self.maker.there(change), Ok(None)) => {
+                format!("`{path}` was deleted since the command ran, with its folder")
+            }
+            (Some(_), None) => format!("`{path}` was deleted since the command ran"),
+            (None, Some(_)) => format!("`{path}` was made by somebody else since the command ran"),
+            _ => format!("`{path}` was changed since the command ran"),
+        })
     }
 
     fn staged<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
