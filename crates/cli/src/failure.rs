@@ -1,19 +1,20 @@
 //! Why a command ended without doing what it was for, and the exit code that goes with it.
 
 use capsule_core::code::Code;
-use capsule_core::diagnostic::Diagnostics;
+use capsule_core::diagnostic::{Diagnostic, Diagnostics, Severity};
 use capsule_core::escape;
 use capsule_core::exit::Exit;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::{Problem, Status};
 use capsule_runtime::{
     AsideError, Cause, ChangesError, Divergence, EraseError, News, OpenError, ReplayError,
     ResumeError, Text,
 };
 use capsule_store::StoreError;
+use serde_json::{Value, json};
 
 use crate::command::layers::show_change;
 use crate::diagnostic;
-use crate::screen::{BAD, HINT, Screen};
+use crate::screen::{BAD, HINT, Screen, hint};
 
 /// Why a command ended.
 #[derive(Debug)]
@@ -38,7 +39,8 @@ impl From<Problem> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::Problem(Problem::new(error.code(), error.to_string()))
+        let code = error.code();
+        Self::Problem(Problem::new(code, error.to_string()).suggest(code.next_step()))
     }
 }
 
@@ -154,16 +156,55 @@ impl Failure {
                     screen.complain("then    run the changed plan anew with `capsule run`");
                 }
             }
-            Self::Quiet(_) => {}
+            Self::Quiet(_) => return,
         }
+        if screen.owes_json() {
+            // Nobody is told if that fails, either.
+            let _ = screen.say_json(&self.to_json());
+        }
+    }
+
+    /// The same for programs, in the words of a call's result.
+    fn to_json(&self) -> Value {
+        let (code, message, suggestion) = match self {
+            Self::Problem(problem) => {
+                (problem.code, problem.message.clone(), problem.suggestion.clone())
+            }
+            Self::Weaker(news) => {
+                let refusal = news.refusal();
+                (refusal.code, refusal.message, refusal.suggestion)
+            }
+            Self::Texts(_, problems) => {
+                let first = problems.iter().find(|own| own.severity == Severity::Error);
+                let told = |own: &Diagnostic| (own.code, own.message.clone(), own.hint.clone());
+                first.map_or((Code::Usage, "the text is wrong".into(), None), told)
+            }
+            Self::Diverged { divergences, .. } => {
+                let cause = divergences.first().map_or("", |own| own.cause.words());
+                (Code::ReplayDiverged, cause.into(), None)
+            }
+            Self::Quiet(_) => (Code::Usage, String::new(), None),
+        };
+        let mut told = json!({
+            "schema": 1,
+            "status": Status::from(code),
+            "code": code,
+            "message": message,
+            "suggestion": suggestion,
+            "exit": self.exit(),
+        });
+        if let (Self::Texts(text, problems), Some(map)) = (self, told.as_object_mut()) {
+            map.insert("problems".into(), diagnostic::to_json(text, problems));
+        }
+        told
     }
 }
 
 fn show_problem(screen: &Screen, problem: &Problem) {
     let message = escape::line(&problem.message).into_owned();
     screen.complain(&format!("{BAD}error{BAD:#}: {message} [{}]", problem.code));
-    if let Some(suggestion) = &problem.suggestion {
-        screen.complain(&format!("{HINT}hint{HINT:#}: {}", escape::line(suggestion)));
+    if let Some(hint) = hint(problem) {
+        screen.complain(&format!("{HINT}hint{HINT:#}: {hint}"));
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use capsule_core::escape;
+use capsule_core::outcome::Problem;
 use capsule_report::Layout;
 use serde::Serialize;
 use serde_json::Value;
@@ -26,6 +28,9 @@ pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// The widest that a report gets on a terminal; longer lines are hard to read.
 const WIDEST: usize = 120;
+
+/// Whether anything was said on standard output.
+static SAID: AtomicBool = AtomicBool::new(false);
 
 /// What is printed, where, and how wide.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +55,11 @@ impl Screen {
         self.layout
     }
 
+    /// Whether a program that reads the output has nothing yet that it can parse.
+    pub(crate) fn owes_json(&self) -> bool {
+        self.json && !SAID.load(Ordering::Relaxed)
+    }
+
     fn choice(&self) -> ColorChoice {
         match self.color {
             Color::Auto => ColorChoice::Auto,
@@ -69,6 +79,7 @@ impl Screen {
 
     /// Prints a line to standard output.
     pub(crate) fn say(&self, line: &str) -> Result<(), Failure> {
+        SAID.store(true, Ordering::Relaxed);
         let mut out = AutoStream::new(io::stdout().lock(), self.choice());
         writeln!(out, "{line}").map_err(unprinted)
     }
@@ -98,6 +109,27 @@ impl Screen {
         let mut out = AutoStream::new(io::stderr().lock(), self.choice());
         let _ = writeln!(out, "{line}");
     }
+}
+
+/// What to do next, as a fragment. The table of codes has sentences, for its page; whatever else is said
+/// is one already.
+pub(crate) fn hint(problem: &Problem) -> Option<String> {
+    let suggestion = problem.suggestion.as_deref()?;
+    let told = match suggestion == problem.code.next_step() {
+        true => suggestion
+            .trim_end_matches('.')
+            .split(". ")
+            .map(fragment)
+            .collect::<Vec<_>>()
+            .join("; "),
+        false => suggestion.to_owned(),
+    };
+    Some(escape::line(&told).into_owned())
+}
+
+fn fragment(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().into_iter().flat_map(char::to_lowercase).chain(chars).collect()
 }
 
 /// JSON that shows what it holds: characters that would do something other than show themselves are

@@ -56,6 +56,39 @@ fn exec_is_transparent() {
     assert_eq!(bytes.stdout, "\u{fffd}");
 }
 
+/// EI-5: with `--json` a program gets an object also where nothing could begin: with code and message, and what
+/// people read on standard error.
+#[test]
+fn failures_are_objects_too() {
+    let capsule = capsule();
+    let policy = capsule.policy(POLICY);
+    let plan = capsule.plan("- { id: one, tool: shell.run, args: { argv: [ls] } }\n");
+    let bad = capsule.file("bad.yaml", "version: 1\ntoools: {}\n");
+    let bad = bad.to_string_lossy().into_owned();
+    let exec = |args: &[&str]| [&["exec", "--json"], args, &["--", "ls"]].concat().join("\n");
+    let run = |args: &[&str]| [&["run", "--json"], args].concat().join("\n");
+    for (line, code) in [
+        (exec(&["--policy", &bad]), "policy.unknown-key"),
+        (exec(&["--policy", "/nowhere.yaml"]), "policy.missing"),
+        (exec(&["--policy", &policy, "--workspace", "/nowhere"]), "workspace.missing"),
+        (run(&[&plan, "--policy", &bad]), "policy.unknown-key"),
+        (run(&[&bad, "--policy", &policy]), "plan.missing-key"),
+        (run(&[&plan, "--policy", &policy, "--workspace", "/nowhere"]), "workspace.missing"),
+        ("show-run\n--json\nr-0000".into(), "run.unknown"),
+    ] {
+        let words: Vec<&str> = line.split('\n').collect();
+        let ran = capsule.run(&words);
+        let told = ran.json();
+        assert_eq!(told["code"], code, "{line}: {told}");
+        assert!(told["message"].as_str().is_some_and(|own| !own.is_empty()), "{line}: {told}");
+        assert_eq!(told["exit"], ran.status, "{line}: {told}");
+        assert!(ran.stderr.contains(code), "{line}: {}", ran.stderr);
+    }
+    let _ = capsule.run(&["exec", "--policy", &policy, "--json", "--", "ls"]).exits(0);
+    let call = capsule.run(&["show-run", "latest:1", "--json"]).exits(0).json();
+    assert!(call["facts"]["walls"]["layers"].is_array(), "{}", call["facts"]);
+}
+
 /// EI-5: with `--json` a program learns whether the command ran, and everything about it.
 #[test]
 fn exec_tells_programs_whether_it_ran() {

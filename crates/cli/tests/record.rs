@@ -727,6 +727,7 @@ fn runs_are_found_and_listed() {
     assert_eq!(count(&["--since", "1d"]), 2);
     let unknown = capsule.run(&["report", "r-0000"]).exits(2);
     assert!(unknown.stderr.contains("run.unknown"));
+    assert!(unknown.stderr.contains("hint: see `capsule list-runs`\n"), "{}", unknown.stderr);
     assert!(capsule.run(&["show-run", "latest:9"]).exits(2).stderr.contains("no call `9`"));
     let shown = capsule.run(&["show-run", &format!("{label}:write")]).exits(0);
     assert!(shown.stdout.contains("out/b.txt"), "{}", shown.stdout);

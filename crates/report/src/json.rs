@@ -31,7 +31,7 @@ fn plain(call: &CallStory) -> Value {
         "args": call.args,
         "tainted": call.tainted,
         "action": call.action,
-        "facts": call.facts,
+        "facts": facts(call),
         "decision": call.decision,
         "status": match call.status() {
             _ if call.was_asked() => json!("approval_needed"),
@@ -52,6 +52,17 @@ fn plain(call: &CallStory) -> Value {
         "enforcement": call.finished.as_ref().map(|(_, finished)| &finished.enforcement),
         "masked": call.finished.as_ref().map(|(_, finished)| finished.masked),
     })
+}
+
+/// What was found out about a call. The walls stand there as such, or beside them why there are none.
+fn facts(call: &CallStory) -> Value {
+    let mut told = json!(call.facts);
+    let walls = call.facts.as_ref().and_then(|facts| facts.walls.as_ref());
+    if let (Some(map), Some(walls)) = (told.as_object_mut(), walls) {
+        map.insert("walls".into(), json!(walls.as_ref().ok()));
+        map.extend(walls.as_ref().err().map(|why| ("no_walls".to_owned(), json!(why))));
+    }
+    told
 }
 
 /// A run with everything that its events add up to, and the events themselves.

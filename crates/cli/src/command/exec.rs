@@ -18,7 +18,7 @@ use crate::command::call::{Ended, One, one_run_json};
 use crate::command::changes::tell_copied;
 use crate::command::rules::rules;
 use crate::failure::Failure;
-use crate::screen::{BAD, HINT, Screen};
+use crate::screen::{BAD, HINT, Screen, hint};
 use crate::signal;
 use crate::surroundings::Surroundings;
 use crate::through::Through;
@@ -123,8 +123,8 @@ fn complain(delivered: &Delivered, label: &str, screen: &Screen) {
         let at = delivered.decision.at.as_deref().unwrap_or("");
         screen.complain(&format!("  rule {} · {at}", escape::line(rule)));
     }
-    if let Some(suggestion) = &problem.suggestion {
-        screen.complain(&format!("{HINT}hint{HINT:#}: {}", escape::line(suggestion)));
+    if let Some(hint) = hint(problem) {
+        screen.complain(&format!("{HINT}hint{HINT:#}: {hint}"));
     }
     screen.complain(&format!("  capsule show-run {label}:1"));
 }

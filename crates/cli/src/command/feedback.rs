@@ -1,14 +1,12 @@
 //! `capsule feedback`: a person says that a decision was wrong. It changes no decision; it is counted.
 
-use capsule_core::code::Code;
 use capsule_core::journal::Fault;
-use capsule_core::outcome::Problem;
 use capsule_runtime::Feedback;
 use capsule_store::Store;
 use serde_json::json;
 
 use crate::args::FeedbackArgs;
-use crate::command::{open_store, run_and_step, story};
+use crate::command::{no_such_call, open_store, run_and_step, story};
 use crate::failure::{Failure, usage};
 use crate::screen::{GOOD, HINT, Screen};
 use crate::surroundings::Surroundings;
@@ -23,9 +21,7 @@ pub(crate) fn run(
     let store = open_store(around)?;
     let id = store.find(run)?;
     let story = story(&store, &id)?;
-    let call = story
-        .named(step)
-        .ok_or_else(|| Problem::new(Code::RunUnknown, format!("`{run}` has no call `{step}`")))?;
+    let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;
     let was_refused = call.was_denied() || call.was_asked();
     let fault = if args.wrong_denial { Fault::WrongDenial } else { Fault::WrongAllow };
     match fault {

@@ -184,6 +184,12 @@ fn story(store: &Store, run: &str) -> Result<Story, StoreError> {
     Ok(story)
 }
 
+/// A call was named that its run has not.
+fn no_such_call(run: &str, step: &str) -> Problem {
+    let problem = Problem::new(Code::RunUnknown, format!("`{run}` has no call `{step}`"));
+    problem.suggest(format!("`capsule report {run}` lists its calls"))
+}
+
 /// `RUN:STEP` as its two parts.
 fn run_and_step(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {

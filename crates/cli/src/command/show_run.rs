@@ -1,11 +1,8 @@
 //! `capsule show-run`: a run, or one of its calls.
 
-use capsule_core::code::Code;
-use capsule_core::outcome::Problem;
-
 use crate::args::{Format, Report, ShowRun};
 use crate::command::changed::Changed;
-use crate::command::{open_store, report, run_and_step, story};
+use crate::command::{no_such_call, open_store, report, run_and_step, story};
 use crate::failure::Failure;
 use crate::screen::Screen;
 use crate::surroundings::Surroundings;
@@ -19,10 +16,7 @@ pub(crate) fn run(args: &ShowRun, around: &Surroundings, screen: &Screen) -> Res
     let store = open_store(around)?;
     let id = store.find(run)?;
     let story = story(&store, &id)?;
-    let call = story.named(step).ok_or_else(|| {
-        let message = format!("`{run}` has no call `{step}`");
-        Problem::new(Code::RunUnknown, message).suggest("`capsule report` lists its calls")
-    })?;
+    let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;
     let changed = match call.changes.is_empty() {
         true => None,
         false => Changed::of(&store, around, &id)?,

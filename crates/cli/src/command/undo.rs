@@ -5,7 +5,6 @@ use std::path::Path;
 use std::rc::Rc;
 
 use capsule_core::change::{Change, Node};
-use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::journal::RunKind;
 use capsule_core::json;
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::args::{LayerArg, Undo};
 use crate::command::call::{One, one_run_json};
-use crate::command::{open_store, run_and_step, story};
+use crate::command::{no_such_call, open_store, run_and_step, story};
 use crate::failure::{Failure, usage};
 use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
 use crate::signal;
@@ -119,11 +118,7 @@ impl Asked {
             Some(step) => {
                 shown = format!("{shown}:{}", escape::line(step));
                 let story = story(store, &id)?;
-                let call = story.named(step).ok_or_else(|| {
-                    let message = format!("`{run}` has no call `{step}`");
-                    Problem::new(Code::RunUnknown, message)
-                        .suggest("`capsule report` lists its calls")
-                })?;
+                let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;
                 Some(call.call)
             }
         };

@@ -20,7 +20,7 @@ use crate::args::{Explain, PolicyArg};
 use crate::command::policy::asking_hands;
 use crate::command::policy::batch::{BatchCall, each_call};
 use crate::command::policy::past::usage_before;
-use crate::command::{call_args, open_store, run_and_step, story};
+use crate::command::{call_args, no_such_call, open_store, run_and_step, story};
 use crate::failure::{Failure, usage};
 use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
 use crate::surroundings::Surroundings;
@@ -175,9 +175,7 @@ fn explain_logged(
     let store = open_store(around)?;
     let id = store.find(run)?;
     let story = story(&store, &id)?;
-    let call = story
-        .named(step)
-        .ok_or_else(|| Problem::new(Code::RunUnknown, format!("`{run}` has no call `{step}`")))?;
+    let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;
     let explained = match (&call.action, &call.facts) {
         // Where masks stand in the record, its own policy cannot be asked again: what it said of
         // the secret is there.

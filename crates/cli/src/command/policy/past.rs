@@ -12,7 +12,7 @@ use capsule_report::{AnsweredBy, CallStory, Story};
 use capsule_runtime::{Answer, Past};
 use capsule_store::Store;
 
-use crate::command::story;
+use crate::command::{no_such_call, story};
 use crate::failure::Failure;
 
 /// The calls of runs.
@@ -58,8 +58,7 @@ impl Calls {
         let number: Option<u64> = named.parse().ok();
         let by_number = story.calls.iter().find(|own| Some(own.call) == number);
         let Some(call) = by_number.or_else(|| story.named(named)) else {
-            let message = format!("`{label}` has no call `{named}`");
-            return Err(Problem::new(Code::RunUnknown, message).into());
+            return Err(no_such_call(label, named).into());
         };
         let name = format!("{label}:{}", call.call);
         if !self.past.iter().any(|own| own.label == name) {
