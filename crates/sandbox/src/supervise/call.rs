@@ -27,8 +27,7 @@ const ASKING: Duration = Duration::from_millis(100);
 /// adding up the memory of many processes when it is told.
 const DYING: Duration = Duration::from_secs(5);
 
-/// A command that an executor has made ready, and that has not begun. Dropping it does not make the
-/// executor free again.
+/// A command that an executor has made ready, and that has not begun.
 #[derive(Debug)]
 pub struct Held {
     out: Capture,

@@ -58,11 +58,22 @@ pub struct Executor {
     /// A view that was asked for, and whose answer was not waited for so far: what it names is held
     /// open until then.
     entering: Option<View>,
-    /// A command was begun and its end not heard, because the caller was torn away from it.
-    torn: bool,
+    /// What it is in the middle of.
+    busy: Busy,
     /// What the output of commands is read into, once one was read: as large as it is, the heap would
     /// be given back to the kernel and grown again with every command.
     buffer: Option<Vec<u8>>,
+}
+
+/// What an executor is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Busy {
+    /// Nothing.
+    Free,
+    /// It has made a command ready, which has not begun.
+    Holding,
+    /// A command has begun, and its end was not heard, because the caller was torn away from it.
+    Running,
 }
 
 impl Executor {
@@ -115,7 +126,7 @@ impl Executor {
             tmp: PathBuf::new(),
             open: false,
             entering: None,
-            torn: false,
+            busy: Busy::Free,
             buffer: None,
         }
     }
@@ -209,20 +220,35 @@ impl Executor {
 
     /// Has a command made ready in the view, up to the point at which its first program would be
     /// started. Whoever asks may do something else meanwhile, and then has it begin. If it never does,
-    /// nothing was run, and the executor is of no more use.
+    /// nothing was run, and the next command takes its place.
     ///
     /// # Errors
     /// The command makes no sense, or the executor cannot be told.
     pub fn hold(&mut self, launch: Launch) -> Result<Held, SandboxError> {
         self.stands()?;
         self.entered()?;
-        if std::mem::replace(&mut self.torn, true) {
-            return Err(self.give_up("it was left in the middle of a command"));
+        match self.busy {
+            Busy::Free => {}
+            Busy::Holding => self.withdraw()?,
+            Busy::Running => {
+                return Err(self.give_up("it was left in the middle of a command"));
+            }
         }
-        let held = call::hold(self, launch);
-        // What could not be told has not begun either.
-        self.torn = held.is_ok();
-        held
+        let held = call::hold(self, launch)?;
+        self.busy = Busy::Holding;
+        Ok(held)
+    }
+
+    /// Takes back a command that never began.
+    fn withdraw(&mut self) -> Result<(), SandboxError> {
+        self.ask_to_end()?;
+        match self.expect_reply()? {
+            Reply::Ended(_) | Reply::Refused(_) => {
+                self.busy = Busy::Free;
+                Ok(())
+            }
+            _ => Err(self.give_up("it spoke out of turn")),
+        }
     }
 
     /// Has a command that it holds begin, and waits until every process of it is gone.
@@ -230,8 +256,9 @@ impl Executor {
     /// # Errors
     /// The command was not started, or the executor died while it ran.
     pub fn begin(&mut self, held: Held, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+        self.busy = Busy::Running;
         let ended = call::begin(self, held, watch);
-        self.torn = false;
+        self.busy = Busy::Free;
         ended
     }
 

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use capsule_sandbox::{How, SandboxError, Stream, Watch};
+use capsule_sandbox::{How, Launch, Stream, Watch};
 
 use crate::Test;
-use crate::bed::{Bed, Nobody, launch, text};
+use crate::bed::{Bed, Nobody, launch, pipeline, text};
 use crate::life::{processes_with, wait_until};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -51,10 +51,15 @@ fn what_never_begins_is_never_run() {
     drop(bed.executor.hold(long).unwrap());
     std::thread::sleep(LONG_ENOUGH);
     assert_eq!(processes_with(&marker), 0);
-    let next = bed.executor.run(launch("/bin/true", &["true"]), &mut Nobody);
-    assert!(matches!(next, Err(SandboxError::ExecutorDied { .. })), "{next:?}");
-    wait_until("the executor is gone", || !std::fs::exists(format!("/proc/{id}")).unwrap());
-    assert_eq!(processes_with(&marker), 0);
+    // The next one takes its place, and so does one behind a command that could not have begun.
+    let wrong = launch("/bin/sh", &["sh", "-c", "exit 4"]);
+    drop(bed.executor.hold(pipeline(vec![wrong.stages[0].clone(); 2])).unwrap());
+    drop(bed.executor.hold(Launch { cwd: "missing".into(), ..wrong.clone() }).unwrap());
+    for _ in 0..3 {
+        let next = bed.executor.run(wrong.clone(), &mut Nobody).unwrap();
+        assert_eq!(next.how, How::Exited(4));
+    }
+    assert_eq!((bed.executor.id(), processes_with(&marker)), (id, 0));
 
     let mut bed = Bed::plain();
     let held = bed.executor.hold(launch("/bin/sleep", &["sleep", &marker])).unwrap();
