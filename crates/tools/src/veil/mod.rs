@@ -7,6 +7,7 @@
 //! followed ([`follow`]).
 
 mod error;
+mod folder;
 mod follow;
 mod orders;
 
@@ -19,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use capsule_core::limits;
 use capsule_core::orders::Orders;
@@ -33,6 +33,7 @@ use crate::orders::{GIT, Leads, is_lead};
 use crate::walk::{Entry, Next, Visitor, Waiting, walk};
 use crate::workspace::own::is_listed_store;
 use crate::workspace::{Way, Workspace, kind, told};
+use folder::{Folder, Identity, here, is_settled, looks, lower_folder, lower_stat};
 
 pub use error::VeilError;
 
@@ -56,9 +57,6 @@ pub struct Veil {
     orders: OnceCell<Known>,
     walks: Cell<u64>,
 }
-
-/// A file's identity: its device and inode.
-type Identity = (u64, u64);
 
 #[derive(Default)]
 struct Drawn {
@@ -84,30 +82,9 @@ struct Drawn {
 /// What is known of orders, or why it is not.
 type Known = Result<Rc<Orders>, Problem>;
 
-/// A folder that was walked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Folder {
-    looks: Looks,
-    /// How it looks beneath the changes that are laid over the workspace: of a folder in which
-    /// something was changed, the kernel tells only the changes' own dates.
-    lower: Option<Looks>,
-    /// Whether it or a folder above it is hidden.
-    closed: bool,
-    /// Whether it had last changed long enough before it was walked. Clocks of file systems tick
-    /// slowly: a change in the same tick would leave no trace.
-    settled: bool,
-}
-
-/// By what a folder is known to be the same as before: device, inode, and the times of the last
-/// changes of its entries and of itself, in seconds and nanoseconds.
-type Looks = (u64, u64, (i64, i64), (i64, i64));
-
 /// Up to how many folders a workspace is small: walking them takes less time than an executor needs to
 /// begin.
 const SMALL: usize = 64;
-
-/// The slowest tick of a file system's clock, with room to spare.
-const TICK: Duration = Duration::from_millis(50);
 
 impl Veil {
     /// A veil over what `conceals` says.
@@ -308,37 +285,6 @@ fn everything() -> Waiting {
     (OsString::new(), false)
 }
 
-/// A path as a call of the system takes it.
-fn here(path: &OsStr) -> &[u8] {
-    if path.is_empty() { b"." } else { path.as_bytes() }
-}
-
-fn looks(stat: &Stat) -> Looks {
-    let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
-    let modified = (stat.st_mtime, nanos(stat.st_mtime_nsec));
-    (stat.st_dev, stat.st_ino, modified, (stat.st_ctime, nanos(stat.st_ctime_nsec)))
-}
-
-/// Which folder lies at a path beneath the changes, if one does.
-fn lower_folder(lower: BorrowedFd<'_>, path: &OsStr) -> Option<Identity> {
-    let stat = lower_stat(Some(lower), path)?;
-    let folder = kind(&stat) == FileType::Directory;
-    folder.then_some((stat.st_dev, stat.st_ino))
-}
-
-/// What the system says of a folder beneath the changes, if it is there.
-fn lower_stat(lower: Option<BorrowedFd<'_>>, path: &OsStr) -> Option<Stat> {
-    statat(lower?, here(path), AtFlags::SYMLINK_NOFOLLOW).ok()
-}
-
-fn is_settled(stat: &Stat) -> bool {
-    let latest = stat.st_mtime.max(stat.st_ctime);
-    let nanos = u32::try_from(stat.st_ctime_nsec.max(stat.st_mtime_nsec)).unwrap_or(0);
-    let changed =
-        UNIX_EPOCH + Duration::new(u64::try_from(latest).unwrap_or(0), nanos.min(999_999_999));
-    SystemTime::now().duration_since(changed).is_ok_and(|passed| passed > TICK)
-}
-
 impl Drawn {
     fn hide(&mut self, path: &OsStr) {
         if self.hidden.len() >= limits::MASKS && !self.hidden.contains(path) {
@@ -515,6 +461,7 @@ mod tests {
 
     use rustix::fs::{Mode, OFlags};
 
+    use super::folder::TICK;
     use super::*;
 
     fn hidden(veil: &Veil, workspace: &Workspace) -> Vec<String> {
