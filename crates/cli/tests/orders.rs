@@ -197,6 +197,12 @@ fn what_protected_names_lead_to_is_protected() {
             &["plain"],
         ),
         (
+            "a link to where no folder is yet",
+            |root| link(root, "vendor/gh", ".github"),
+            &["vendor/gh/workflows/ci.yml", "vendor"],
+            &["vendor/gh/own", "vendor/own"],
+        ),
+        (
             "a build server's file",
             |root| link(root, "../../ci/own", ".github/workflows/ci.yml"),
             &["ci/own"],
@@ -367,6 +373,30 @@ fn nothing_leads_protected_names_elsewhere() {
             "rmdir 'empty' or die; symlink 'data', 'empty' or die",
             "empty",
         ),
+        (
+            "a folder in place of a link on the way",
+            |root| {
+                link(root, "v1", "tools/current");
+                fs::create_dir(root.join("tools/v1")).unwrap();
+                link(root, "../tools/current", ".git/hooks");
+            },
+            "unlink 'tools/current' or die; mkdir 'tools/current' or die; \
+             open(my $f, '>', 'tools/current/pre-commit') or die; close $f",
+            "tools/current",
+        ),
+        (
+            "a link where no folder is yet",
+            |root| configure(root, "[core]\nhooksPath = vendor/hooks\n"),
+            "mkdir 'src' or die; mkdir 'src/hooks' or die; symlink 'src', 'vendor' or die; \
+             open(my $f, '>', 'src/hooks/pre-commit') or die; close $f",
+            "vendor",
+        ),
+        (
+            "a link where no folder is yet, though the way goes up again",
+            |root| link(root, "none/../ci", ".github"),
+            "symlink 'data', 'none' or die",
+            "none",
+        ),
         ("a link in their place", |_| {}, "symlink 'ci', '.github' or die", ".github"),
         (
             "a link to where they are",
@@ -392,6 +422,32 @@ fn nothing_leads_protected_names_elsewhere() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// C22, C28: no tool takes away a link that a protected name leads through, whether or not a rule has that
+/// name.
+#[test]
+fn no_tool_changes_what_a_name_leads_through() {
+    let bed = Bed::new(|root| {
+        lay(root);
+        link(root, "v1", "ci/current");
+        fs::create_dir(root.join("ci/v1")).unwrap();
+        link(root, "ci/current", ".github");
+        link(root, "none/x", ".gitea");
+    });
+    for way in [Way::Write, Way::WriteDirect] {
+        for (tool, args) in [
+            ("fs.delete", json!({ "path": "ci/current" })),
+            ("fs.delete", json!({ "path": "ci", "recursive": true })),
+            ("fs.write", json!({ "path": "none", "content": "" })),
+        ] {
+            let ran = bed.call(way, tool, &args).exits(3);
+            let told = ran.stdout + &ran.stderr;
+            assert!(told.contains("leads through") || told.contains("protected"), "{args}: {told}");
+        }
+    }
+    assert!(bed.capsule.workspace().join("ci/current").is_symlink());
+    assert!(!bed.capsule.workspace().join("none").exists());
 }
 
 /// C22: tools that change and delete are told the same, by the rule that protects the name.

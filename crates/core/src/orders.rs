@@ -14,8 +14,8 @@ use crate::path::WorkspacePath;
 pub struct Orders {
     /// The names of a place. What lies beneath it goes by them too.
     places: Names,
-    /// What a name leads through on its way: links, itself among them, and folders. The name leads elsewhere once
-    /// something else stands there.
+    /// What a name leads through on its way: links, itself among them, folders, and where nothing is yet that
+    /// one could enter. The name leads elsewhere once something else stands there.
     through: Names,
     /// How many names there are.
     count: usize,

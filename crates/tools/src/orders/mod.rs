@@ -154,9 +154,12 @@ impl Gather<'_> {
         path: &Path,
         tree: Option<&Path>,
     ) -> Result<(), Problem> {
-        let Trail { end, through } = self.host.follow(Path::new(""), path);
+        let Trail { end, through, steps } = self.host.follow(Path::new(""), path);
         for through in through.iter().filter_map(|own| told(own.as_os_str()).ok()) {
             self.orders.pass(name, through);
+        }
+        for step in steps.iter().filter_map(|own| told(own.as_os_str()).ok()) {
+            self.orders.lead(name, &step);
         }
         match end {
             End::Inside(place) => {

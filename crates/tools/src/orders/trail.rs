@@ -33,26 +33,42 @@ pub(super) enum End {
     Nowhere,
 }
 
-/// Where a path leads, and what it leads through, beneath the workspace: links, and folders.
+/// Where a path leads, and what it leads through, beneath the workspace.
 pub(super) struct Trail {
     pub end: End,
+    /// Links, folders, and whatever else stands, or could stand, where a folder is looked for.
     pub through: BTreeSet<PathBuf>,
+    /// The names that it goes by on its way: those with a link in them, where it would lead if that was
+    /// a folder.
+    pub steps: BTreeSet<PathBuf>,
+}
+
+impl Trail {
+    /// Notes a link, and the names that are left behind it, last first.
+    fn pass(&mut self, link: &Path, left: &[OsString]) {
+        self.through.insert(link.to_owned());
+        if !left.iter().any(|name| name == "..") {
+            let step = link.iter().chain(left.iter().rev().map(OsString::as_os_str)).collect();
+            self.steps.insert(step);
+        }
+    }
 }
 
 impl Host<'_> {
     /// Follows a path that is relative to a folder of the workspace, or absolute.
     pub(super) fn follow(self, folder: &Path, path: &Path) -> Trail {
-        let mut through = BTreeSet::new();
-        let end = self.end(folder.join(path), &mut through);
-        Trail { end, through }
+        let (through, steps) = (BTreeSet::new(), BTreeSet::new());
+        let mut trail = Trail { end: End::Nowhere, through, steps };
+        trail.end = self.end(&folder.join(path), &mut trail);
+        trail
     }
 
-    fn end(self, path: PathBuf, through: &mut BTreeSet<PathBuf>) -> End {
+    fn end(self, path: &Path, trail: &mut Trail) -> End {
         let mut here = PathBuf::new();
-        let mut left = names(&path);
+        let mut left = names(path);
         let mut links = 0;
         if path.is_absolute() {
-            match self.beneath(&path) {
+            match self.beneath(path) {
                 Ok(inside) => left = names(&inside),
                 Err(outside) => return End::Outside(outside),
             }
@@ -63,7 +79,7 @@ impl Host<'_> {
                     continue;
                 }
                 let rest: PathBuf = left.iter().rev().collect();
-                match self.beneath(&self.path.join("..").join(rest)) {
+                match self.beneath(&self.path.parent().unwrap_or(self.path).join(rest)) {
                     Ok(inside) => left = names(&inside),
                     Err(outside) => return End::Outside(outside),
                 }
@@ -74,7 +90,7 @@ impl Host<'_> {
                     Some(FileType::Symlink) => {
                         links += 1;
                         let target = self.target(&here).unwrap_or_default();
-                        through.insert(here.clone());
+                        trail.pass(&here, &left);
                         let _own = here.pop();
                         if target.is_absolute() {
                             let rest: PathBuf = left.iter().rev().collect();
@@ -87,7 +103,9 @@ impl Host<'_> {
                             left.extend(names(&target));
                         }
                     }
-                    Some(FileType::Directory) => drop(through.insert(here.clone())),
+                    Some(FileType::Directory) => drop(trail.through.insert(here.clone())),
+                    // Whoever makes a link here leads it elsewhere.
+                    _ if !left.is_empty() => drop(trail.through.insert(here.clone())),
                     _ => {}
                 }
             }
@@ -99,21 +117,26 @@ impl Host<'_> {
     }
 
     /// An absolute path as one beneath the workspace; as it is where it lies elsewhere. Where a link of
-    /// the host leads to the workspace, its real name says so.
+    /// the host leads to the workspace, its real name says so. `..` is left in it: what it means is known
+    /// once the links before it are followed.
     fn beneath(self, path: &Path) -> Result<PathBuf, PathBuf> {
-        let plain = plainly(path);
-        if let Ok(inside) = plain.strip_prefix(self.path) {
+        if let Ok(inside) = path.strip_prefix(self.path) {
             return Ok(inside.to_owned());
         }
-        for above in plain.ancestors() {
-            let Ok(real) = above.canonicalize() else { continue };
-            let rest = plain.strip_prefix(above).unwrap_or(Path::new(""));
-            return match real.strip_prefix(self.path) {
-                Ok(inside) => Ok(inside.join(rest)),
-                Err(_) => Err(plain),
+        let mut real = PathBuf::from("/");
+        let mut rest = path.components();
+        while let Some(part) = rest.next() {
+            let Ok(next) = real.join(part).canonicalize() else {
+                let plain = plainly(&real.join(part).join(rest.as_path()));
+                let inside = plain.strip_prefix(self.path).map(Path::to_owned);
+                return inside.map_err(|_| plain);
             };
+            real = next;
+            if let Ok(inside) = real.strip_prefix(self.path) {
+                return Ok(inside.join(rest.as_path()));
+            }
         }
-        Err(plain)
+        Err(real)
     }
 
     pub(super) fn kind(self, path: &Path) -> Option<FileType> {
@@ -167,6 +190,9 @@ mod tests {
         symlink("../other", root.join("out")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
         symlink("missing/deep", root.join("dangling")).unwrap();
+        fs::write(root.join("a/b/file"), "").unwrap();
+        symlink("a/b", root.join("deep")).unwrap();
+        symlink(root.join("deep/../c"), root.join("turned")).unwrap();
         let held = fs::File::open(&root).unwrap();
         let host = Host { root: held.as_fd(), path: &root };
         for (asked, end, through) in [
@@ -174,14 +200,19 @@ mod tests {
             ("a/b/up/x", "lib/x", "a a/b a/b/up"),
             ("absolute/b/new", "a/b/new", "a a/b absolute"),
             ("around/b", "a/b", "a a/b around"),
-            ("dangling/x", "missing/deep/x", "dangling"),
+            ("dangling/x", "missing/deep/x", "dangling missing missing/deep"),
             ("a/../c", "c", "a"),
+            ("none/../c", "c", "none"),
+            ("a/b/file/x", "a/b/file/x", "a a/b a/b/file"),
+            ("turned", "a/c", "a a/b deep turned"),
         ] {
             let trail = host.follow(Path::new(""), Path::new(asked));
             assert_eq!(trail.end, End::Inside(end.into()), "{asked}");
             let told: Vec<_> = trail.through.iter().map(|own| own.to_string_lossy()).collect();
             assert_eq!(told.join(" "), through, "{asked}");
         }
+        let steps = host.follow(Path::new(""), Path::new("dangling/x")).steps;
+        assert_eq!(steps, BTreeSet::from(["dangling/x".into()]));
         let end = |asked: &str| host.follow(Path::new("a"), Path::new(asked)).end;
         assert_eq!(end("../loop"), End::Nowhere);
         let elsewhere = root.parent().unwrap().join("other/x");

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use capsule_core::action::{FileKind, PathFact, Place};
 use capsule_core::change::Change;
+use capsule_core::code::Code;
 use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
@@ -58,15 +59,18 @@ impl Veil {
             return Ok(());
         };
         let orders = self.orders(workspace)?;
+        // Of the rules that protect what lies beyond it, none need name it.
         let is_folder = fact.kind == FileKind::Folder;
-        let through = orders.through(real).filter(|_| !is_folder).cloned();
+        if let Some(name) = orders.through(real).next().filter(|_| !is_folder) {
+            let message = format!("`{name}` leads through `{real}`, where orders are looked for");
+            return Err(Problem::new(Code::ChangeProtected, message));
+        }
         let has = |folder: &WorkspacePath, part: &str| {
             let path = folder.join(part);
             statat(workspace.root(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
         };
         let mut names = orders.names(real);
         names.extend(around(real, has).names(real));
-        names.extend(through);
         names.sort();
         names.dedup();
         names.retain(|name| invariants.hold(name));

@@ -52,12 +52,16 @@ impl Invariants {
         let path = WorkspacePath::beneath(&change.path)?;
         let power = Capabilities::of(change.kind().capability());
         let names = orders.names(&path);
-        let is_folder = matches!(change.after, Some(Node::Folder { .. }));
+        let is_folder = |node: &Node| matches!(node, Node::Folder { .. });
+        // What a name leads through is no longer that once a folder replaces a link; one that comes where
+        // nothing was is where the name led already.
+        let stays = change.after.as_ref().is_some_and(is_folder)
+            && change.before.as_ref().is_none_or(is_folder);
         let is_link = matches!(change.after, Some(Node::Link { .. }));
         if is_link && names.iter().chain([&path]).any(|name| self.reach(name)) {
             return Some("it is a link in a place where orders are looked for".into());
         }
-        if let Some(name) = orders.through(&path).next().filter(|_| !is_folder) {
+        if let Some(name) = orders.through(&path).next().filter(|_| !stays) {
             return Some(format!("`{name}` leads through it, where orders are looked for"));
         }
         let target = change.leads_to().map(|target| orders.names(&target)).unwrap_or_default();
