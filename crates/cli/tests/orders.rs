@@ -424,6 +424,38 @@ fn nothing_leads_protected_names_elsewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// C22, C28: the same in the workspace itself, where it is told when it is there.
+#[test]
+fn what_leads_elsewhere_in_the_workspace_itself_is_told() {
+    let rows: &[(Lay, &str, bool)] = &[
+        (
+            |_| {},
+            "mkdir 'mine' or die; mkdir 'mine/workflows' or die; symlink 'mine', '.github' or die; \
+             open(my $f, '>', 'mine/workflows/x.yml') or die; close $f",
+            true,
+        ),
+        (
+            |root| configure(root, "[core]\nhooksPath = vendor/hooks\n"),
+            "mkdir 'src' or die; mkdir 'src/hooks' or die; symlink 'src', 'vendor' or die",
+            true,
+        ),
+        (
+            |root| configure(root, "[core]\nhooksPath = vendor/hooks\n"),
+            "mkdir 'vendor' or die; mkdir 'vendor/own' or die",
+            false,
+        ),
+    ];
+    for (row, script, is_told) in rows {
+        let bed = Bed::new(|root| {
+            lay(root);
+            row(root);
+        });
+        let ran = bed.perl(Way::Direct, script);
+        let told = ran.stdout.contains("change.protected");
+        assert!(told == *is_told && (told || ran.status == 0), "{script}: {}", ran.stdout);
+    }
+}
+
 /// C22, C28: no tool takes away a link that a protected name leads through, whether or not a rule has that
 /// name.
 #[test]

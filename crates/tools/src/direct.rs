@@ -11,6 +11,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use capsule_core::code::Code;
@@ -26,22 +27,27 @@ use rustix::fs::{FileType, OFlags, fstat};
 use crate::still::{Stays, Still, is_beside};
 use crate::veil::{Veil, VeilError};
 use crate::walk::{Entry, Next, Visitor, walk};
-use crate::workspace::{Way, Workspace};
+use crate::workspace::{Way, Workspace, told};
 
 /// The workspace as one command may change it.
 pub(crate) struct Ground<'w> {
     workspace: &'w Workspace,
     /// The places that its rule names.
     open: Vec<OsString>,
-    /// Finds what is held.
+    /// What is held.
+    places: Arc<Places>,
+    /// Finds it.
     veil: Veil,
     /// The folders that can be written to and have to stay, as the veil finds them.
-    pinned: Arc<Mutex<BTreeSet<OsString>>>,
+    pinned: Pinned,
     /// What was held or had to stay when the command began.
     before: Kept,
     /// What stood there then.
     still: Still<'w>,
 }
+
+/// Folders, as a walk finds them.
+type Pinned = Arc<Mutex<BTreeSet<OsString>>>;
 
 /// What invariants hold, by every name that it goes by.
 struct Places {
@@ -52,9 +58,20 @@ struct Places {
 impl Places {
     /// Whether what stands at a path must stay there: it is protected, or orders are found through it.
     fn has_to_stay(&self, path: &WorkspacePath) -> bool {
-        self.scope.holds(path)
-            || self.orders.names(path).iter().any(|name| self.scope.holds(name))
-            || self.orders.through(path).next().is_some()
+        self.is_protected(path) || self.is_on_a_way(path)
+    }
+
+    fn is_protected(&self, path: &WorkspacePath) -> bool {
+        self.scope.holds(path) || self.orders.names(path).iter().any(|name| self.scope.holds(name))
+    }
+
+    fn is_on_a_way(&self, path: &WorkspacePath) -> bool {
+        self.orders.through(path).next().is_some()
+    }
+
+    /// Whether a folder may come where there was none: names led there already.
+    fn may_come(&self, folder: &OsStr) -> bool {
+        told(folder).is_ok_and(|path| self.is_on_a_way(&path) && !self.is_protected(&path))
     }
 
     /// Whether whatever is made in a folder is protected.
@@ -87,22 +104,10 @@ impl<'w> Ground<'w> {
         store: &Path,
     ) -> Result<Self, Problem> {
         let open = open(workspace, writes)?;
-        let pinned: Arc<Mutex<BTreeSet<OsString>>> = Arc::default();
-        let (places, stays) = (Places { scope: writes.clone(), orders }, Arc::clone(&pinned));
-        let is_odd = |path: &WorkspacePath| path.as_str().contains(char::REPLACEMENT_CHARACTER);
-        let veil = Veil::new(Box::new(move |path, folder| match places.has_to_stay(path) {
-            stays if !folder => stays,
-            _ if places.are_held_beneath(path) => true,
-            // Its name cannot be told, so that it could not be named later: it is held whole.
-            true if is_odd(path) => true,
-            true => {
-                stays.lock().unwrap_or_else(PoisonError::into_inner).insert(path.as_str().into());
-                false
-            }
-            false => false,
-        }));
-        let still = Still::new(workspace);
-        let mut ground = Self { workspace, open, veil, pinned, before: Kept::default(), still };
+        let places = Arc::new(Places { scope: writes.clone(), orders });
+        let (veil, pinned) = finding(&places);
+        let (before, still) = (Kept::default(), Still::new(workspace));
+        let mut ground = Self { workspace, open, places, veil, pinned, before, still };
         ground.before = ground.kept().map_err(VeilError::problem)?;
         match folders_of(workspace, store).into_iter().find(|folder| ground.lets_make(folder)) {
             Some(folder) => Err(beside_store(&folder)),
@@ -164,22 +169,30 @@ impl<'w> Ground<'w> {
     }
 
     /// The end of the command, with what it made although an invariant protects it: no mount keeps a
-    /// name from being made.
-    pub(crate) fn judged(&self, outcome: Outcome) -> Outcome {
+    /// name from being made. What names lead to by now counts as well.
+    pub(crate) fn judged(
+        mut self,
+        outcome: Outcome,
+        orders: Result<Rc<Orders>, Problem>,
+    ) -> Outcome {
         let changed = named(&self.still.changed()).map(|changed| {
             format!(
                 "{changed} was changed while the command ran, by it or by somebody else: it has to \
                  stay what it is, and nothing may have held or hidden what stood there since"
             )
         });
-        let made = match self.kept() {
+        let now = orders.and_then(|orders| {
+            self.look_anew(&orders);
+            self.kept().map_err(VeilError::problem)
+        });
+        let made = match now {
             Ok(now) => named(&self.made(&now)).map(|made| {
                 format!(
                     "{made} was made or closed meanwhile: an invariant protects it, or nobody can \
                      look into it"
                 )
             }),
-            Err(error) => Some(error.problem().message),
+            Err(problem) => Some(problem.message),
         };
         let told: Vec<String> = changed.into_iter().chain(made).collect();
         if told.is_empty() {
@@ -198,8 +211,18 @@ impl<'w> Ground<'w> {
     /// What has to be as it is by now, and had not when the command began.
     fn made(&self, now: &Kept) -> BTreeSet<OsString> {
         let held = now.held.difference(&self.before.held);
-        let made = held.chain(now.pinned.difference(&self.before.pinned));
+        let pinned = now.pinned.difference(&self.before.pinned);
+        let made = held.chain(pinned.filter(|own| !self.places.may_come(own)));
         made.filter(|own| self.touches(own)).cloned().collect()
+    }
+
+    /// Has everything looked at again, if names lead elsewhere than they did.
+    fn look_anew(&mut self, orders: &Orders) {
+        if *orders != self.places.orders {
+            let scope = self.places.scope.clone();
+            self.places = Arc::new(Places { scope, orders: orders.clone() });
+            (self.veil, self.pinned) = finding(&self.places);
+        }
     }
 
     /// What is held now, and the folders that have to stay.
@@ -217,6 +240,25 @@ impl<'w> Ground<'w> {
         let path = Path::new(path);
         self.open.iter().any(|open| path.starts_with(open) || Path::new(open).starts_with(path))
     }
+}
+
+/// Finds what is held, and the folders that have to stay.
+fn finding(places: &Arc<Places>) -> (Veil, Pinned) {
+    let pinned = Pinned::default();
+    let (places, stays) = (Arc::clone(places), Arc::clone(&pinned));
+    let is_odd = |path: &WorkspacePath| path.as_str().contains(char::REPLACEMENT_CHARACTER);
+    let veil = Veil::new(Box::new(move |path, folder| match places.has_to_stay(path) {
+        stays if !folder => stays,
+        _ if places.are_held_beneath(path) => true,
+        // Its name cannot be told, so that it could not be named later: it is held whole.
+        true if is_odd(path) => true,
+        true => {
+            stays.lock().unwrap_or_else(PoisonError::into_inner).insert(path.as_str().into());
+            false
+        }
+        false => false,
+    }));
+    (veil, pinned)
 }
 
 /// The folders of the workspace that a store lies in: by its name, and by the name that it leads to.

@@ -106,7 +106,7 @@ impl Hands for Runner {
             Err(problem) => Outcome::failed(problem),
         };
         match ground {
-            Some(ground) => ground.judged(ended),
+            Some(ground) => ground.judged(ended, self.veil.borrow().orders_now(&workspace)),
             None => ended,
         }
     }
