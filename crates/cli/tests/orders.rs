@@ -340,6 +340,13 @@ fn nothing_is_changed_where_orders_are_unknown() {
         let ran = bed.append(way, "tools/hooks/own");
         assert!(!bed.has_evil("tools/hooks/own"), "{way:?} {}", ran.stdout);
     }
+    // Containers say so that there is none.
+    link(&bed.capsule.home(), "/dev/null", ".gitconfig");
+    for (at, way) in WAYS.into_iter().enumerate() {
+        let ran = bed.append(way, &format!("data/new{at}"));
+        assert!(bed.has_evil(&format!("data/new{at}")), "{way:?} {} {}", ran.stdout, ran.stderr);
+    }
+    fs::remove_file(bed.capsule.home().join(".gitconfig")).unwrap();
     fs::write(bed.capsule.home().join(".gitconfig"), "as it was\n").unwrap();
     for way in WAYS {
         let ran = bed.append(way, "plain");

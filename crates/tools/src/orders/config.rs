@@ -16,7 +16,7 @@ use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_redact::excerpt;
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor};
 use rustix::io::Errno;
 
 use super::trail::End;
@@ -177,7 +177,11 @@ impl Gather<'_> {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             Err(errno) => return Err(unread(file, &errno.to_string())),
         };
-        let is_file = fstat(&opened).is_ok_and(|stat| kind(&stat) == FileType::RegularFile);
+        let stat = fstat(&opened).map_err(|errno| unread(file, &errno.to_string()))?;
+        if is_null(&stat) {
+            return Ok(None);
+        }
+        let is_file = kind(&stat) == FileType::RegularFile;
         let (mut text, most) = (Vec::new(), limits::CONFIG_BYTES);
         let read = File::from(opened).take(most + 1).read_to_end(&mut text);
         match read {
@@ -203,6 +207,12 @@ impl Gather<'_> {
 
 /// How a configuration is opened: nothing waits for a pipe.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// Whether it is `/dev/null`, by which containers say that there is no configuration.
+fn is_null(stat: &Stat) -> bool {
+    let device = stat.st_rdev;
+    kind(stat) == FileType::CharacterDevice && (major(device), minor(device)) == (1, 3)
+}
 
 fn open(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, FLAGS, Mode::empty())
