@@ -331,6 +331,48 @@ fn what_a_configuration_names_is_protected() {
     check(rows, &WAYS);
 }
 
+/// B11, C22: a repository that lies outside names hooks by a path that counts from the workspace.
+#[test]
+fn what_a_repository_outside_names_is_protected() {
+    let rows: &[(&str, Lay, &[&str], &[&str])] = &[
+        (
+            "a linked working tree",
+            |root| {
+                let main = root.with_file_name("main");
+                fs::rename(root, &main).unwrap();
+                git(&main, &["config", "core.hooksPath", "scripts"]);
+                git(&main, &["add", "."]);
+                git(&main, &["commit", "-q", "--no-verify", "-m", "all"]);
+                git(&main, &["worktree", "add", "-q", root.to_str().unwrap()]);
+            },
+            &["scripts/own", "scripts/pre-commit"],
+            &["tools/own"],
+        ),
+        (
+            "a repository whose folder lies outside, and hooks that lead back",
+            |root| {
+                let apart = root.with_file_name("apart");
+                let apart = apart.to_str().unwrap();
+                git(root, &["init", "-q", "--separate-git-dir", apart]);
+                link(Path::new(apart), root.join("scripts").to_str().unwrap(), "hooks");
+            },
+            &["scripts/own", "scripts/pre-commit"],
+            &["tools/own"],
+        ),
+        (
+            "a repository around the workspace",
+            |root| {
+                let above = root.parent().unwrap();
+                fs::rename(root.join(".git"), above.join(".git")).unwrap();
+                git(above, &["config", "core.hooksPath", "ws/scripts"]);
+            },
+            &["scripts/own", "scripts/pre-commit"],
+            &["tools/own"],
+        ),
+    ];
+    check(rows, &WAYS);
+}
+
 /// B11, C22: what the user's own configuration names, and none that cannot be read.
 #[test]
 fn nothing_is_changed_where_orders_are_unknown() {

@@ -58,8 +58,22 @@ impl Gather<'_> {
             }
             _ => own.join(GIT),
         };
+        self.config_of(folder, name, trees)
+    }
+
+    /// The same, of a repository by the name that rules know, with its working trees.
+    ///
+    /// # Errors
+    /// [`Code::PathOrders`] where it cannot be read.
+    pub(super) fn config_of(
+        &mut self,
+        folder: &Path,
+        name: WorkspacePath,
+        trees: BTreeSet<PathBuf>,
+    ) -> Result<(), Problem> {
         let home = self.home.iter().flat_map(|home| HOME.map(|file| home.join(file)));
-        let own = OWN.map(|file| folder.join(file));
+        let shared = self.shared(folder).map(|shared| shared.join(OWN[0]));
+        let own = OWN.map(|file| folder.join(file)).into_iter().chain(shared);
         let all = home.chain(own).chain([PathBuf::from(SYSTEM)]);
         let waiting = all.map(|file| (file, 0)).collect();
         let mut repository = Repository { name, folder, trees, waiting, read: BTreeSet::new() };
@@ -166,7 +180,7 @@ impl Gather<'_> {
     }
 
     /// What stands in a file, wherever it leads; none where there is none.
-    fn text(&self, file: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    pub(super) fn text(&self, file: &Path) -> Result<Option<Vec<u8>>, Problem> {
         let opened = match self.host.follow(Path::new(""), file).end {
             End::Inside(path) => self.open(&path),
             End::Outside(path) => open(&path),

@@ -6,6 +6,7 @@
 //! in the workspace as the host has it, beneath whatever a run has staged.
 
 mod config;
+mod outer;
 mod repository;
 mod trail;
 
@@ -24,6 +25,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Workspace, told};
+use outer::Outer;
 pub(crate) use repository::{GIT, PARTS, around, is_whole};
 use trail::{End, Host, Trail};
 
@@ -73,9 +75,10 @@ pub(crate) fn gather(
     let host = Host { root, path: workspace.path() };
     let named = |path: &OsString| Some((told(path).ok()?, path.clone()));
     let waiting = leads.links.iter().filter_map(named).collect();
-    let (orders, trees, seen) = (Orders::default(), BTreeMap::new(), 0);
+    let (orders, trees, outer, seen) = (Orders::default(), BTreeMap::new(), Outer::new(), 0);
     let home = home.map(Path::to_owned);
-    let mut gather = Gather { workspace, host, invariants, home, orders, trees, waiting, seen };
+    let mut gather =
+        Gather { workspace, host, invariants, home, orders, trees, outer, waiting, seen };
     leads.repositories.iter().try_for_each(|folder| gather.repository(Path::new(folder)))?;
     gather.links()?;
     for folder in leads.repositories.iter().map(Path::new) {
@@ -83,6 +86,8 @@ pub(crate) fn gather(
             gather.config(folder)?;
         }
     }
+    gather.above();
+    gather.outer()?;
     // What configurations name may be links in turn.
     gather.links()?;
     Ok(gather.orders)
@@ -97,6 +102,8 @@ struct Gather<'g> {
     orders: Orders,
     /// The working trees of repositories that lie elsewhere.
     trees: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// The repositories whose folder lies outside.
+    outer: Outer,
     /// Links that are still to be followed, each with a name by which somebody comes to it.
     waiting: Vec<(WorkspacePath, OsString)>,
     /// How many entries of places were seen.
@@ -136,7 +143,9 @@ impl Gather<'_> {
             Some(FileType::RegularFile) => {
                 let named = self.workspace.repository(link);
                 let tree = Path::new(link).parent();
-                named.iter().try_for_each(|path| self.leads_to(name, Path::new(path), tree))
+                let outer = self.pointer(Path::new(link));
+                let named = named.iter().map(PathBuf::from).chain(outer);
+                named.into_iter().try_for_each(|path| self.leads_to(name, &path, tree))
             }
             _ => Ok(()),
         }
@@ -168,7 +177,13 @@ impl Gather<'_> {
                 }
                 self.place(name, &place)
             }
-            End::Outside(_) | End::Nowhere => Ok(()),
+            End::Outside(folder) => {
+                if tree.is_some() {
+                    self.outside(folder, name, tree);
+                }
+                Ok(())
+            }
+            End::Nowhere => Ok(()),
         }
     }
 

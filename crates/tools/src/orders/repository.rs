@@ -10,10 +10,13 @@ pub(crate) const PARTS: [&str; 3] = [HEAD, "objects", "refs"];
 /// The one of them without which there is none.
 pub(super) const HEAD: &str = "HEAD";
 
+/// What names the folder that several repositories share, in the folder of one.
+pub(super) const SHARED: &str = "commondir";
+
 /// Whether a folder is a repository, by what it has.
 pub(crate) fn is_whole(has: impl Fn(&str) -> bool) -> bool {
     // The working tree of another repository has the rest in that one's folder.
-    has(HEAD) && (has("commondir") || PARTS.into_iter().all(has))
+    has(HEAD) && (has(SHARED) || PARTS.into_iter().all(has))
 }
 
 /// The repositories that a path lies in, each by the name that rules know: what is in one goes by that

@@ -1,0 +1,87 @@
+//! Repositories whose folder lies outside of the workspace: of a linked working tree, of a submodule, and of
+//! a folder above. Hooks that they name by a relative path run from where git is at work, which is here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use rustix::fs::stat;
+
+use super::repository::SHARED;
+use super::{GIT, Gather, is_whole};
+
+/// What a file that names a repository begins with.
+const POINTER: &[u8] = b"gitdir:";
+/// What gives orders in a repository's folder, and may lead into the workspace from there.
+const ORDERS: [&str; 3] = ["hooks", "config", "info/attributes"];
+
+/// Repositories by their folder: the name that rules know each by, and its working trees.
+pub(super) type Outer = BTreeMap<PathBuf, (WorkspacePath, BTreeSet<PathBuf>)>;
+
+impl Gather<'_> {
+    /// Notes a repository outside, and a working tree of it.
+    pub(super) fn outside(&mut self, folder: PathBuf, name: &WorkspacePath, tree: Option<&Path>) {
+        let known = self.outer.entry(folder).or_insert_with(|| (name.clone(), BTreeSet::new()));
+        known.1.extend(tree.map(Path::to_owned));
+    }
+
+    /// Notes the repositories around the workspace, up to where another file system begins: git looks no
+    /// further.
+    pub(super) fn above(&mut self) {
+        let root = self.host.path;
+        let name = WorkspacePath::root().join(GIT);
+        let is_repository = |folder: &Path| is_whole(|part| stat(folder.join(part)).is_ok());
+        for above in root.ancestors().skip(1) {
+            if !stat(above).is_ok_and(|own| own.st_dev == self.workspace.device()) {
+                break;
+            }
+            let own = above.join(GIT);
+            let own = self.pointer(&own).unwrap_or(own);
+            if is_repository(&own) {
+                self.outside(own, &name, Some(above));
+            }
+            if is_repository(above) {
+                self.outside(above.to_owned(), &name, None);
+            }
+        }
+    }
+
+    /// Reads the configuration of all that were noted, and follows what else in them gives orders.
+    ///
+    /// # Errors
+    /// Where one cannot be read.
+    pub(super) fn outer(&mut self) -> Result<(), Problem> {
+        for (folder, (name, trees)) in std::mem::take(&mut self.outer) {
+            for own in [Some(folder.clone()), self.shared(&folder)].into_iter().flatten() {
+                for order in ORDERS {
+                    let name = order.split('/').fold(name.clone(), |name, part| name.join(part));
+                    self.leads(&name, &own.join(order))?;
+                }
+            }
+            self.config_of(&folder, name, trees)?;
+        }
+        Ok(())
+    }
+
+    /// The folder that a repository shares with others, where its configuration is.
+    pub(super) fn shared(&self, folder: &Path) -> Option<PathBuf> {
+        let line = self.first_line(&folder.join(SHARED))?;
+        Some(folder.join(OsStr::from_bytes(line.trim_ascii())))
+    }
+
+    /// Where a file says that a repository lies.
+    pub(super) fn pointer(&self, file: &Path) -> Option<PathBuf> {
+        let line = self.first_line(file)?;
+        let named = line.strip_prefix(POINTER)?.trim_ascii();
+        Some(file.parent()?.join(OsStr::from_bytes(named)))
+    }
+
+    /// What cannot be read names nothing, for git neither.
+    fn first_line(&self, file: &Path) -> Option<Vec<u8>> {
+        let text = self.text(file).ok().flatten()?;
+        text.split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)
+    }
+}
