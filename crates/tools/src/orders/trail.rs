@@ -197,7 +197,7 @@ mod tests {
         let host = Host { root: held.as_fd(), path: &root };
         for (asked, end, through) in [
             ("a/b", "a/b", "a a/b"),
-            ("a/b/up/x", "lib/x", "a a/b a/b/up"),
+            ("a/b/up/x", "lib/x", "a a/b a/b/up lib"),
             ("absolute/b/new", "a/b/new", "a a/b absolute"),
             ("around/b", "a/b", "a a/b around"),
             ("dangling/x", "missing/deep/x", "dangling missing missing/deep"),
