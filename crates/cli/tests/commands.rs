@@ -493,8 +493,11 @@ fn limits_are_named_on_every_screen() {
     executables: [perl]\n    limits: {limits}\n"
         ));
         let crowd = "for (1..40) { fork or last } sleep 60";
+        // Of an ordinary user without a control group the kernel refuses processes and counts none.
+        let is_counted = rustix::process::geteuid().is_root();
+        let crowded: &[&str] = if is_counted { &["processes"] } else { &["time"] };
         for (script, names) in [
-            (crowd, &["processes"][..]),
+            (crowd, crowded),
             ("print 'x' x 5000", &["output"]),
             ("sleep 60", &["time"]),
             ("1 while 1", &["processor time"]),
