@@ -68,5 +68,5 @@ pub(crate) fn bind(text: &str, name: &str, tools: Catalogue) -> Answer<Policy> {
 pub(crate) fn plain_file(path: &str) -> Answer<PathFact> {
     let path = WorkspacePath::parse(path).map_err(|problem| problem.reason().to_owned())?;
     let real = Place::Inside(path.clone());
-    Ok(PathFact { path, real, kind: FileKind::File, alias: None, ours: false })
+    Ok(PathFact { path, real, kind: FileKind::File, alias: None, ours: false, names: Vec::new() })
 }
