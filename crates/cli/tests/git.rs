@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use capsule_testkit::Capsule;
 use serde_json::{Value, json};
@@ -404,6 +405,10 @@ fn hostile(done: fn(&Capsule)) -> Capsule {
     let evil = capsule.file("evil", EVIL);
     fs::set_permissions(evil, fs::Permissions::from_mode(0o755)).unwrap();
     done(&capsule);
+    // Not as git has written it down, so that it has to look at what is in there, and not only where the clock
+    // has not gone on since.
+    let file = fs::File::options().append(true).open(capsule.workspace().join("a.md")).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
     capsule
 }
 

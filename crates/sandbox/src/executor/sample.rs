@@ -33,16 +33,15 @@ impl Memory {
     /// The tree cannot be listed although its first process is there.
     pub(super) fn of_tree(&mut self, first: Pid, bound: u64) -> Result<u64, Errno> {
         let processes = tree(first, usize::MAX)?;
-        let (mut most, mut tables, mut is_shared) = (0_u64, 0_u64, !self.pieces.is_empty());
+        let (mut most, mut tables) = (0_u64, 0_u64);
         for process in &processes {
             let size = Size::of(*process);
             // What is shared counts for each here, so this is never too little.
             most = most.saturating_add(size.loaded);
             tables = tables.saturating_add(size.tables);
-            is_shared |= size.shared > 0;
         }
-        let shared = if is_shared { self.shared(&processes) } else { 0 };
-        let rest = tables.saturating_add(shared);
+        // Whether any of it is loaded right now says nothing: a piece is let go of as soon as it is touched.
+        let rest = tables.saturating_add(self.shared(&processes));
         if most.saturating_add(rest) <= bound {
             return Ok(most.saturating_add(tables));
         }
@@ -139,8 +138,6 @@ fn children(process: i32) -> Option<Vec<i32>> {
 struct Size {
     /// All that it has loaded.
     loaded: u64,
-    /// The part of it that it may share without a file.
-    shared: u64,
     /// What the kernel needs to know where all that is.
     tables: u64,
 }
@@ -157,7 +154,6 @@ impl Size {
             let Some((name, value)) = line.split_once(':') else { continue };
             let field = match name {
                 "VmRSS" => &mut size.loaded,
-                "RssShmem" => &mut size.shared,
                 "VmPTE" => &mut size.tables,
                 _ => continue,
             };
@@ -202,7 +198,7 @@ mod tests {
     fn sizes_are_read() {
         let status = "Name:\tx: 7 kB\nVmPeak:\t   99999 kB\nVmRSS:\t    1708 kB\nRssShmem:\t       4 kB\n\
             VmPTE:\t      48 kB\nThreads:\t1\n";
-        let size = Size { loaded: 1708 << 10, shared: 4 << 10, tables: 48 << 10 };
+        let size = Size { loaded: 1708 << 10, tables: 48 << 10 };
         assert_eq!(Size::read(status), size);
         assert_eq!(Size::read("Name:\tzombie\nVmRSS:\tmuch\n"), Size::default());
         assert!(Size::of(std::process::id().cast_signed()).loaded > 0);

@@ -306,7 +306,8 @@ fn a_storm_of_processes_ends_with_the_command() {
         let marker = format!("66006600{}{round}", std::process::id());
         let exit = probe(&mut bed, &["storm", &marker], |_| {});
         assert_eq!(exit.how, How::Exited(0));
-        assert!(took(&exit) < Duration::from_secs(5), "{:?}", took(&exit));
+        // A machine that is busy takes its time to end them all; without an end it would take for ever.
+        assert!(took(&exit) < Duration::from_secs(20), "{:?}", took(&exit));
         assert_eq!(crate::life::processes_with(&marker), 0);
     }
 }

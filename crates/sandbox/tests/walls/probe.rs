@@ -139,20 +139,20 @@ fn directly(what: &str, words: &[String]) -> ExitCode {
             unsafe { libc::wait(std::ptr::null_mut()) };
         }
         "hog-released" => {
-            // Touched piece by piece, each let go of before the next: loaded is only one.
+            // Touched piece by piece, each let go of at once: hardly ever is any of it loaded.
             let length = usize::try_from(number(0) << 20).unwrap();
             let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let start =
                 unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
             assert_ne!(start, libc::MAP_FAILED);
-            for piece in (0..length).step_by(8 << 20) {
+            for piece in (0..length).step_by(1 << 20) {
                 let at = unsafe { start.cast::<u8>().add(piece) };
-                for page in (0..(8 << 20).min(length - piece)).step_by(4096) {
+                for page in (0..(1 << 20).min(length - piece)).step_by(4096) {
                     unsafe { at.add(page).write_volatile(1) };
                 }
-                unsafe { libc::madvise(at.cast(), 8 << 20, libc::MADV_DONTNEED) };
-                std::thread::sleep(Duration::from_millis(20));
+                unsafe { libc::madvise(at.cast(), 1 << 20, libc::MADV_DONTNEED) };
+                std::thread::sleep(Duration::from_millis(3));
             }
         }
         "hog-cut" => {
