@@ -19,7 +19,8 @@ pub struct Note<'n> {
 }
 
 /// Sees every event of a run once it is on record, in order: one that is written with the next one
-/// ([`Durability::Next`]) is seen with it. It can show, and change nothing.
+/// ([`Durability::Next`]) is seen with it, and what was written while a call was on its way to its beginning is
+/// seen when it has begun. It can show, and change nothing.
 pub trait Observer {
     /// An event was written.
     fn see(&mut self, note: &Note<'_>);
@@ -76,6 +77,12 @@ impl<'o, J: Journal> Observed<'o, J> {
     }
 }
 
+/// Whether another event or the beginning of a call follows at once: showing may wait for that, so that
+/// nothing waits for showing.
+const fn leads_on(event: &Event) -> bool {
+    matches!(event, Event::CallProposed(_) | Event::CallStarted(_))
+}
+
 impl<J: Journal> Journal for Observed<'_, J> {
     type Error = J::Error;
 
@@ -101,16 +108,95 @@ impl<J: Journal> Journal for Observed<'_, J> {
 
     fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, J::Error> {
         let recorded = self.journal.append(event.clone(), durability)?;
+        let waits = durability == Durability::Next || leads_on(&event);
         self.unseen.push(Unseen { recorded, event, payloads: std::mem::take(&mut self.waiting) });
-        if durability != Durability::Next {
+        if !waits {
             self.tell();
         }
         Ok(recorded)
+    }
+
+    fn meanwhile(&mut self) {
+        self.tell();
+        self.journal.meanwhile();
     }
 
     fn flush(&mut self) -> Result<(), J::Error> {
         self.journal.flush()?;
         self.tell();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capsule_core::journal::CallStarted;
+
+    use super::*;
+
+    /// A journal that has room for everything.
+    #[derive(Default)]
+    struct Endless(u64);
+
+    impl Journal for Endless {
+        type Error = std::convert::Infallible;
+
+        fn keep(&mut self, _: PayloadClass, _: &[u8]) -> Result<PayloadRef, Self::Error> {
+            Ok(PayloadRef { commit: Digest::of(b""), bytes: 0 })
+        }
+
+        fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, Self::Error> {
+            Ok(Digest::of(raw))
+        }
+
+        fn written(&self) -> u64 {
+            self.0
+        }
+
+        fn append(&mut self, _: Event, _: Durability) -> Result<Recorded, Self::Error> {
+            self.0 += 1;
+            Ok(Recorded { seq: self.0, at: 0 })
+        }
+
+        fn flush(&mut self) -> Result<(), Self::Error> {
+            Ok(())
+        }
+    }
+
+    /// Keeps the numbers of what it saw.
+    #[derive(Default)]
+    struct Seen(std::rc::Rc<std::cell::RefCell<Vec<u64>>>);
+
+    impl Observer for Seen {
+        fn see(&mut self, note: &Note<'_>) {
+            self.0.borrow_mut().push(note.seq);
+        }
+    }
+
+    /// What is put off is seen when a call has begun, or with the next event that leads nowhere by itself.
+    #[test]
+    fn nothing_waits_for_showing() {
+        let mut observer = Seen::default();
+        let seen = std::rc::Rc::clone(&observer.0);
+        let mut journal = Observed::new(Endless::default(), &mut observer);
+        let covered = || Event::ApprovalCovered { call: 1, by: 0 };
+        let started = || {
+            let confinement = None;
+            Event::CallStarted(CallStarted {
+                call: 1,
+                effects: false,
+                confinement,
+                undo: None,
+                covers: None,
+            })
+        };
+        let Ok(_) = journal.append(covered(), Durability::Next);
+        let Ok(_) = journal.append(started(), Durability::Power);
+        assert!(seen.borrow().is_empty(), "a call is about to begin");
+        journal.meanwhile();
+        assert_eq!(*seen.borrow(), [1, 2]);
+        let Ok(_) = journal.append(started(), Durability::Power);
+        let Ok(_) = journal.append(covered(), Durability::Process);
+        assert_eq!(*seen.borrow(), [1, 2, 3, 4]);
     }
 }

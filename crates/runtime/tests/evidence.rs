@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use capsule_core::action::Facts;
@@ -16,7 +18,7 @@ use capsule_core::journal::{
     Durability, Event, Journal, PayloadClass, PayloadRef, Recorded, commitment,
 };
 use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::{Draft, Policy, Roots, Usage};
+use capsule_core::policy::{Bounds, Draft, Policy, Roots, Usage};
 use capsule_redact::Redactor;
 use capsule_runtime::{CATALOGUE, describe};
 use serde_json::{Value, json};
@@ -28,7 +30,12 @@ struct Memory {
     payloads: Vec<(PayloadClass, Vec<u8>)>,
     /// Writing this kind fails.
     full_at: Option<&'static str>,
+    /// What was written and done, in its order.
+    log: Log,
 }
+
+/// What happened, in its order.
+type Log = Rc<RefCell<Vec<&'static str>>>;
 
 #[derive(Debug, PartialEq)]
 struct Full;
@@ -54,12 +61,17 @@ impl Journal for Memory {
             return Err(Full);
         }
         self.events.push((event.kind(), durability));
+        self.log.borrow_mut().push(event.kind());
         let at = self.written();
         Ok(Recorded { seq: at, at })
     }
 
     fn flush(&mut self) -> Result<(), Full> {
         Ok(())
+    }
+
+    fn meanwhile(&mut self) {
+        self.log.borrow_mut().push("meanwhile");
     }
 }
 
@@ -77,6 +89,13 @@ impl Memory {
 struct Hands {
     undo: Result<Option<Preserved>, Problem>,
     act: fn() -> Outcome,
+    log: Log,
+}
+
+impl Hands {
+    fn new(act: fn() -> Outcome) -> Self {
+        Self { undo: Ok(None), act, log: Log::default() }
+    }
 }
 
 impl Prepared for Hands {
@@ -84,7 +103,16 @@ impl Prepared for Hands {
         self.undo.clone()
     }
 
+    fn make_ready(&mut self, _: &Bounds) {
+        self.log.borrow_mut().push("ready");
+    }
+
+    fn begin(&mut self, _: &Permit<'_>) {
+        self.log.borrow_mut().push("begin");
+    }
+
     fn run(self: Box<Self>, _permit: Permit<'_>) -> Outcome {
+        self.log.borrow_mut().push("run");
         (self.act)()
     }
 }
@@ -133,7 +161,7 @@ fn stages_are_written_in_order() {
         [("fs.write", write(), true), ("fs.read", json!({ "path": "a.txt" }), false)]
     {
         let mut journal = Memory::default();
-        let hands = Hands { undo: Ok(None), act: fine };
+        let hands = Hands::new(fine);
         let cleared = cleared(tool, &args, hands, &mut journal).unwrap();
         assert_eq!(journal.kinds(), ["call.proposed", "call.decided"]);
         let done = act(cleared, &mut journal).unwrap();
@@ -152,11 +180,45 @@ fn stages_are_written_in_order() {
     }
 }
 
+/// What may run is made ready before anything more is written of it; it begins behind its written intent, and
+/// what the journal has put off comes when it has begun.
+#[test]
+fn what_is_made_ready_begins_behind_its_intent() {
+    let mut journal = Memory::default();
+    let log = Rc::clone(&journal.log);
+    let hands = Hands { log: Rc::clone(&log), ..Hands::new(fine) };
+    let cleared = cleared("fs.write", &write(), hands, &mut journal).unwrap();
+    act(cleared, &mut journal).unwrap();
+    let ready = ["call.proposed", "ready", "call.decided", "call.started"];
+    assert_eq!(
+        *log.borrow(),
+        [&ready[..], &["begin", "meanwhile", "run", "call.finished"]].concat()
+    );
+}
+
+/// What is denied is not made ready, and what has no written intent does not begin.
+#[test]
+fn what_may_not_run_does_not_begin() {
+    for (tool, args, full_at) in [
+        ("shell.run", json!({ "argv": ["ls"] }), None),
+        ("fs.write", write(), Some("call.started")),
+    ] {
+        let mut journal = Memory { full_at, ..Memory::default() };
+        let log = Rc::clone(&journal.log);
+        let hands = Hands { log: Rc::clone(&log), ..Hands::new(NEVER) };
+        if let Some(cleared) = cleared(tool, &args, hands, &mut journal) {
+            assert_eq!(act(cleared, &mut journal), Err(Full));
+        }
+        let made = if full_at.is_some() { &["ready"][..] } else { &[] };
+        assert_eq!(*log.borrow(), [&["call.proposed"], made, &["call.decided"]].concat(), "{tool}");
+    }
+}
+
 /// CAP-9: where the intent cannot be written, nothing runs.
 #[test]
 fn an_unwritten_intent_runs_nothing() {
     let mut journal = Memory { full_at: Some("call.started"), ..Memory::default() };
-    let hands = Hands { undo: Ok(None), act: NEVER };
+    let hands = Hands::new(NEVER);
     let cleared = cleared("fs.write", &write(), hands, &mut journal).unwrap();
     assert_eq!(act(cleared, &mut journal), Err(Full));
     assert_eq!(journal.kinds(), ["call.proposed", "call.decided"]);
@@ -167,7 +229,7 @@ fn an_unwritten_intent_runs_nothing() {
 fn a_panic_is_written_down() {
     for (tool, args) in [("fs.write", write()), ("fs.read", json!({ "path": "a.txt" }))] {
         let mut journal = Memory::default();
-        let hands = Hands { undo: Ok(None), act: NEVER };
+        let hands = Hands::new(NEVER);
         let cleared = cleared(tool, &args, hands, &mut journal).unwrap();
         let quiet = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| ()));
@@ -184,7 +246,7 @@ fn a_panic_is_written_down() {
 fn what_cannot_be_brought_back_does_not_run() {
     let mut journal = Memory::default();
     let problem = Problem::new(Code::FileUndoTooLarge, "too large to be kept");
-    let hands = Hands { undo: Err(problem), act: NEVER };
+    let hands = Hands { undo: Err(problem), ..Hands::new(NEVER) };
     let refused = cleared("fs.write", &write(), hands, &mut journal).unwrap();
     let done = act(refused, &mut journal).unwrap();
     assert_eq!(done.problem.unwrap().code, Code::FileUndoTooLarge);
@@ -192,7 +254,7 @@ fn what_cannot_be_brought_back_does_not_run() {
 
     let mut journal = Memory::default();
     let kept = Preserved { record: b"before".to_vec(), covers: None };
-    let hands = Hands { undo: Ok(Some(kept)), act: fine };
+    let hands = Hands { undo: Ok(Some(kept)), ..Hands::new(fine) };
     let kept = cleared("fs.write", &write(), hands, &mut journal).unwrap();
     let _ = act(kept, &mut journal).unwrap();
     let undo = (PayloadClass::Undo, b"before".to_vec());
@@ -203,7 +265,7 @@ fn what_cannot_be_brought_back_does_not_run() {
 #[test]
 fn what_is_denied_is_written_and_leads_nowhere() {
     let mut journal = Memory::default();
-    let hands = Hands { undo: Ok(None), act: NEVER };
+    let hands = Hands::new(NEVER);
     let args = json!({ "argv": ["ls"] });
     assert!(cleared("shell.run", &args, hands, &mut journal).is_none());
     assert_eq!(journal.kinds(), ["call.proposed", "call.decided"]);

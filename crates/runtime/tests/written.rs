@@ -1,5 +1,4 @@
-//! What of a run is on disk when: what leads to nothing yet is written with the next event, and all
-//! else at once.
+//! What of a run is on disk when it is seen: all that it led to by then, and never less than itself.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -100,17 +99,13 @@ fn ran(folder: &Path, origin: RunKind, capability: Capability) -> Vec<(&'static 
 }
 
 #[test]
-fn what_leads_to_nothing_yet_is_written_with_the_next_event() {
+fn what_is_seen_is_on_record_with_what_it_has_led_to() {
     let folder = tempfile::tempdir().unwrap();
-    let call = [
-        ("call.proposed", Some(0)),
-        ("call.decided", Some(1)),
-        ("call.started", Some(0)),
-        ("call.finished", Some(2)),
-        ("step.ended", Some(1)),
-    ];
-    let (opened, sealed) = ([("run.opened", Some(1))], [("run.sealed", Some(0))]);
-    let expected = [&opened[..], &call, &call, &sealed].concat();
+    // The beginning of a call is seen when it has begun, and its end then, too, or with the seal.
+    let begun = [("call.proposed", Some(2)), ("call.decided", Some(1)), ("call.started", Some(0))];
+    let ended = |behind| [("call.finished", Some(behind + 1)), ("step.ended", Some(behind))];
+    let (opened, sealed) = ([("run.opened", Some(3))], [("run.sealed", Some(0))]);
+    let expected = [&opened[..], &begun, &ended(3), &begun, &ended(1), &sealed].concat();
     assert_eq!(ran(folder.path(), RunKind::Call, Capability::FsRead), expected);
 }
 

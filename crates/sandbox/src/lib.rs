@@ -49,7 +49,7 @@ pub use elsewhere::{Executor, executor_main, run_unconfined};
 #[cfg(target_os = "linux")]
 pub use backend::system::is_system_path;
 #[cfg(target_os = "linux")]
-pub use supervise::{Executor, Held, run_unconfined};
+pub use supervise::{Executor, Held, Running, run_unconfined};
 
 /// The hidden first argument: a program that finds it must call [`executor_main`] before anything
 /// else, and end with what that returns.

@@ -134,6 +134,11 @@ impl Store {
         self.sql.pragma_update(None, "wal_autocheckpoint", LONG_LOG)
     }
 
+    /// Moves the log into the file, as far as nobody reads it.
+    pub(crate) fn move_log(&self) -> rusqlite::Result<()> {
+        self.sql.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |_| Ok(()))
+    }
+
     /// Marks an empty file as ours before there is a log beside it, so that the mark stands in the
     /// file itself: tools know a store by it, wherever it lies.
     fn mark(&self) -> rusqlite::Result<()> {
@@ -316,6 +321,20 @@ mod tests {
                 .unwrap();
             assert_eq!(level, if durability == power { 2 } else { 1 }, "write {call}");
         }
+    }
+
+    /// Where there is time for it, the log of a long run is moved before a commit has to.
+    #[test]
+    fn the_log_is_moved_while_there_is_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let mut writer = Store::open(&path).unwrap().begin(Box::new(|| 1), Payloads::Full).unwrap();
+        for call in 0..1_500 {
+            writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::Process).unwrap();
+            writer.meanwhile();
+        }
+        let pages = pages_of_the_log(&path);
+        assert!(pages < u64::try_from(LONG_LOG).unwrap(), "{pages}");
     }
 
     #[test]

@@ -26,6 +26,10 @@ const SALT_BYTES: usize = 32;
 /// From how many events on a run counts as long.
 const LONG_RUN: u64 = 50;
 
+/// After how many transactions a long run has its log moved when there is time for it: sooner than the log is so
+/// long that a commit does it, and whoever waits for that one waits for this.
+const MOVED_EVERY: u64 = 120;
+
 /// Tells the time in microseconds since 1970.
 pub type Clock = Box<dyn FnMut() -> u64>;
 
@@ -48,6 +52,8 @@ pub struct RunWriter {
     seq: u64,
     prev: Option<Digest>,
     at: u64,
+    /// How many transactions there were since the log was last moved.
+    unmoved: u64,
     waiting: Vec<Kept>,
     /// Events that are written together with the next one.
     pending: Vec<Unwritten>,
@@ -101,6 +107,7 @@ impl Store {
             seq: 0,
             prev: None,
             at: 0,
+            unmoved: 0,
             waiting: Vec::new(),
             pending: Vec::new(),
             tree: Frontier::default(),
@@ -171,6 +178,7 @@ impl RunWriter {
     /// Writes all that waits, as one.
     fn write(&mut self, durability: Durability) -> Result<(), StoreError> {
         self.tree = append(&mut self.store, &self.pending, durability)?;
+        self.unmoved += 1;
         Ok(())
     }
 
@@ -254,6 +262,14 @@ impl Journal for RunWriter {
             signed => signed?,
         }
         Ok(recorded)
+    }
+
+    fn meanwhile(&mut self) {
+        if self.seq >= LONG_RUN && self.unmoved >= MOVED_EVERY {
+            self.unmoved = 0;
+            // Should it be refused, a commit does it later.
+            let _ = self.store.move_log();
+        }
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {

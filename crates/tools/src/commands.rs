@@ -10,7 +10,9 @@ use std::rc::Rc;
 use capsule_core::code::Code;
 use capsule_core::confinement::{Tier, Walls};
 use capsule_core::outcome::Problem;
-use capsule_sandbox::{Executor, Exit, Held, Launch, Mask, SandboxError, Staging, View, Watch};
+use capsule_sandbox::{
+    Executor, Exit, Held, Launch, Mask, Running, SandboxError, Staging, View, Watch,
+};
 
 use crate::tool::Host;
 use crate::veil::Veil;
@@ -213,13 +215,32 @@ impl Commands {
         executor.hold(launch).map_err(NotRun::Sandbox)
     }
 
-    /// Has a command begin that was made ready, and waits for its end.
+    /// Has a command begin that was made ready.
+    ///
+    /// # Errors
+    /// The sandbox does not run it.
+    pub(crate) fn begin(&self, held: Held) -> Result<Running, SandboxError> {
+        self.with_executor(|executor| executor.begin(held))
+    }
+
+    /// Waits for its end.
     ///
     /// # Errors
     /// The sandbox did not run it.
-    pub(crate) fn begin(&self, held: Held, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+    pub(crate) fn wait(
+        &self,
+        running: Running,
+        watch: &mut dyn Watch,
+    ) -> Result<Exit, SandboxError> {
+        self.with_executor(|executor| executor.wait(running, watch))
+    }
+
+    fn with_executor<T>(
+        &self,
+        act: impl FnOnce(&mut Executor) -> Result<T, SandboxError>,
+    ) -> Result<T, SandboxError> {
         match &mut *self.state.borrow_mut() {
-            State::Running { executor, .. } => executor.begin(held, watch),
+            State::Running { executor, .. } => act(executor),
             State::Failed(error) => Err(error.clone()),
             State::Idle | State::Off => {
                 Err(SandboxError::ExecutorDied { reason: "it was ended before" })

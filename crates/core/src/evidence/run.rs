@@ -39,9 +39,14 @@ pub trait Prepared {
     }
 
     /// Has made ready what can be made ready without anything happening outside of this program, beside the
-    /// writing of the intent. Called once, before that is written. It may be that nothing comes of it; what
-    /// goes wrong with it is told when the action is carried out.
+    /// writing of what was decided and of the intent. Called once, before that is written, for a call that may
+    /// run. It may be that nothing comes of it; what goes wrong with it is told when the action is carried out.
     fn make_ready(&mut self, _: &Bounds) {}
+
+    /// Has what was made ready begin, where it then goes on by itself, so that there is time for what was put
+    /// off. Called once, behind the written intent; what is not begun then begins when it is run. What goes
+    /// wrong with it is told then, too.
+    fn begin(&mut self, _: &Permit<'_>) {}
 
     /// What will differ in a file, for whoever is asked.
     fn preview(&mut self) -> Preview {
@@ -177,7 +182,8 @@ where
     J: Journal,
     F: for<'p> FnOnce(Permit<'p>, Box<dyn Prepared>) -> Outcome,
 {
-    let Cleared { number, bounds, confinement, decision, mut prepared, union: _ } = cleared;
+    let Cleared { number, bounds, confinement, decision, mut prepared, is_ready, union: _ } =
+        cleared;
     let (undo, covers) = match prepared.preserve() {
         Ok(None) => (None, None),
         Ok(Some(Preserved { record, covers })) => {
@@ -191,14 +197,18 @@ where
     let (effects, kept) = (decision.capabilities.have_effect(), undo.is_some());
     let started = CallStarted { call: number, effects, confinement, undo, covers };
     let durability = if effects { Durability::Power } else { Durability::Process };
-    prepared.make_ready(&bounds);
+    if !is_ready {
+        prepared.make_ready(&bounds);
+    }
     let Recorded { at, .. } = journal.append(Event::CallStarted(started), durability)?;
     let receipt = Receipt { at };
     // Where nothing was changed or sent, a run that breaks off before the next event leaves a question
     // that does nobody harm.
     let durability = if effects { Durability::Process } else { Durability::Next };
-    let guard = Guard { end: Some(End { number, redactor, journal, durability }), at };
+    let mut guard = Guard { end: Some(End { number, redactor, journal, durability }), at };
     let permit = Permit { bounds: &bounds, at: receipt.at, once: PhantomData };
+    prepared.begin(&permit);
+    guard.meanwhile();
     let outcome = act(permit, prepared);
     guard.finish(outcome).map(|done| Done { kept, ..done })
 }
@@ -263,6 +273,13 @@ struct Guard<'e, J: Journal> {
 }
 
 impl<J: Journal> Guard<'_, J> {
+    /// There is time for what the journal has put off.
+    fn meanwhile(&mut self) {
+        if let Some(end) = &mut self.end {
+            end.journal.meanwhile();
+        }
+    }
+
     fn finish(mut self, outcome: Outcome) -> Result<Done, J::Error> {
         match self.end.take() {
             Some(end) => end.write(outcome, Some(self.at)),

@@ -122,11 +122,15 @@ impl Preflight {
         journal: &mut J,
     ) -> Result<Judged, J::Error> {
         let Self { proposed, understanding } = self;
-        let Understanding { action, facts, prepared } = understanding;
+        let Understanding { action, facts, mut prepared } = understanding;
         let tool = &proposed.call.tool;
         let (tainted, call) = (proposed.call.tainted.as_slice(), Some(proposed.args_mac));
         let case = Case { tool, action: &action, facts: &facts, usage, tainted, call };
         let Judgement { decision, bounds, .. } = decide(policy, &case);
+        let is_ready = decision.verdict == Verdict::Allow;
+        if is_ready {
+            prepared.make_ready(&bounds);
+        }
         let seen = match Seen::of(tool, (action, facts), policy.digest(), redactor) {
             Ok(seen) => seen,
             Err(problem) => {
@@ -148,6 +152,7 @@ impl Preflight {
             confinement,
             decision: decision.clone(),
             prepared,
+            is_ready,
             union: None,
         };
         Ok(match decision.verdict {
@@ -277,6 +282,8 @@ pub struct Cleared {
     pub(super) confinement: Option<Confinement>,
     pub(super) decision: Decision,
     pub(super) prepared: Box<dyn Prepared>,
+    /// Whether that was made ready.
+    pub(super) is_ready: bool,
     /// What a person approved with it, if it is a list.
     pub(super) union: Option<Union>,
 }

@@ -147,6 +147,10 @@ pub trait Journal {
     /// When it cannot be written, or when a replay's recording has another event here.
     fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, Self::Error>;
 
+    /// Something goes on by itself now, and whoever writes has time: to show what was written, and to tidy up.
+    /// Called behind each intent.
+    fn meanwhile(&mut self) {}
+
     /// Writes what waits for the next event ([`Durability::Next`]); nothing if nothing does. For
     /// whoever is about to let time pass before that event.
     ///

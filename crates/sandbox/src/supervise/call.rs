@@ -37,6 +37,16 @@ pub struct Held {
     order: Request,
 }
 
+/// A command that has begun.
+#[derive(Debug)]
+pub struct Running {
+    out: Capture,
+    err: Capture,
+    start: Instant,
+    timeout: Duration,
+    order: Request,
+}
+
 /// Gives the order for a command.
 pub(super) fn hold(executor: &mut Executor, launch: Launch) -> Result<Held, SandboxError> {
     let limits = launch.limits;
@@ -52,16 +62,24 @@ pub(super) fn hold(executor: &mut Executor, launch: Launch) -> Result<Held, Sand
     Ok(Held { out, err, begin, timeout: Duration::from_millis(limits.timeout_ms), order })
 }
 
-/// Has it begin, and waits for its end.
+/// Has it begin.
 pub(super) fn begin(
     executor: &mut Executor,
     Held { out, err, begin, timeout, order }: Held,
-    watch: &mut dyn Watch,
-) -> Result<Exit, SandboxError> {
+) -> Result<Running, SandboxError> {
     let start = Instant::now();
     if begin.say().is_err() {
         return Err(executor.give_up("it cannot be told to begin"));
     }
+    Ok(Running { out, err, start, timeout, order })
+}
+
+/// Waits for its end.
+pub(super) fn wait(
+    executor: &mut Executor,
+    Running { out, err, start, timeout, order }: Running,
+    watch: &mut dyn Watch,
+) -> Result<Exit, SandboxError> {
     let stages = match &order {
         Request::Run { run, .. } => run.stages.as_slice(),
         _ => &[],

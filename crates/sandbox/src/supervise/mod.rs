@@ -29,7 +29,7 @@ use crate::kernel;
 use crate::protocol::socket::{self, Message};
 use crate::protocol::{Enter, Failed, Place, Refusal, Reply, Request, Stage, Staged, Step};
 use crate::waiting;
-pub use call::Held;
+pub use call::{Held, Running};
 pub(crate) use unconfined::UNCONFINED;
 pub use unconfined::run_unconfined;
 
@@ -251,24 +251,34 @@ impl Executor {
         }
     }
 
-    /// Has a command that it holds begin, and waits until every process of it is gone.
+    /// Has a command that it holds begin. Whoever asks may do something else before it waits for the end;
+    /// what the command prints waits in pipes until then.
+    ///
+    /// # Errors
+    /// The executor cannot be told.
+    pub fn begin(&mut self, held: Held) -> Result<Running, SandboxError> {
+        self.busy = Busy::Running;
+        call::begin(self, held)
+    }
+
+    /// Waits until every process of a command is gone.
     ///
     /// # Errors
     /// The command was not started, or the executor died while it ran.
-    pub fn begin(&mut self, held: Held, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
-        self.busy = Busy::Running;
-        let ended = call::begin(self, held, watch);
+    pub fn wait(&mut self, running: Running, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
+        let ended = call::wait(self, running, watch);
         self.busy = Busy::Free;
         ended
     }
 
-    /// The same at once.
+    /// All three at once.
     ///
     /// # Errors
     /// The command was not started, or the executor died while it ran.
     pub fn run(&mut self, launch: Launch, watch: &mut dyn Watch) -> Result<Exit, SandboxError> {
         let held = self.hold(launch)?;
-        self.begin(held, watch)
+        let running = self.begin(held)?;
+        self.wait(running, watch)
     }
 
     /// Lets go of the executor without waiting for it: it tidies up and ends by itself. For a

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::confinement::ProcessLimits;
 use capsule_sandbox::{
-    Executor, Exit, FileIdentity, How, Launch, Mask, Program, SandboxError, Stage, Staging, Stream,
-    View, Watch,
+    Executor, Exit, FileIdentity, Held, How, Launch, Mask, Program, SandboxError, Stage, Staging,
+    Stream, View, Watch,
 };
 use tempfile::TempDir;
 
@@ -150,6 +150,12 @@ impl Bed {
     /// Runs a program of the system.
     pub(crate) fn run(&mut self, program: &str, words: &[&str]) -> Exit {
         self.try_run(launch(program, words)).unwrap()
+    }
+
+    /// Has a command begin that is held, and waits for its end.
+    pub(crate) fn begin(&mut self, held: Held, watch: &mut dyn Watch) -> Exit {
+        let running = self.executor.begin(held).unwrap();
+        self.executor.wait(running, watch).unwrap()
     }
 
     /// A text with the names that places have inside: without namespaces, those of the host.

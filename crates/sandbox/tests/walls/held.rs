@@ -36,7 +36,7 @@ fn a_held_command_has_not_begun() {
         let held = bed.executor.hold(long).unwrap();
         std::thread::sleep(LONG_ENOUGH);
         assert_eq!(processes_with(&marker), 0, "round {round}");
-        let exit = bed.executor.begin(held, &mut Nobody).unwrap();
+        let exit = bed.begin(held, &mut Nobody);
         assert_eq!(exit.how, How::TimedOut, "round {round}");
         assert!(!exit.stdout.bytes.is_empty(), "round {round}: it began");
         assert_eq!(processes_with(&marker), 0, "round {round}");
@@ -76,14 +76,14 @@ fn time_counts_from_the_beginning() {
     short.limits.timeout_ms = 200;
     let held = bed.executor.hold(short).unwrap();
     std::thread::sleep(Duration::from_millis(700));
-    let exit = bed.executor.begin(held, &mut Nobody).unwrap();
+    let exit = bed.begin(held, &mut Nobody);
     assert_eq!((exit.how, exit.reached), (How::Exited(0), Vec::new()));
     let mut long = launch("/bin/sleep", &["sleep", "60"]);
     long.limits.timeout_ms = 300;
     let held = bed.executor.hold(long).unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let since = Instant::now();
-    let exit = bed.executor.begin(held, &mut Nobody).unwrap();
+    let exit = bed.begin(held, &mut Nobody);
     assert_eq!(exit.how, How::TimedOut);
     let took = since.elapsed();
     assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(3), "{took:?}");
@@ -117,7 +117,7 @@ fn the_executor_keeps_the_time_by_itself() {
     let held = bed.executor.hold(noisy).unwrap();
     std::thread::sleep(Duration::from_millis(400));
     let mut stuck = Stuck { marker, since: Instant::now(), freed: None };
-    let exit = bed.executor.begin(held, &mut stuck).unwrap();
+    let exit = bed.begin(held, &mut stuck);
     assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::TimedOut, "out\n"));
     let freed = stuck.freed.unwrap();
     assert!(freed >= Duration::from_millis(600) && freed < Duration::from_secs(3), "{freed:?}");

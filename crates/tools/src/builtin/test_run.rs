@@ -128,6 +128,10 @@ impl Hands for Tests {
         self.runner.make_ready(bounds);
     }
 
+    fn begin(&mut self, permit: &Permit<'_>) {
+        self.runner.begin(permit);
+    }
+
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         let Self { runner, argv } = *self;
         let outcome = Box::new(runner).run(permit);

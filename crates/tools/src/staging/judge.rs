@@ -49,6 +49,13 @@ impl Hands for Staged {
         self.hands.make_ready(bounds);
     }
 
+    fn begin(&mut self, permit: &Permit<'_>) {
+        // What changes something has to wait for what is looked at before.
+        if writes(permit.bounds()).is_none() {
+            self.hands.begin(permit);
+        }
+    }
+
     fn preview(&mut self) -> Preview {
         self.hands.preview()
     }
@@ -96,6 +103,12 @@ impl Hands for Unstaged {
     fn make_ready(&mut self, bounds: &Bounds) {
         if writes(bounds).is_none() {
             self.hands.make_ready(bounds);
+        }
+    }
+
+    fn begin(&mut self, permit: &Permit<'_>) {
+        if writes(permit.bounds()).is_none() {
+            self.hands.begin(permit);
         }
     }
 

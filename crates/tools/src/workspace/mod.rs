@@ -229,6 +229,10 @@ impl Workspace {
         for _ in 0..LOOKS {
             let handle = self.hold(name)?;
             let stat = fstat(&handle).map_err(NotFound::Refused)?;
+            if path.is_root() {
+                // There is no way to the root that could have changed.
+                return Ok(Found { handle, stat, real: path.clone() });
+            }
             let real = match self.name_of(handle.as_fd()) {
                 Some(real) => real,
                 None => steps::real_path(self.root(), name)?,

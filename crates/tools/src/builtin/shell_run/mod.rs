@@ -261,6 +261,6 @@ pub(super) fn runner(
         stages,
         cwd: command::real(cwd, facts),
         stdin: stdin.as_bytes().to_vec(),
-        held: None,
+        ahead: None,
     }
 }

@@ -10,7 +10,7 @@ use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::outcome::{Outcome, Problem};
 use capsule_core::policy::{Bounds, Environment, Scope};
 use capsule_sandbox as sandbox;
-use sandbox::{Exit, Held, Launch, Mask, Redirect, SandboxError, Stage};
+use sandbox::{Exit, Held, Launch, Mask, Redirect, Running, SandboxError, Stage};
 
 use super::environment::{PRIVATE, variables};
 use super::outcome::confined;
@@ -46,8 +46,16 @@ pub(in crate::builtin) struct Runner {
     pub(in crate::builtin) stages: Vec<Ready>,
     pub(in crate::builtin) cwd: OsString,
     pub(in crate::builtin) stdin: Vec<u8>,
-    /// The command as it was made ready, or why it could not be.
-    pub(in crate::builtin) held: Option<Result<Held, Problem>>,
+    /// How far the command is, or why it could not come so far.
+    pub(in crate::builtin) ahead: Option<Result<Ahead, Problem>>,
+}
+
+/// How far a command is before somebody waits for its end.
+pub(in crate::builtin) enum Ahead {
+    /// It was made ready.
+    Held(Held),
+    /// It has begun.
+    Running(Running),
 }
 
 impl Ready {
@@ -72,12 +80,19 @@ impl Hands for Runner {
         if let Bounds::Run { confinement, environment, reads, .. } = bounds
             && confinement.workspace != WorkspaceAccess::Direct
         {
-            self.held = Some(self.hold(confinement, environment, reads.as_ref(), None));
+            let held = self.hold(confinement, environment, reads.as_ref(), None);
+            self.ahead = Some(held.map(Ahead::Held));
+        }
+    }
+
+    fn begin(&mut self, _: &Permit<'_>) {
+        if let Some(ahead) = self.ahead.take() {
+            self.ahead = Some(ahead.and_then(|ahead| self.running(ahead)).map(Ahead::Running));
         }
     }
 
     fn run(mut self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let held = self.held.take();
+        let ahead = self.ahead.take();
         let permit = match permit.unconfined() {
             Ok(leave) => return unconfined::run(&self, &leave),
             Err(permit) => permit,
@@ -96,12 +111,13 @@ impl Hands for Runner {
             Ok(ground) => ground,
             Err(problem) => return Outcome::failed(problem),
         };
-        let held = held.unwrap_or_else(|| {
-            self.hold(confinement, environment, reads.as_ref(), ground.as_mut())
+        let ahead = ahead.unwrap_or_else(|| {
+            let held = self.hold(confinement, environment, reads.as_ref(), ground.as_mut());
+            held.map(Ahead::Held)
         });
         let staged = confinement.workspace == WorkspaceAccess::Staged;
         let staging = self.staging.as_deref().filter(|_| staged);
-        let ended = match held.and_then(|held| self.begin(held, (staging, ground.as_ref()))) {
+        let ended = match ahead.and_then(|ahead| self.ended(ahead, (staging, ground.as_ref()))) {
             Ok(exit) => confined(exit, confinement, *clamped),
             Err(problem) => Outcome::failed(problem),
         };
@@ -123,7 +139,7 @@ impl Runner {
         environment: &Environment,
     ) -> Result<Exit, Problem> {
         let held = self.hold(confinement, environment, None, None)?;
-        self.begin(held, (None, None))
+        self.ended(Ahead::Held(held), (None, None))
     }
 
     /// Has the programs made ready.
@@ -176,16 +192,29 @@ impl Runner {
         })
     }
 
-    /// Has them begin, and gives how they ended. What they change is collected, or bounded, by one of the
-    /// two.
+    /// Has them begin, if they have not.
+    ///
+    /// # Errors
+    /// They cannot be run as they must be.
+    fn running(&self, ahead: Ahead) -> Result<Running, Problem> {
+        match ahead {
+            Ahead::Running(running) => Ok(running),
+            Ahead::Held(held) => {
+                self.commands.begin(held).map_err(|error| sandbox_problem(&self.stages, &error))
+            }
+        }
+    }
+
+    /// Waits for their end, and gives it. What they change is collected, or bounded, by one of the two.
     ///
     /// # Errors
     /// They could not be run as they must be.
-    fn begin(
+    fn ended(
         &self,
-        held: Held,
+        ahead: Ahead,
         (staging, ground): (Option<&Staging>, Option<&Ground<'_>>),
     ) -> Result<Exit, Problem> {
+        let running = self.running(ahead)?;
         let full = RefCell::new(None);
         let mut watch = Watch {
             sink: self.sink.as_ref(),
@@ -194,7 +223,7 @@ impl Runner {
             full: Some(&full),
             ground,
         };
-        let ended = self.commands.begin(held, &mut watch);
+        let ended = self.commands.wait(running, &mut watch);
         let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
         full.into_inner().map_or(Ok(exit), Err)
     }
