@@ -430,6 +430,18 @@ fn without_a_policy_nothing_goes() {
     assert!(call("builtin:nope").exits(2).stderr.contains("policy.missing"));
 }
 
+/// CAP-3: whoever says more of a program in a list is told once how to.
+#[test]
+fn a_list_of_programs_has_names_alone() {
+    let capsule = capsule();
+    let rules = "version: 1\ntools:\n  shell.run:\n    executables:\n      - { name: sed, writes: [docs] }\n      \
+                 - { name: touch }\n";
+    let told =
+        capsule.run(&["policy", "check", "--policy", &capsule.policy(rules)]).exits(2).stderr;
+    assert_eq!(told.matches("policy.wrong-type").count(), 1, "{told}");
+    assert!(told.contains(":5:9") && told.contains("executables: { sed: {"), "{told}");
+}
+
 /// CAP-3: every problem at once, each with line, column and a way forward.
 #[test]
 fn wrong_policies_are_explained() {

@@ -132,6 +132,14 @@ fn programs(
     let mut programs: Vec<ProgramRule> = Vec::new();
     if let Value::List(items) = &node.value {
         for item in items {
+            if item.text().is_none() {
+                let message =
+                    format!("{} stands here; a list of programs has names alone", item.kind());
+                let hint = "say more of a program in a map: `executables: { sed: { writes: [\"docs/**\"] } }`";
+                let problem = Diagnostic::error(Code::PolicyType, item.span.clone(), message);
+                context.reader.problem(problem.hint(hint));
+                return programs;
+            }
             let Some(name) = program_name(context, item) else { continue };
             let source = context.source(item);
             programs.push(short(name, source, None));
