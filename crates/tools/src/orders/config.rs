@@ -179,18 +179,23 @@ impl Gather<'_> {
         }
     }
 
-    /// What stands in a file, wherever it leads; none where there is none.
-    pub(super) fn text(&self, file: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    /// A file, wherever its path leads; none where there is none.
+    pub(super) fn opened(&self, file: &Path) -> Result<Option<OwnedFd>, Errno> {
         let opened = match self.host.follow(Path::new(""), file).end {
             End::Inside(path) => self.open(&path),
             End::Outside(path) => open(&path),
             End::Nowhere => return Ok(None),
         };
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-            Err(errno) => return Err(unread(file, &errno.to_string())),
-        };
+        match opened {
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// What stands in a configuration; none where there is none.
+    fn text(&self, file: &Path) -> Result<Option<Vec<u8>>, Problem> {
+        let opened = self.opened(file).map_err(|errno| unread(file, &errno.to_string()))?;
+        let Some(opened) = opened else { return Ok(None) };
         let stat = fstat(&opened).map_err(|errno| unread(file, &errno.to_string()))?;
         if is_null(&stat) {
             return Ok(None);

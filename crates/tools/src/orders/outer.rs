@@ -2,19 +2,15 @@
 //! a folder above. Hooks that they name by a relative path run from where git is at work, which is here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use rustix::fs::stat;
 
-use super::repository::SHARED;
 use super::{GIT, Gather, is_whole};
+use crate::workspace::pointer::{self, SHARED};
 
-/// What a file that names a repository begins with.
-const POINTER: &[u8] = b"gitdir:";
 /// What gives orders in a repository's folder, and may lead into the workspace from there.
 const ORDERS: [&str; 3] = ["hooks", "config", "info/attributes"];
 
@@ -66,22 +62,16 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// The folder that a repository shares with others, where its configuration is.
+    /// The folder that a repository shares with others, where its configuration is. What cannot be read
+    /// names nothing, for git neither.
     pub(super) fn shared(&self, folder: &Path) -> Option<PathBuf> {
-        let line = self.first_line(&folder.join(SHARED))?;
-        Some(folder.join(OsStr::from_bytes(line.trim_ascii())))
+        let named = pointer::shared(self.opened(&folder.join(SHARED)).ok()??)?;
+        Some(folder.join(named))
     }
 
     /// Where a file says that a repository lies.
     pub(super) fn pointer(&self, file: &Path) -> Option<PathBuf> {
-        let line = self.first_line(file)?;
-        let named = line.strip_prefix(POINTER)?.trim_ascii();
-        Some(file.parent()?.join(OsStr::from_bytes(named)))
-    }
-
-    /// What cannot be read names nothing, for git neither.
-    fn first_line(&self, file: &Path) -> Option<Vec<u8>> {
-        let text = self.text(file).ok().flatten()?;
-        text.split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)
+        let named = pointer::pointed(self.opened(file).ok()??)?;
+        Some(file.parent()?.join(named))
     }
 }

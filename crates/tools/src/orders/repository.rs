@@ -3,15 +3,14 @@
 use capsule_core::orders::Orders;
 use capsule_core::path::WorkspacePath;
 
+use crate::workspace::pointer::SHARED;
+
 /// The name of a repository's folder, or of a file that says where that folder is.
 pub(crate) const GIT: &str = ".git";
 /// What git looks for in a folder before it takes orders from there.
 pub(crate) const PARTS: [&str; 3] = [HEAD, "objects", "refs"];
 /// The one of them without which there is none.
 pub(super) const HEAD: &str = "HEAD";
-
-/// What names the folder that several repositories share, in the folder of one.
-pub(super) const SHARED: &str = "commondir";
 
 /// Whether a folder is a repository, by what it has.
 pub(crate) fn is_whole(has: impl Fn(&str) -> bool) -> bool {

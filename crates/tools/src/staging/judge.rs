@@ -23,6 +23,7 @@ use crate::node;
 use crate::orders::{GIT, PARTS, around, is_whole};
 use crate::veil::Veil;
 use crate::workspace::own::{is_store, stores_of};
+use crate::workspace::pointer::SHARED;
 use crate::workspace::{NotFound, Workspace, kind};
 
 /// How the names begin that applying gives its unfinished files.
@@ -190,7 +191,7 @@ impl Staging {
 }
 
 /// What sends git elsewhere for its orders, whatever else is in the folder.
-const POINTERS: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
+const POINTERS: [&str; 3] = [SHARED, "config.worktree", "gitdir"];
 
 impl Staging {
     /// What is odd about a change where it stands.

@@ -9,7 +9,7 @@ mod itself;
 mod look;
 pub(crate) mod own;
 mod plain;
-mod pointer;
+pub(crate) mod pointer;
 mod steps;
 
 use std::ffi::OsStr;

@@ -1,42 +1,69 @@
-//! Where a repository lies whose `.git` is a file.
+//! Small files by which git is sent elsewhere: a `.git` that says where the repository lies, and the one in
+//! a repository's folder that says which folder it shares with others.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use capsule_core::limits;
 use rustix::fs::{FileType, OFlags, fstat};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, kind};
 
-/// What such a file begins with.
+/// What a `.git` file begins with.
 const POINTER: &[u8] = b"gitdir:";
 /// What names the folder that several repositories share, in the folder of one.
-const SHARED: &str = "commondir";
+pub(crate) const SHARED: &str = "commondir";
+
+/// The path that a `.git` file says its repository has.
+pub(crate) fn pointed(file: impl AsFd) -> Option<PathBuf> {
+    path(text(file)?.strip_prefix(POINTER)?)
+}
+
+/// The path that [`SHARED`] says the shared folder has.
+pub(crate) fn shared(file: impl AsFd) -> Option<PathBuf> {
+    path(&text(file)?)
+}
+
+/// A path as git takes it out of such a file: all that stands there, up to what a path cannot hold. So a
+/// line may end in it.
+fn path(text: &[u8]) -> Option<PathBuf> {
+    let path = text.split(|byte| *byte == 0).next()?.trim_ascii();
+    (!path.is_empty()).then(|| OsStr::from_bytes(path).into())
+}
+
+/// What stands in a small file; nothing where it is none.
+fn text(file: impl AsFd) -> Option<Vec<u8>> {
+    if kind(&fstat(&file).ok()?) != FileType::RegularFile {
+        return None;
+    }
+    let mut text = vec![0; POINTER.len() + limits::PATH_BYTES];
+    let read = rustix::io::pread(&file, &mut text, 0).ok()?;
+    text.truncate(read);
+    Some(text)
+}
 
 impl Workspace {
     /// The paths beneath the root under which a `.git` file says that its repository lies: its own
     /// folder, and the one that it shares with others. None for one outside.
     pub(crate) fn repository(&self, file: &OsStr) -> Vec<OsString> {
-        let read = self.first_line(Path::new(file));
-        let named = read.as_deref().and_then(|line| line.strip_prefix(POINTER));
+        let named = self.said(Path::new(file), pointed);
         let above = Path::new(file).parent().unwrap_or(Path::new(""));
-        let Some(own) = named.and_then(|named| self.beneath(above, named)) else {
+        let Some(own) = named.and_then(|named| self.beneath(above, &named)) else {
             return Vec::new();
         };
         // Read where it really lies: the name of the file in it may lead through links.
         let real = self.hold(own.as_os_str()).ok().and_then(|own| self.place_of(own.as_fd()));
         let shared = real.and_then(|real| {
-            let line = self.first_line(&real.join(SHARED))?;
-            self.beneath(&real, &line)
+            let named = self.said(&real.join(SHARED), shared)?;
+            self.beneath(&real, &named)
         });
         [Some(own), shared].into_iter().flatten().map(PathBuf::into_os_string).collect()
     }
 
     /// A path that is named in a folder, as one beneath the root.
-    fn beneath(&self, folder: &Path, named: &[u8]) -> Option<PathBuf> {
-        let named = Path::new(OsStr::from_bytes(named.trim_ascii()));
+    fn beneath(&self, folder: &Path, named: &Path) -> Option<PathBuf> {
         if named.is_relative() {
             return Some(folder.join(named));
         }
@@ -44,16 +71,40 @@ impl Workspace {
         named.strip_prefix(self.path()).ok().map(Path::to_owned).or_else(real)
     }
 
-    fn first_line(&self, path: &Path) -> Option<Vec<u8>> {
+    /// What a file of the workspace says.
+    fn said(&self, path: &Path, says: fn(OwnedFd) -> Option<PathBuf>) -> Option<PathBuf> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let file = self.open_plain(self.root(), path.as_os_str(), flags).ok()?;
-        let kind = FileType::from_raw_mode(fstat(&file).ok()?.st_mode);
-        let mut line = vec![0; POINTER.len() + limits::PATH_BYTES];
-        let read = match kind {
-            FileType::RegularFile => rustix::io::pread(&file, &mut line, 0).ok()?,
-            _ => return None,
-        };
-        line.truncate(read);
-        line.split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)
+        says(self.open_plain(self.root(), path.as_os_str(), flags).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{Seek as _, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_taken_as_git_takes_it() {
+        let mut file = tempfile::tempfile().unwrap();
+        for (text, repository, folder) in [
+            (&b"gitdir: ../a b\n"[..], Some("../a b"), Some("gitdir: ../a b")),
+            (b"gitdir:/x\r\n", Some("/x"), Some("gitdir:/x")),
+            // The name of a folder may have two lines.
+            (b"gitdir: two\nlines\n\n", Some("two\nlines"), Some("gitdir: two\nlines")),
+            (b"gitdir: x\0y\n", Some("x"), Some("gitdir: x")),
+            (b"../..\n", None, Some("../..")),
+            (b"gitdir: \n", None, Some("gitdir:")),
+            (b"\n", None, None),
+            (b"", None, None),
+        ] {
+            file.set_len(0).unwrap();
+            file.rewind().unwrap();
+            file.write_all(text).unwrap();
+            assert_eq!(pointed(&file), repository.map(Into::into), "{text:?}");
+            assert_eq!(shared(&file), folder.map(Into::into), "{text:?}");
+        }
+        assert_eq!(shared(fs::File::open("/dev/null").unwrap()), None, "it is no file");
     }
 }
