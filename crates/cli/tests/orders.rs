@@ -399,6 +399,37 @@ fn nothing_is_changed_where_orders_are_unknown() {
     }
 }
 
+/// C22: a repository in the workspace may name any place of it. Where its configuration is broken nothing is
+/// changed anywhere, and the refusal says what to mend, and where; once it is, all goes on.
+#[test]
+fn a_broken_configuration_is_named_with_its_line_and_the_remedy() {
+    let bed = Bed::new(|root| {
+        lay(root);
+        fs::create_dir_all(root.join("vendor/lib")).unwrap();
+        git(&root.join("vendor/lib"), &["init", "-q"]);
+    });
+    let config = bed.capsule.workspace().join("vendor/lib/.git/config");
+    let whole = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("[core]\n\tx = \\q\n{whole}")).unwrap();
+    for way in WAYS {
+        let ran = bed.append(way, "plain");
+        let told = ran.stdout + &ran.stderr;
+        for part in ["vendor/lib/.git/config", "line 2 is broken", "mend line 2", "away"] {
+            assert!(told.contains(part), "{way:?}: {part}: {told}");
+        }
+        assert!(!bed.has_evil("plain"), "{way:?}");
+    }
+    // Git says the same.
+    let git = Command::new("git").args(["status"]).current_dir(config.parent().unwrap()).output();
+    let told = String::from_utf8_lossy(&git.unwrap().stderr).to_string();
+    assert!(told.contains("bad config line 2"), "{told}");
+    fs::write(&config, whole).unwrap();
+    for (at, way) in WAYS.into_iter().enumerate() {
+        let ran = bed.append(way, &format!("data/new{at}"));
+        assert!(bed.has_evil(&format!("data/new{at}")), "{way:?} {} {}", ran.stdout, ran.stderr);
+    }
+}
+
 /// C22, C28: what a protected name leads through stays what it is, and no new link stands where orders
 /// are looked for.
 #[test]

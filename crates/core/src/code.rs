@@ -220,7 +220,7 @@ codes! {
     PathOrders = "path.orders-unknown", World, ToolFailed,
         "It cannot be told which files of the workspace the host takes orders from, so nothing is changed there.",
         "A configuration of git that cannot be read, very many protected links, or links to very large folders.",
-        "Read the message, and tell the user what could not be read.";
+        "Mend what the message names, or take it away; a program tells its user.";
     PathNotAllowed = "path.not-allowed", Policy, Denied,
         "The policy does not open this path to the tool.", "`paths.allow` does not cover it, or `paths.deny` does.",
         "Use a path that the policy allows, or widen `paths.allow` by the narrowest pattern.";

@@ -82,11 +82,14 @@ impl Gather<'_> {
                 continue;
             }
             if depth > limits::CONFIG_DEPTH || repository.read.len() > limits::CONFIG_FILES {
-                return Err(unread(&file, "too much is included"));
+                return Err(unread(&file, "too much is included", "have it include less"));
             }
             let Some(text) = self.text(&file)? else { continue };
-            let named = git_config::read(&text)
-                .map_err(|broken| unread(&file, &format!("line {} is broken", broken.line)))?;
+            let named = git_config::read(&text).map_err(|broken| {
+                let line = broken.line;
+                let mend = format!("mend line {line}");
+                unread(&file, &format!("line {line} is broken"), &mend)
+            })?;
             let trees = named.iter().filter_map(|own| match own {
                 Named::Worktree(path) => Some(folder.join(OsStr::from_bytes(path))),
                 _ => None,
@@ -194,9 +197,10 @@ impl Gather<'_> {
 
     /// What stands in a configuration; none where there is none.
     fn text(&self, file: &Path) -> Result<Option<Vec<u8>>, Problem> {
-        let opened = self.opened(file).map_err(|errno| unread(file, &errno.to_string()))?;
+        let unread = |why: &str| unread(file, why, "make it a file that you can read");
+        let opened = self.opened(file).map_err(|errno| unread(&errno.to_string()))?;
         let Some(opened) = opened else { return Ok(None) };
-        let stat = fstat(&opened).map_err(|errno| unread(file, &errno.to_string()))?;
+        let stat = fstat(&opened).map_err(|errno| unread(&errno.to_string()))?;
         if is_null(&stat) {
             return Ok(None);
         }
@@ -204,10 +208,10 @@ impl Gather<'_> {
         let (mut text, most) = (Vec::new(), limits::CONFIG_BYTES);
         let read = File::from(opened).take(most + 1).read_to_end(&mut text);
         match read {
-            _ if !is_file => Err(unread(file, "it is no file")),
-            Err(error) => Err(unread(file, &error.to_string())),
+            _ if !is_file => Err(unread("it is no file")),
+            Err(error) => Err(unread(&error.to_string())),
             Ok(bytes) if u64::try_from(bytes).is_ok_and(|bytes| bytes > most) => {
-                Err(unread(file, &format!("it has more than {most} bytes")))
+                Err(unread(&format!("it has more than {most} bytes")))
             }
             Ok(_) => Ok(Some(text)),
         }
@@ -245,9 +249,12 @@ fn folders(repository: &Repository<'_>) -> Vec<PathBuf> {
     }
 }
 
-fn unread(file: &Path, why: &str) -> Problem {
+/// A configuration that cannot be read, why, and what could be done about it. Its name is told as it is
+/// looked for: beneath the workspace, or from the root of the system.
+fn unread(file: &Path, why: &str, mend: &str) -> Problem {
     let shown = file.to_string_lossy();
     let shown = excerpt(&shown, limits::QUOTED_CHARS);
     let message = format!("git's configuration `{shown}` cannot be read: {why}");
-    Problem::new(Code::PathOrders, message).suggest(Code::PathOrders.next_step())
+    Problem::new(Code::PathOrders, message)
+        .suggest(format!("{mend}, or take `{shown}` away; until then nothing is changed here"))
 }
