@@ -595,3 +595,44 @@ fn what_came_to_lead_there_meanwhile_is_not_applied() {
     assert!(applied.stderr.contains("change.refused"), "{}", applied.stderr);
     assert!(!bed.has_evil("scripts/own"));
 }
+
+/// C22: an undo is looked at in the same way. Here it would bring a hook back that a person took away.
+#[test]
+fn what_came_to_lead_there_meanwhile_is_not_undone() {
+    for row in [
+        |root: &Path| link(root, "../../scripts/own", ".git/hooks/pre-commit"),
+        |root: &Path| configure(root, "[core]\nhooksPath = scripts\n"),
+    ] {
+        let bed = Bed::new(lay);
+        let path = "scripts/own";
+        let _ = bed.append(Way::WriteDirect, path);
+        let _ = bed.capsule.run(&["undo", "latest"]).exits(0);
+        row(&bed.capsule.workspace());
+        let undone = bed.capsule.run(&["undo", "latest"]);
+        assert_ne!(undone.status, 0);
+        assert!(undone.stderr.contains("change.refused"), "{}", undone.stderr);
+        assert!(undone.stderr.contains("bring that file back yourself"), "{}", undone.stderr);
+        assert!(!bed.has_evil(path));
+    }
+}
+
+/// APR-11: a folder that names lead through may come and go, as long as it is one.
+#[test]
+fn a_folder_where_orders_are_looked_for_is_undone() {
+    for way in [Way::Staged, Way::WriteDirect] {
+        let bed = Bed::new(|root| {
+            lay(root);
+            configure(root, "[core]\nhooksPath = vendor/hooks\n");
+        });
+        if way == Way::Staged {
+            let _ = bed.perl(way, &appending("vendor/other")).exits(0);
+            let _ = bed.capsule.run(&["apply", "latest"]).exits(0);
+        } else {
+            let _ = bed.append(way, "vendor/other");
+        }
+        assert!(bed.has_evil("vendor/other"));
+        let undone = bed.capsule.run(&["undo", "latest"]);
+        assert_eq!(undone.status, 0, "{way:?}: {}", undone.stderr);
+        assert!(!bed.capsule.workspace().join("vendor").exists());
+    }
+}

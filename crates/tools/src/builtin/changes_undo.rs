@@ -83,7 +83,8 @@ impl Tool for ChangesUndo {
                 let kept = Kept::at(context.keeper.place().clone());
                 let what = (run.clone(), changes.clone());
                 let undo = Undo::new(context.workspace, kept, what, again);
-                Restoring::new(undo, Rc::clone(context.keeper), context.cancel.clone())
+                let with = (context.cancel.clone(), context.veil);
+                Restoring::new(undo, Rc::clone(context.keeper), with)
                     .map(|restoring| Box::new(Undoer(restoring)) as Box<dyn Hands>)
             }
             _ => Err(another_action()),

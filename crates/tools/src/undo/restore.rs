@@ -4,6 +4,7 @@
 //! come back is read and compared with its digest. What goes away for it is kept first, so that an undo
 //! is undone like any other call, and so that one which fails half-way is taken back at once.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -15,6 +16,7 @@ use capsule_core::change::{Change, Node};
 use capsule_core::code::Code;
 use capsule_core::evidence::Preserved;
 use capsule_core::limits;
+use capsule_core::orders::Orders;
 use capsule_core::outcome::{Output, Problem};
 use rustix::fs::{FileType, Timestamps};
 
@@ -23,6 +25,7 @@ use crate::making::{Maker, Source, is_half_done, links, makes_room, replaced, sp
 use crate::saving::count_lines;
 use crate::staging::applying;
 use crate::tool::Cancel;
+use crate::veil::Veil;
 use crate::workspace::{Workspace, kind};
 
 /// The largest file whose lines are counted for a preview.
@@ -250,6 +253,9 @@ pub(crate) struct Restoring {
     undo: Undo,
     keeper: Rc<Keeper>,
     cancel: Cancel,
+    /// What knows by which other names the host comes to what is changed, and those as they are now:
+    /// the workspace may have changed since the run.
+    names: (Rc<RefCell<Veil>>, Rc<Orders>),
     /// What comes of it, of what is not there already.
     ready: Vec<Change>,
     looked: Vec<Looked>,
@@ -259,15 +265,22 @@ pub(crate) struct Restoring {
 
 impl Restoring {
     /// # Errors
-    /// [`Code::UndoConflict`] while somebody else undoes or applies something here.
-    pub(crate) fn new(mut undo: Undo, keeper: Rc<Keeper>, cancel: Cancel) -> Result<Self, Problem> {
+    /// [`Code::UndoConflict`] while somebody else undoes or applies something here, and
+    /// [`Code::PathOrders`] where it cannot be told what the host takes orders from.
+    pub(crate) fn new(
+        mut undo: Undo,
+        keeper: Rc<Keeper>,
+        (cancel, veil): (Cancel, &Rc<RefCell<Veil>>),
+    ) -> Result<Self, Problem> {
+        let orders = veil.borrow().orders_now(&undo.maker.workspace)?;
+        let names = (Rc::clone(veil), orders);
         undo.maker.beside = beside(&keeper.run());
         let lock = undo.maker.lock().ok_or_else(|| {
             let message = "somebody else undoes or applies something in this workspace";
             Problem::new(Code::UndoConflict, message).suggest("wait for its end")
         })?;
         let (ready, looked) = (Vec::new(), Vec::new());
-        Ok(Self { undo, keeper, cancel, ready, looked, _lock: lock })
+        Ok(Self { undo, keeper, cancel, names, ready, looked, _lock: lock })
     }
 
     /// Compares everything, and keeps what goes away; nothing where nothing does.
@@ -285,6 +298,9 @@ impl Restoring {
         if self.ready.is_empty() {
             return Ok(None);
         }
+        if let Some(problem) = self.ready.iter().find_map(|change| self.refused(change)) {
+            return Err(problem);
+        }
         let mut keeping = self.keeper.begin(self.ready.iter().filter_map(replaced));
         for change in &self.ready {
             if let Some(Node::File { mode, .. }) = &change.before {
@@ -296,6 +312,15 @@ impl Restoring {
             keeping.change(change.path.clone(), change.before.clone(), change.after.clone());
         }
         keeping.finish().map(Some)
+    }
+
+    /// Why a path may not be changed for the sake of other names that lead to it.
+    fn refused(&self, change: &Change) -> Option<Problem> {
+        let (veil, orders) = &self.names;
+        let why = veil.borrow().refuses_in(&self.undo.maker.workspace, orders, change)?;
+        let message = format!("`{}`: {why}; nothing was undone", change.path);
+        let hint = "bring that file back yourself, or undo single calls: `capsule undo RUN:CALL`";
+        Some(Problem::new(Code::ChangeRefused, message).suggest(hint))
     }
 
     /// Brings it back.
@@ -480,6 +505,12 @@ mod tests {
         fs::write(run.join(Digest::of(text.as_bytes()).to_string()), text).unwrap();
     }
 
+    /// Nobody cancels it, and nothing is protected.
+    fn with() -> (Cancel, &'static Rc<RefCell<Veil>>) {
+        let veil = Rc::new(RefCell::new(Veil::new(Box::new(|_, _| false))));
+        (Cancel::default(), Box::leak(Box::new(veil)))
+    }
+
     type Meanwhile = fn(&Path, &Path);
 
     /// Whatever happens between the comparison and the end: all of it comes back, or everything is as it
@@ -511,7 +542,7 @@ mod tests {
             let workspace = Rc::new(Workspace::open(root).unwrap());
             let what = ("r-0000000000000001".to_owned(), changes());
             let undo = Undo::new(&workspace, Kept::at(place.clone()), what, &[]);
-            let mut restoring = Restoring::new(undo, keeper, Cancel::default()).unwrap();
+            let mut restoring = Restoring::new(undo, keeper, with()).unwrap();
             let record = restoring.preserve().unwrap().unwrap();
             assert_eq!(record.covers.unwrap().paths, 9);
             meanwhile(root, &place);
@@ -547,7 +578,7 @@ mod tests {
         }
         let workspace = Rc::new(Workspace::open(folder.path()).unwrap());
         let undo = Undo::new(&workspace, Kept::at(place), (String::new(), changes()), &[]);
-        let mut restoring = Restoring::new(undo, Rc::clone(&keeper), Cancel::default()).unwrap();
+        let mut restoring = Restoring::new(undo, Rc::clone(&keeper), with()).unwrap();
         let _ = restoring.preserve().unwrap();
         let (mut before, mut after) = (Vec::new(), Vec::new());
         tree(folder.path(), "", &mut before);
@@ -557,7 +588,7 @@ mod tests {
         assert_eq!(after, before);
         // While one is at work, no other begins.
         let undo = Undo::new(&workspace, Kept::at(beside.path().into()), Default::default(), &[]);
-        let other = Restoring::new(undo, keeper, Cancel::default()).map(drop);
+        let other = Restoring::new(undo, keeper, with()).map(drop);
         assert_eq!(other.unwrap_err().code, Code::UndoConflict);
     }
 }

@@ -50,6 +50,18 @@ impl Veil {
         self.invariants.as_ref()?.refuse(change, orders)
     }
 
+    /// The same for the sake of any name, of a change that is made in the workspace itself.
+    pub(crate) fn refuses_in(
+        &self,
+        workspace: &Workspace,
+        orders: &Orders,
+        change: &Change,
+    ) -> Option<String> {
+        let path = WorkspacePath::beneath(&change.path)?;
+        let around = || self.refuses(&repositories(workspace, &path), change);
+        self.refuses(orders, change).or_else(around)
+    }
+
     /// Tells by which protected names the host comes to what is to be changed.
     ///
     /// # Errors
@@ -65,16 +77,20 @@ impl Veil {
             let message = format!("`{name}` leads through `{real}`, where orders are looked for");
             return Err(Problem::new(Code::ChangeProtected, message));
         }
-        let has = |folder: &WorkspacePath, part: &str| {
-            let path = folder.join(part);
-            statat(workspace.root(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
-        };
         let mut names = orders.names(real);
-        names.extend(around(real, has).names(real));
+        names.extend(repositories(workspace, real).names(real));
         names.sort();
         names.dedup();
         names.retain(|name| invariants.hold(name));
         fact.names = names;
         Ok(())
     }
+}
+
+/// The repositories that a path lies in, as they are now.
+fn repositories(workspace: &Workspace, path: &WorkspacePath) -> Orders {
+    around(path, |folder, part| {
+        let path = folder.join(part);
+        statat(workspace.root(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    })
 }

@@ -54,9 +54,10 @@ impl Invariants {
         let names = orders.names(&path);
         let is_folder = |node: &Node| matches!(node, Node::Folder { .. });
         // What a name leads through is no longer that once a folder replaces a link; one that comes where
-        // nothing was is where the name led already.
-        let stays = change.after.as_ref().is_some_and(is_folder)
-            && change.before.as_ref().is_none_or(is_folder);
+        // nothing was, or goes, leaves the name leading where it did.
+        let stays = [&change.before, &change.after]
+            .into_iter()
+            .all(|node| node.as_ref().is_none_or(is_folder));
         let is_link = matches!(change.after, Some(Node::Link { .. }));
         if is_link && names.iter().chain([&path]).any(|name| self.reach(name)) {
             return Some("it is a link in a place where orders are looked for".into());
