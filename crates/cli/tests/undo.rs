@@ -383,6 +383,36 @@ tools:
     assert!(told.contains("nothing is left to undo"), "{told}");
 }
 
+/// APR-11: what is new needs not be kept to go away again, however large it is. Only that undo is not
+/// undone, and says so before.
+#[test]
+fn what_is_new_goes_away_however_large() {
+    let bed = Bed::under(
+        "version: 1\ntools: { shell.run: { executables: { perl: { decision: allow, writes: ['**'] } } } }\n",
+    );
+    bed.capsule.file("small", "small\n");
+    bed.capsule.file("was/in", "in\n");
+    let before = bed.tree();
+    let script = "mkdir 'new' or die; unlink 'was/in' or die; rmdir 'was' or die; \
+        for ('new/large', 'small', 'was') { \
+            open(my $f, '>', $_) or die; truncate($f, 70_000_000) or die; close $f or die \
+        } open(my $f, '>', 'more') or die; print $f 'more'; close $f";
+    let line = ["exec", "--policy", &bed.policy, "--", "perl", "-e", script];
+    let _ = bed.run(&line).exits(0);
+    let run = bed.run(&["apply", "latest"]).exits(0);
+    assert!(run.stderr.contains("undo"), "{}", run.stderr);
+    let made = bed.tree();
+    let shown = bed.run(&["undo", "latest", "--dry-run"]).exits(0).stdout;
+    assert_eq!(shown.matches("it cannot be brought back").count(), 3, "{shown}");
+    let undone = bed.run(&["undo", "latest"]).exits(0);
+    assert!(undone.stderr.contains("which cannot be taken back"), "{}", undone.stderr);
+    same(&bed.tree(), &before, "after the undo");
+    let again = bed.run(&["undo", "latest"]);
+    assert!(again.stderr.contains("undo.gone"), "{} {}", again.status, again.stderr);
+    assert_eq!(bed.run(&["verify"]).status, 0);
+    assert_ne!(made, before);
+}
+
 /// G1, APR-11: what was kept is believed by its digest, and what is not there any more is said.
 #[test]
 fn kept_files_that_were_changed_are_found() {

@@ -23,6 +23,9 @@ use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
 
+/// What is said of a file that is too large for an undo of the undo.
+const UNKEPT: &str = "  too large to be kept: it cannot be brought back";
+
 pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let store = open_store(around)?;
     let mut asked = Asked::of(&store, around, &args.run)?;
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result
         map.extend(asked.undoing.call.map(|call| ("call".to_owned(), call.into())));
         let again = asked.undoing.again.join(" ");
         map.extend((!again.is_empty()).then(|| ("again".to_owned(), again.into())));
+        map.extend(asked.undoing.made().then(|| ("made".to_owned(), "yes".into())));
     }
     let one = One {
         name: format!("undo {}", asked.shown),
@@ -71,8 +75,14 @@ pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result
         return Err(problem.into());
     }
     asked.show(&told, screen)?;
+    let unkept =
+        looked.iter().any(|own| matches!(own.standing, Standing::Ready { kept: false, .. }));
+    let back = match unkept {
+        true => "which cannot be taken back".to_owned(),
+        false => format!("capsule undo {} takes it back", done.label),
+    };
     screen.complain(&format!(
-        "{GOOD}✔ undone{GOOD:#} {} · recorded as {1} · capsule undo {1} takes it back",
+        "{GOOD}✔ undone{GOOD:#} {} · recorded as {} · {back}",
         asked.shown, done.label
     ));
     Ok(done.exit.status())
@@ -226,12 +236,14 @@ fn path_json(told: &Told<'_>) -> Value {
     let Told { looked: Looked { change, standing }, by } = told;
     let mut own = change_json(change, None);
     let (lines, at) = match standing {
-        Standing::Ready { lines } => (*lines, None),
+        Standing::Ready { lines, .. } => (*lines, None),
         Standing::Changed { at, .. } => (None, *at),
         _ => (None, None),
     };
     if let Value::Object(map) = &mut own {
         map.insert("standing".into(), word(standing).into());
+        let kept = !matches!(standing, Standing::Ready { kept: false, .. });
+        map.insert("kept".into(), kept.into());
         map.insert("added".into(), json!(lines.map(|own| own.0)));
         map.insert("removed".into(), json!(lines.map(|own| own.1)));
         map.insert("changed_at".into(), json!(at));
@@ -252,9 +264,10 @@ fn lines(told: &Told<'_>) -> Vec<String> {
     };
     let bad = |why: &str| vec![format!("{BAD}✖ {path}{slash}{BAD:#}  {why}")];
     match standing {
-        Standing::Ready { lines } => {
+        Standing::Ready { lines, kept } => {
             let counted = lines.map(|(added, removed)| format!("  +{added} −{removed}"));
-            let counted = counted.unwrap_or_default();
+            let kept = if *kept { "" } else { UNKEPT };
+            let counted = counted.unwrap_or_default() + kept;
             change_lines([change]).map(|line| format!("{line}{counted}")).collect()
         }
         Standing::Before => vec![format!("· {path}{slash}  is as it was")],
@@ -270,7 +283,7 @@ fn lines(told: &Told<'_>) -> Vec<String> {
             }
             (None, None) => bad(&format!("is {} by now", gone(change))),
         },
-        Standing::Gone => bad("what stood there is not kept any more"),
+        Standing::Gone => bad("what stood there is not kept"),
         Standing::Damaged => bad("what was kept of it is something else by now"),
     }
 }

@@ -158,6 +158,9 @@ pub enum Action {
         changes: Vec<Change>,
         /// The runs that began to before and were killed, by their full ids.
         again: Vec<String>,
+        /// Whether what goes is what a run made, which no other run brought back: it need not be kept.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        made: bool,
     },
 }
 

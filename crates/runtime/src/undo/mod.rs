@@ -158,6 +158,12 @@ impl Undoing {
         }
     }
 
+    /// Whether what goes is what the run made. What an undo brought back may be somebody's own.
+    #[must_use]
+    pub fn made(&self) -> bool {
+        self.record.opened.origin != RunKind::Undo
+    }
+
     /// The folder that the run worked in, by its path.
     #[must_use]
     pub fn workspace(&self) -> &str {
@@ -180,7 +186,8 @@ impl Undoing {
     pub fn look(&mut self, workspace: &Rc<Workspace>) -> Result<Vec<Looked>, Problem> {
         let look = |own: &Self| {
             let what = (own.run.to_string(), own.changes.clone());
-            Undo::new(workspace, Kept::at(own.place.clone()), what, &own.again).look()
+            let how = (own.again.as_slice(), own.made());
+            Undo::new(workspace, Kept::at(own.place.clone()), what, how).look()
         };
         let looked = look(self)?;
         let mut is_other = false;

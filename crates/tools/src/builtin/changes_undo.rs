@@ -43,14 +43,27 @@ static OF_PERSONS: Signature = Signature {
             required: false,
             about: "the runs that began to before and were killed, by their full ids",
         },
+        Argument {
+            name: "made",
+            kind: Kind::Word(&[MADE]),
+            required: false,
+            about: "that what goes is what the run made, and need not be kept",
+        },
     ],
     results: &[
         Field { name: "run", about: "the run" },
         Field { name: "undone", about: "how many paths were brought back" },
         Field { name: "as_before", about: "how many were what they were before already" },
         Field { name: "left", about: "how many folders stay, since something else is in them" },
+        Field {
+            name: "unkept",
+            about: "how many went of which nothing is kept, so that they do not come back",
+        },
     ],
 };
+
+/// What says that a run made what goes.
+const MADE: &str = "yes";
 
 /// Undoes calls.
 #[derive(Clone, Copy, Debug)]
@@ -72,17 +85,18 @@ impl Tool for ChangesUndo {
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect(),
+            made: text(args, "made") == Some(MADE),
         })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
         let mut facts = Facts::default();
         let hands = match action {
-            Action::Undo { run, changes, again, .. } => {
-                facts.unkept = changes::unkept(changes);
+            Action::Undo { run, changes, again, made, .. } => {
+                facts.unkept = changes::unkept(changes).filter(|_| !made);
                 let kept = Kept::at(context.keeper.place().clone());
                 let what = (run.clone(), changes.clone());
-                let undo = Undo::new(context.workspace, kept, what, again);
+                let undo = Undo::new(context.workspace, kept, what, (again, *made));
                 let with = (context.cancel.clone(), context.veil);
                 Restoring::new(undo, Rc::clone(context.keeper), with)
                     .map(|restoring| Box::new(Undoer(restoring)) as Box<dyn Hands>)

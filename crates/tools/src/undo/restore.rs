@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
@@ -42,6 +43,8 @@ pub struct Undo {
     changes: Vec<Change>,
     /// Whether somebody began to before and was killed, so that a path may be half done.
     again: bool,
+    /// Whether a run made what goes, so that it need not be kept.
+    made: bool,
 }
 
 /// What stands at a path, and when it last changed.
@@ -59,6 +62,9 @@ pub enum Standing {
     Ready {
         /// The lines that come and go, where it is text.
         lines: Option<(u64, u64)>,
+        /// Whether what goes for it is kept, so that it comes back by an undo of this one. What is more
+        /// than is kept for one call needs only be what the call left.
+        kept: bool,
     },
     /// It is already what it was before.
     Before,
@@ -95,7 +101,7 @@ impl Looked {
             Standing::Ready { .. } | Standing::Before | Standing::Stays => return None,
             Standing::Changed { .. } => return Some(differs(&self.change)),
             Standing::Gone => {
-                (Code::UndoGone, format!("what stood at `{path}` before is not kept any more"))
+                (Code::UndoGone, format!("what stood at `{path}` before is not kept"))
             }
             Standing::Damaged => {
                 (Code::UndoDamaged, format!("what was kept of `{path}` is something else by now"))
@@ -108,13 +114,13 @@ impl Looked {
 impl Undo {
     /// What calls of a run changed in a workspace, the other way round. It is looked for among what the
     /// run, or else another one, has kept. `again` are the runs that began to undo it, or are undone, and
-    /// were killed.
+    /// were killed; `made` says whether the run made what goes for it, and did not bring it back itself.
     #[must_use]
     pub fn new(
         workspace: &Rc<Workspace>,
         kept: Kept,
         (run, mut changes): (String, Vec<Change>),
-        again: &[String],
+        (again, made): (&[String], bool),
     ) -> Self {
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         // Whoever was killed may have been undoing it, or applying it.
@@ -122,7 +128,7 @@ impl Undo {
         let leftovers = again.iter().map(|run| beside(run)).chain(own).collect();
         let (workspace, beside) = (Rc::clone(workspace), String::new());
         let maker = Maker { workspace, beside, leftovers, links: links(&changes), differs };
-        Self { maker, kept, run, changes, again: !again.is_empty() }
+        Self { maker, kept, run, changes, again: !again.is_empty(), made }
     }
 
     /// Looks at every path, and at what was kept. Nothing is changed.
@@ -142,6 +148,16 @@ impl Undo {
             all.push(looked);
         }
         all.reverse();
+        let mut bytes = 0_u64;
+        for looked in &mut all {
+            if let (Standing::Ready { kept, .. }, Some(more)) =
+                (&mut looked.standing, replaced(&looked.change))
+            {
+                let now = bytes.saturating_add(more);
+                *kept = !self.made || now <= limits::UNDO_BYTES;
+                bytes = if *kept { now } else { bytes };
+            }
+        }
         Ok(all)
     }
 
@@ -170,7 +186,7 @@ impl Undo {
             });
         }
         let standing = match self.comes(change, here) {
-            Ok(lines) => Standing::Ready { lines },
+            Ok(lines) => Standing::Ready { lines, kept: true },
             Err(Lost::Gone) => Standing::Gone,
             Err(Lost::Damaged) => Standing::Damaged,
         };
@@ -259,6 +275,8 @@ pub(crate) struct Restoring {
     /// What comes of it, of what is not there already.
     ready: Vec<Change>,
     looked: Vec<Looked>,
+    /// The paths of it whose bytes are more than is kept.
+    unkept: BTreeSet<String>,
     /// Nobody else undoes or applies something in the same workspace meanwhile.
     _lock: OwnedFd,
 }
@@ -279,8 +297,8 @@ impl Restoring {
             let message = "somebody else undoes or applies something in this workspace";
             Problem::new(Code::UndoConflict, message).suggest("wait for its end")
         })?;
-        let (ready, looked) = (Vec::new(), Vec::new());
-        Ok(Self { undo, keeper, cancel, names, ready, looked, _lock: lock })
+        let (ready, looked, unkept) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Ok(Self { undo, keeper, cancel, names, ready, looked, unkept, _lock: lock })
     }
 
     /// Compares everything, and keeps what goes away; nothing where nothing does.
@@ -292,8 +310,12 @@ impl Restoring {
         if let Some(problem) = looked.iter().find_map(Looked::problem) {
             return Err(problem);
         }
-        let is_ready = |own: &&Looked| matches!(own.standing, Standing::Ready { .. });
-        self.ready = looked.iter().filter(is_ready).map(|own| own.change.clone()).collect();
+        let of = |wanted: fn(&Standing) -> bool| {
+            looked.iter().filter(move |own| wanted(&own.standing)).map(|own| &own.change)
+        };
+        self.ready = of(|own| matches!(own, Standing::Ready { .. })).cloned().collect();
+        let unkept = of(|own| matches!(own, Standing::Ready { kept: false, .. }));
+        self.unkept = unkept.map(|own| own.path.clone()).collect();
         self.looked = looked;
         if self.ready.is_empty() {
             return Ok(None);
@@ -301,9 +323,10 @@ impl Restoring {
         if let Some(problem) = self.ready.iter().find_map(|change| self.refused(change)) {
             return Err(problem);
         }
-        let mut keeping = self.keeper.begin(self.ready.iter().filter_map(replaced));
+        let is_kept = |own: &&Change| !self.unkept.contains(&own.path);
+        let mut keeping = self.keeper.begin(self.ready.iter().filter(is_kept).filter_map(replaced));
         for change in &self.ready {
-            if let Some(Node::File { mode, .. }) = &change.before {
+            if let (Some(Node::File { mode, .. }), true) = (&change.before, is_kept(&change)) {
                 let (kept, _) = keeping.file(&self.undo.maker.old(change)?, *mode)?;
                 if change.before.as_ref() != Some(&kept) {
                     return Err(differs(change));
@@ -338,8 +361,13 @@ impl Restoring {
             }
             waiting.push((change, here));
         }
+        // What cannot be taken back comes once everything else is done, and nobody stops it then.
+        let (last, first): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(change, _)| self.goes_last(&change.path));
         let made = maker
-            .all(&waiting, &self.undo, &|| self.goes_on(deadline))
+            .all(&first, &self.undo, &|| self.goes_on(deadline))
+            .and_then(|()| self.goes_on(deadline))
+            .and_then(|()| maker.all(&last, &self.undo, &|| Ok(())))
             .and_then(|()| maker.close(&self.ready));
         made.map_err(|problem| self.taken_back(problem))?;
         let count = |is: fn(&Standing) -> bool| {
@@ -350,7 +378,18 @@ impl Restoring {
             .with("run", self.undo.run.clone())
             .with("undone", count(|own| matches!(own, Standing::Ready { .. })))
             .with("as_before", count(|own| matches!(own, Standing::Before)))
-            .with("left", count(|own| matches!(own, Standing::Stays))))
+            .with("left", count(|own| matches!(own, Standing::Stays)))
+            .with("unkept", count(|own| matches!(own, Standing::Ready { kept: false, .. }))))
+    }
+
+    /// Whether a path is one whose bytes are not kept, or above or beneath one.
+    fn goes_last(&self, path: &str) -> bool {
+        let beneath = format!("{path}/");
+        let mut inner =
+            self.unkept.range::<str, _>((Bound::Included(beneath.as_str()), Bound::Unbounded));
+        let above = |path| Some(split(path).0).filter(|folder: &&str| !folder.is_empty());
+        std::iter::successors(Some(path), |path| above(path)).any(|own| self.unkept.contains(own))
+            || inner.next().is_some_and(|own| own.starts_with(&beneath))
     }
 
     fn goes_on(&self, deadline: Instant) -> Result<(), Problem> {
@@ -387,6 +426,7 @@ impl Restoring {
             run: self.keeper.run(),
             changes: Vec::new(),
             again: true,
+            made: false,
         };
         let waiting: Vec<_> = made.iter().map(|own| (own, own.before.clone())).collect();
         let put = maker.all(&waiting, &back, &|| Ok(())).and_then(|()| maker.close(&made));
@@ -541,7 +581,7 @@ mod tests {
             }
             let workspace = Rc::new(Workspace::open(root).unwrap());
             let what = ("r-0000000000000001".to_owned(), changes());
-            let undo = Undo::new(&workspace, Kept::at(place.clone()), what, &[]);
+            let undo = Undo::new(&workspace, Kept::at(place.clone()), what, (&[], false));
             let mut restoring = Restoring::new(undo, keeper, with()).unwrap();
             let record = restoring.preserve().unwrap().unwrap();
             assert_eq!(record.covers.unwrap().paths, 9);
@@ -577,7 +617,7 @@ mod tests {
             keep(&place, text);
         }
         let workspace = Rc::new(Workspace::open(folder.path()).unwrap());
-        let undo = Undo::new(&workspace, Kept::at(place), (String::new(), changes()), &[]);
+        let undo = Undo::new(&workspace, Kept::at(place), (String::new(), changes()), (&[], false));
         let mut restoring = Restoring::new(undo, Rc::clone(&keeper), with()).unwrap();
         let _ = restoring.preserve().unwrap();
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -587,7 +627,8 @@ mod tests {
         tree(folder.path(), "", &mut after);
         assert_eq!(after, before);
         // While one is at work, no other begins.
-        let undo = Undo::new(&workspace, Kept::at(beside.path().into()), Default::default(), &[]);
+        let undo =
+            Undo::new(&workspace, Kept::at(beside.path().into()), Default::default(), (&[], false));
         let other = Restoring::new(undo, keeper, with()).map(drop);
         assert_eq!(other.unwrap_err().code, Code::UndoConflict);
     }
