@@ -68,7 +68,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Named>, Broken> {
         match byte {
             b'#' | b';' => reader.comment(),
             b'[' => section = reader.section()?,
-            byte if byte.is_ascii_whitespace() => {}
+            byte if is_space(byte) => {}
             byte if byte.is_ascii_alphabetic() && !section.is_empty() => {
                 let (key, value) = reader.entry(byte)?;
                 all.extend(value.and_then(|value| named(&section, &key, value)));
@@ -100,6 +100,11 @@ fn words(value: &[u8]) -> Vec<Vec<u8>> {
     // As one, and as a path with spaces in it.
     let whole = core::iter::once(value.to_vec()).filter(|own| own.iter().any(ends));
     words.chain(whole).collect()
+}
+
+/// What git takes for space between things. A form feed is none: it is part of a value.
+const fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 struct Reader<'t> {
@@ -200,7 +205,7 @@ impl Reader<'_> {
                     self.comment();
                     break;
                 }
-                byte if byte.is_ascii_whitespace() && !quoted => {
+                byte if is_space(byte) && !quoted => {
                     // Not at the beginning, and in the end only what stands before something.
                     if !value.is_empty() {
                         value.push(byte);
@@ -271,6 +276,7 @@ mod tests {
             ("[remote \"o\"]\nuploadpack = ./up", vec!["remote.uploadpack ./up"]),
             ("# nothing\n; at all\n[core]\n\n", vec![]),
             ("[core]\nhookspath =\n", vec!["hooks "]),
+            ("[core]\nhookspath = \u{c}x\u{c}\n", vec!["hooks \u{c}x\u{c}"]),
         ] {
             assert_eq!(told(text), expected, "{text:?}");
         }
@@ -289,6 +295,7 @@ mod tests {
             ("[]\nx = 1", 1),
             ("[core]\n= 1", 2),
             ("[core]\n1x = 1", 2),
+            ("[core]\n\u{c}x = 1", 2),
         ] {
             assert_eq!(read(text.as_bytes()), Err(Broken { line }), "{text:?}");
         }
