@@ -1087,6 +1087,24 @@ fn a_report_shows_what_waits_and_what_became_of_it() {
     assert!(bed.run(&["discard", "latest"]).exits(2).stderr.contains("were discarded"));
 }
 
+/// What the book says of files with several names.
+#[test]
+fn a_file_with_several_names_is_split() {
+    let bed = Bed::new();
+    let root = bed.capsule.workspace();
+    fs::write(root.join("one"), "old").unwrap();
+    fs::hard_link(root.join("one"), root.join("two")).unwrap();
+    let script = "put('one', 'new'); open(my $f, '<', 'two') or die; print <$f>";
+    assert!(bed.perl(&format!("{PUT}{script}")).exits(0).stdout.contains("old"));
+    assert_eq!(bed.changes(), ["M one"]);
+    let _ = bed.run(&["apply", "latest"]).exits(0);
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!([read("one"), read("two")], ["new", "old"]);
+    let _ = bed.run(&["undo", "latest"]).exits(0);
+    assert_eq!(read("one"), "old");
+    assert_eq!(root.join("two").metadata().unwrap().nlink(), 1);
+}
+
 /// Which run it was that changed a file.
 #[test]
 fn runs_are_found_by_what_their_commands_changed() {
