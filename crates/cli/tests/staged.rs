@@ -1075,6 +1075,26 @@ fn a_report_shows_what_waits_and_what_became_of_it() {
         "{again}"
     );
 
+    // An undo is told, and one that was undone is none.
+    let undo = |run: &str| {
+        let _ = bed.run(&["undo", run]).exits(0);
+        let runs = bed.run(&["list-runs", "--json"]).exits(0).json();
+        runs[0]["label"].as_str().unwrap().to_owned()
+    };
+    let undone = undo(by);
+    for line in [["report", run], ["show-run", &step], ["changes", run]] {
+        let told = bed.run(&line).exits(0);
+        let told = told.stdout + &told.stderr;
+        assert!(told.contains(&format!("applied by {by}, and undone by {undone}")), "{told}");
+    }
+    assert!(bed.run(&["apply", run]).exits(2).stderr.contains(&undone));
+    let told = || bed.run(&["report", run, "--json"]).exits(0).json()["staged_changes"].clone();
+    assert_eq!(told()["undone"], json!({ "by": [undone], "whole": true }));
+    let _ = undo(&undone);
+    assert_eq!((&told()["state"], &told()["undone"]), (&json!("applied"), &json!(null)));
+    let undone = undo(&step);
+    assert_eq!(told()["undone"], json!({ "by": [undone], "whole": true }));
+
     let many = format!("{PUT}put('long', join('', map qq(line $_\\n), 1 .. 9000))");
     let _ = bed.perl(&many).exits(0);
     let report = bed.run(&["report", "latest"]).exits(0).stdout;

@@ -17,6 +17,7 @@ use capsule_tools::{Staging, Workspace};
 
 use crate::hands::{Variables, now, secrets};
 use crate::law::{Law, Texts};
+use crate::undo::Undone;
 
 /// Where the changes of a run are collected.
 pub(crate) fn place(store: &Path, run: RunId) -> PathBuf {
@@ -37,8 +38,13 @@ pub struct Waiting {
 pub enum Became {
     /// They wait for a person.
     Waiting,
-    /// This run applied them.
-    Applied(String),
+    /// They were applied.
+    Applied {
+        /// The run that did.
+        by: String,
+        /// What was taken back of them since, if something was.
+        undone: Option<Undone>,
+    },
     /// They were dropped, at this time, in microseconds since 1970.
     Discarded(u64),
     /// The run was suspended, and this one went on with them.
@@ -274,7 +280,8 @@ impl Subject {
 fn became(store: &Store, run: &str, changes: &Changes) -> Result<Became, StoreError> {
     for applying in store.about(run, RunKind::Apply)?.iter().rev() {
         if store.state(applying)? == RunState::Sealed(Exit::Ok) {
-            return Ok(Became::Applied(store.label(applying)));
+            let undone = Undone::of(store, &[run, applying], changes)?;
+            return Ok(Became::Applied { by: store.label(applying), undone });
         }
     }
     if let Some(at) = store.discarded_at(run)? {
@@ -291,7 +298,14 @@ impl Became {
     /// Why nothing can become of them any more.
     fn problem(&self) -> Problem {
         let (message, hint) = match self {
-            Self::Applied(by) => (
+            Self::Applied { by, undone: Some(Undone { by: undone, .. }) } => (
+                format!(
+                    "the run's changes were applied by {by}, and undone by {}",
+                    undone.join(", ")
+                ),
+                format!("`capsule undo {}` brings them again", undone.last().unwrap_or(by)),
+            ),
+            Self::Applied { by, undone: None } => (
                 format!("the run's changes were applied already, by {by}"),
                 format!("`capsule undo {by}` takes them back"),
             ),

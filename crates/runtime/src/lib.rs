@@ -68,4 +68,4 @@ pub use session::{Finished, OpenError, Session, Start};
 pub use stake::{Unapplied, unapplied};
 pub use stream::MaskedStream;
 pub use unconfined::runs_unconfined;
-pub use undo::Undoing;
+pub use undo::{Undoing, Undone};

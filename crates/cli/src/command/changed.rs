@@ -93,15 +93,27 @@ impl Changed {
                 change_json(change, diff)
             })
             .collect();
+        let undone = match &self.subject.became {
+            Became::Applied { undone, .. } => undone.as_ref(),
+            _ => None,
+        };
+        let undone = undone.map(|own| json!({ "by": own.by, "whole": own.whole }));
         let (state, by, at) = match &self.subject.became {
             Became::Waiting => ("waiting", None, None),
-            Became::Applied(by) => ("applied", Some(by), None),
+            Became::Applied { by, .. } => ("applied", Some(by), None),
             Became::Discarded(at) => ("discarded", None, Some(at)),
             Became::TakenUp(by) => ("taken-up", Some(by), None),
             Became::Nothing => ("nothing", None, None),
             Became::Lost => ("lost", None, None),
         };
-        json!({ "state": state, "by": by, "at": at, "changes": changes, "diffs_cut": is_cut })
+        json!({
+            "state": state,
+            "by": by,
+            "at": at,
+            "undone": undone,
+            "changes": changes,
+            "diffs_cut": is_cut,
+        })
     }
 }
 
@@ -109,7 +121,11 @@ impl Changed {
 pub(super) fn words(became: &Became) -> String {
     match became {
         Became::Waiting => "they wait".into(),
-        Became::Applied(by) => format!("applied by {by} · capsule undo {by}"),
+        Became::Applied { by, undone: None } => format!("applied by {by} · capsule undo {by}"),
+        Became::Applied { by, undone: Some(undone) } => {
+            let part = if undone.whole { "" } else { "in part " };
+            format!("applied by {by}, and {part}undone by {}", undone.by.join(", "))
+        }
         Became::Discarded(at) => format!("discarded at {}", when(*at)),
         Became::TakenUp(by) => format!("gone on with by {by} · capsule changes {by}"),
         Became::Nothing => "nothing is staged".into(),

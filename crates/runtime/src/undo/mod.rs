@@ -3,6 +3,7 @@
 
 mod chain;
 mod record;
+mod undone;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,6 +22,7 @@ use crate::changes::ChangesError;
 use crate::law::Law;
 use chain::Chain;
 use record::{Call, Record};
+pub use undone::Undone;
 
 /// Calls that are to be undone.
 pub struct Undoing {

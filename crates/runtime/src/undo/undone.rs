@@ -1,0 +1,66 @@
+//! Whether what a run did was taken back since, and by whom.
+
+use std::collections::BTreeSet;
+
+use capsule_core::change::{Change, Changes, Node};
+use capsule_core::exit::Exit;
+use capsule_core::journal::RunKind;
+use capsule_store::{RunState, Store, StoreError};
+
+use super::record::Record;
+
+/// What was taken back. Runs are named by their labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The runs that did, the first one first.
+    pub by: Vec<String>,
+    /// Whether all of it was.
+    pub whole: bool,
+}
+
+impl Undone {
+    /// Looks for those who took back what some runs changed.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn of(
+        store: &Store,
+        runs: &[&str],
+        changes: &Changes,
+    ) -> Result<Option<Self>, StoreError> {
+        let (mut by, mut back) = (Vec::new(), BTreeSet::new());
+        let mut is_known = true;
+        for run in runs {
+            for undo in holding(store, run)? {
+                match Record::read(store, &undo) {
+                    Ok(record) => {
+                        let kept = record.calls.into_iter().filter_map(|call| call.kept);
+                        back.extend(kept.flatten().map(|own| own.path));
+                    }
+                    // Its record was erased.
+                    Err(_) => is_known = false,
+                }
+                by.push(store.label(&undo));
+            }
+        }
+        // A folder may stay for what else is in it.
+        let is_back = |own: &Change| {
+            back.contains(&own.path) || matches!(own.after, Some(Node::Folder { .. }))
+        };
+        let whole = !is_known || changes.0.values().all(is_back);
+        Ok((!by.is_empty()).then_some(Self { by, whole }))
+    }
+}
+
+/// The undos of a run that were not undone in turn.
+fn holding(store: &Store, run: &str) -> Result<Vec<String>, StoreError> {
+    let mut holding = Vec::new();
+    for undo in store.about(run, RunKind::Undo)? {
+        if store.state(&undo)? == RunState::Sealed(Exit::Ok)
+            && self::holding(store, &undo)?.is_empty()
+        {
+            holding.push(undo);
+        }
+    }
+    Ok(holding)
+}
