@@ -210,7 +210,10 @@ impl Subject {
     /// When there is nothing to apply, the run is not at its end, something that it changed was
     /// refused, or the workspace is another one.
     pub fn law(&self) -> Result<Law, Problem> {
-        self.can_end("applied")?;
+        // Whoever was stopped over applying them may have applied all of them: that is looked for.
+        if self.became != Became::Lost || !self.is_begun {
+            self.can_end("applied")?;
+        }
         if !matches!(self.state, RunState::Sealed(_)) {
             let message = "the run crashed, and nobody knows all that it did";
             return Err(Problem::new(Code::ChangeConflict, message)

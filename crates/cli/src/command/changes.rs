@@ -151,8 +151,13 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
     }
     screen.say_all(&change_lines(subject.changes.0.values()).collect::<Vec<_>>())?;
     let changes = counted(subject.changes.0.len());
+    let made = done.delivered.value.as_ref().and_then(|own| own["applied"].as_u64());
+    let applied = match made {
+        Some(0) => "applied: all of them were in the workspace already",
+        _ => "applied",
+    };
     screen.complain(&format!(
-        "{GOOD}✔{GOOD:#} {changes} of {label} applied · recorded as {} · capsule undo {label}",
+        "{GOOD}✔{GOOD:#} {changes} of {label} {applied} · recorded as {} · capsule undo {label}",
         done.label
     ));
     Ok(done.exit.status())

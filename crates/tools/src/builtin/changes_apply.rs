@@ -13,7 +13,7 @@ use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, another_action, changes, text};
-use crate::staging::Applying;
+use crate::staging::{Applying, Found};
 use crate::tool::{Context, Prepared, Tool};
 
 /// What `changes.apply` is called, takes and gives. Not one of the tools that the reference lists.
@@ -74,6 +74,11 @@ impl Tool for ChangesApply {
                 Applying::new(with, what, *again, (context.cancel.clone(), context.veil))
                     .map(|applying| Box::new(Applier(applying)) as Box<dyn Hands>)
             }
+            // Where they are gone, they may all be in the workspace already.
+            (Action::Apply { run, changes, again: true }, Ok(None)) => {
+                Found::new(context.workspace, run.clone(), changes.clone())
+                    .map(|found| Box::new(Finder(found)) as Box<dyn Hands>)
+            }
             (Action::Apply { .. }, _) => {
                 Err(Problem::new(Code::ChangeNone, "the staged changes are not there"))
             }
@@ -93,5 +98,17 @@ impl Hands for Applier {
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
         changes::write(&permit, |deadline| self.0.apply(deadline))
+    }
+}
+
+struct Finder(Found);
+
+impl Hands for Finder {
+    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+        self.0.look().map(|()| None)
+    }
+
+    fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
+        changes::write(&permit, |_| self.0.end())
     }
 }

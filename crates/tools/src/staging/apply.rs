@@ -250,6 +250,7 @@ fn conflict(message: String) -> Problem {
     Problem::new(Code::ChangeConflict, message)
 }
 
-fn differs(change: &Change) -> Problem {
+/// What is said of a path that is something else by now.
+pub(super) fn differs(change: &Change) -> Problem {
     conflict(format!("`{}` is not what it was when the command ran", change.path))
 }

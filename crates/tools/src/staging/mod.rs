@@ -10,6 +10,7 @@ mod apply;
 mod copied;
 mod copy;
 mod diff;
+mod found;
 mod judge;
 mod scan;
 
@@ -42,6 +43,7 @@ use crate::workspace::{NotFound, Workspace};
 pub(crate) use apply::{Applying, beside as applying};
 use copied::Copied;
 use copy::{Bounds, Copier};
+pub(crate) use found::Found;
 pub(crate) use judge::{Staged, Unstaged};
 use scan::Scan;
 

@@ -1,0 +1,75 @@
+//! Changes that somebody applied who was stopped before the end was recorded, and whose staged files are gone:
+//! a power cut may lose the end of a record, and not that they were removed behind it. Nothing is made here,
+//! only found.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use capsule_core::change::Change;
+use capsule_core::code::Code;
+use capsule_core::outcome::{Output, Problem};
+
+use super::apply::{beside, differs};
+use crate::making::{Maker, links};
+use crate::workspace::Workspace;
+
+/// Changes that are looked for in the workspace.
+pub(crate) struct Found {
+    run: String,
+    changes: Vec<Change>,
+    maker: Maker,
+    /// Nobody applies or undoes anything in the workspace meanwhile.
+    _lock: OwnedFd,
+}
+
+impl Found {
+    /// # Errors
+    /// [`Code::ChangeConflict`] while somebody else changes something in the same workspace.
+    pub(crate) fn new(
+        workspace: &Rc<Workspace>,
+        run: String,
+        changes: Vec<Change>,
+    ) -> Result<Self, Problem> {
+        let (links, leftovers) = (links(&changes), Vec::new());
+        let workspace = Rc::clone(workspace);
+        let maker = Maker { workspace, beside: beside(&run), leftovers, links, differs };
+        let lock = maker.lock().ok_or_else(|| {
+            let message = "somebody else applies or undoes something here";
+            Problem::new(Code::ChangeConflict, message).suggest("try again when that is over")
+        })?;
+        Ok(Self { run, changes, maker, _lock: lock })
+    }
+
+    /// Whether all of them are there.
+    ///
+    /// # Errors
+    /// [`Code::ChangeConflict`] where one is not.
+    pub(crate) fn look(&self) -> Result<(), Problem> {
+        for change in &self.changes {
+            if self.maker.here(change)? != change.after {
+                let Self { run, .. } = self;
+                let message = format!(
+                    "the run's staged changes are gone, and `{}` is not in the workspace",
+                    change.path
+                );
+                let hint = format!(
+                    "`capsule undo {run}` takes back what was applied; run it again to have all of it"
+                );
+                return Err(Problem::new(Code::ChangeConflict, message).suggest(hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that they are there, and removes what is left beside them.
+    ///
+    /// # Errors
+    /// One is not there, or what is left cannot be removed.
+    pub(crate) fn end(&self) -> Result<Output, Problem> {
+        self.look()?;
+        self.maker.clear_leftovers(&self.changes)?;
+        let count = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
+        let output = Output::default().with("run", self.run.clone());
+        Ok(output.with("applied", 0).with("applied_before", count))
+    }
+}
