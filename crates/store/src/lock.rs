@@ -42,11 +42,19 @@ impl RunLock {
         Ok(Self { path, _file: file })
     }
 
-    /// Whether somebody holds the lock of a run.
+    /// Whether somebody holds the lock of a run that is in the store. The file of one that crashed goes: its
+    /// run took it before anything of it was written, and nobody takes it again, since no other run has
+    /// that name.
     #[must_use]
     pub fn is_held(store: &Path, run: &str) -> bool {
-        let Ok(file) = File::open(place(store, run)) else { return false };
-        flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+        let path = place(store, run);
+        let Ok(file) = File::open(&path) else { return false };
+        let is_held = flock(&file, FlockOperation::NonBlockingLockShared).is_err();
+        if !is_held {
+            // Where it cannot be removed, it says nothing by itself.
+            let _ = fs::remove_file(path);
+        }
+        is_held
     }
 }
 
@@ -83,5 +91,25 @@ impl Drop for RunLock {
     fn drop(&mut self) {
         // The lock ends with the file; a name that stays behind says nothing by itself.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_crashed_run_goes_once_that_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store.db");
+        let run = RunId::from_bits([7; 10]);
+        let (name, path) = (run.to_string(), place(&store, &run.to_string()));
+        let lock = RunLock::take(&store, run).unwrap();
+        assert!(RunLock::is_held(&store, &name) && path.exists());
+        // As the kernel leaves it when the process is killed.
+        let RunLock { _file: file, .. } = &lock;
+        flock(file, FlockOperation::Unlock).unwrap();
+        assert!(!RunLock::is_held(&store, &name));
+        assert!(!path.exists() && !RunLock::is_held(&store, &name));
     }
 }
