@@ -128,7 +128,13 @@ impl Applying {
         }
         self.is_as_recorded(change, here.as_ref())?;
         if self.has_lost_its_folder(change)? {
-            return Err(conflict(format!("the folder of `{}` is gone", change.path)));
+            let path = &change.path;
+            return Err(conflict(match self.stands_in_the_way(change) {
+                Some(above) => {
+                    format!("`{above}` is no folder any more, and `{path}` belongs in it")
+                }
+                None => format!("the folder of `{path}` is gone"),
+            }));
         }
         Ok(here)
     }
@@ -138,6 +144,19 @@ impl Applying {
         let (folder, _) = split(&change.path);
         let known = self.changes.binary_search_by(|own| own.path.as_str().cmp(folder)).is_ok();
         Ok(!folder.is_empty() && !known && self.maker.there(change)?.is_none())
+    }
+
+    /// What stands where a folder above a path was.
+    fn stands_in_the_way<'c>(&self, change: &'c Change) -> Option<&'c str> {
+        let mut way = split(&change.path).0;
+        while !way.is_empty() {
+            let (above, name) = split(way);
+            if let Ok(above) = self.maker.folder(above) {
+                return node::stat_at(above.as_fd(), name).ok()?.map(|_| way);
+            }
+            way = above;
+        }
+        None
     }
 
     /// Several conflicts as one, and what to do about them.
@@ -215,7 +234,12 @@ impl Applying {
         let path = &change.path;
         conflict(match (&change.before, here) {
             (Some(_), None) if matches!(self.maker.there(change), Ok(None)) => {
-                format!("`{path}` was deleted since the command ran, with its folder")
+                match self.stands_in_the_way(change) {
+                    Some(above) => {
+                        format!("`{above}` is no folder any more, and `{path}` was in it")
+                    }
+                    None => format!("`{path}` was deleted since the command ran, with its folder"),
+                }
             }
             (Some(_), None) => format!("`{path}` was deleted since the command ran"),
             (None, Some(_)) => format!("`{path}` was made by somebody else since the command ran"),
