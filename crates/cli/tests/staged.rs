@@ -1010,7 +1010,7 @@ fn a_killed_apply_can_be_gone_on_with() {
 
 /// A workspace in which somebody was killed over applying [`MANY`], the run, and what stood there before.
 fn half_done() -> (Bed, String, Tree) {
-    for _ in 0..20 {
+    let interrupted = (0..20).find_map(|_| {
         let (bed, run) = with_many();
         let before = bed.tree();
         let mut child =
@@ -1022,11 +1022,10 @@ fn half_done() -> (Bed, String, Tree) {
         child.kill().unwrap();
         let _ = child.wait().unwrap();
         // Where it was faster, there is nothing to go on with.
-        if bed.run(&["list-runs", "--json"]).exits(0).json()[0]["state"] == json!("crashed") {
-            return (bed, run, before);
-        }
-    }
-    panic!("none was interrupted");
+        let last = bed.run(&["list-runs", "--json"]).exits(0).json();
+        (last[0]["state"] == json!("crashed")).then_some((bed, run, before))
+    });
+    interrupted.unwrap()
 }
 
 /// APR-10: a power cut behind the last change loses the end of the record, and not that the staged files were

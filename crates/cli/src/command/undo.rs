@@ -75,17 +75,21 @@ pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result
         return Err(problem.into());
     }
     asked.show(&told, screen)?;
-    let unkept =
-        looked.iter().any(|own| matches!(own.standing, Standing::Ready { kept: false, .. }));
-    let back = match unkept {
-        true => "which cannot be taken back".to_owned(),
-        false => format!("capsule undo {} takes it back", done.label),
-    };
+    let back = back(&looked, &done.label);
     screen.complain(&format!(
         "{GOOD}✔ undone{GOOD:#} {} · recorded as {} · {back}",
         asked.shown, done.label
     ));
     Ok(done.exit.status())
+}
+
+/// What brings back what an undo took away, if something does.
+fn back(looked: &[Looked], label: &str) -> String {
+    let is_unkept = |own: &Looked| matches!(own.standing, Standing::Ready { kept: false, .. });
+    match looked.iter().any(is_unkept) {
+        true => "which cannot be taken back".to_owned(),
+        false => format!("capsule undo {label} takes it back"),
+    }
 }
 
 /// What is to be undone, and how it is called.
