@@ -75,7 +75,7 @@ pub enum WorkspaceAccess {
 pub struct ProcessLimits {
     /// Wall-clock time, in milliseconds.
     pub timeout_ms: u64,
-    /// Processor time of each process, in milliseconds; enforced in whole seconds.
+    /// Processor time of the whole tree, in milliseconds; of each process alone in whole seconds, too.
     pub cpu_ms: u64,
     /// Memory of the whole tree, in bytes.
     pub memory_bytes: u64,

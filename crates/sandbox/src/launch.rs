@@ -193,7 +193,7 @@ pub struct Launch {
     /// What the first program reads from its standard input.
     pub stdin: Vec<u8>,
     /// Its bounds. They are those of all programs together, but for what the kernel keeps for each
-    /// process: processor time, open files and the size of a file.
+    /// process: open files and the size of a file.
     pub limits: ProcessLimits,
     /// Whether it may change the staged workspace. Without a staged one, nothing may.
     pub writes: bool,

@@ -236,7 +236,7 @@ fn process_limits() -> Value {
                     "processes_max",
                     whole("Processes and threads of the whole tree.", Some(limits::PROCESSES_MAX)),
                 ),
-                ("cpu", about("Processor time of each process.", of("duration"))),
+                ("cpu", about("Processor time of the whole tree.", of("duration"))),
                 ("memory", about("Memory of the whole tree.", of("size"))),
             ],
         ),

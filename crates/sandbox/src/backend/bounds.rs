@@ -17,9 +17,14 @@ pub(super) fn all(cgroups: &Cgroups, processes: BoundHeld, tmp: (Hold, &str)) ->
         None if sample::can() => (Hold::Weaker, "sampled every 50 ms"),
         None => (Hold::Missing, "no control group, and processes cannot be listed"),
     };
+    let processor = match cgroups.processor_means() {
+        Some(means) => (Hold::Held, means),
+        None if sample::can() => (Hold::Weaker, "rlimit of each process, and added up"),
+        None => (Hold::Weaker, "rlimit of each process alone"),
+    };
     vec![
         held(Bound::Time, "the tree is killed by its first process"),
-        held(Bound::Cpu, "rlimit"),
+        by(Bound::Cpu, processor),
         by(Bound::Memory, memory),
         cgroups.processes_means().map_or(processes, |means| held(Bound::Processes, means)),
         held(Bound::FileSize, "rlimit"),

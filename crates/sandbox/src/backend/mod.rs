@@ -26,8 +26,10 @@ pub(crate) mod system;
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::time::Duration;
 
 use capsule_core::confinement::{Hold, Walls};
+use rustix::io::Errno;
 
 use crate::executor::cgroup::Cgroups;
 use crate::protocol::{Enter, Failed, Refusal, Run};
@@ -194,6 +196,16 @@ impl View {
             Self::Landlock(view) => Some(&view.seat.tmp),
             Self::Bare(view) => Some(&view.seat.tmp),
         }
+    }
+
+    /// How long the processes of the run have had a processor, where a control group counts it.
+    pub(crate) fn counted_processor_time(&self) -> Option<Result<Duration, Errno>> {
+        self.groups().processor_time()
+    }
+
+    /// Whether that group has counted for another call before.
+    pub(crate) fn has_counted(&self) -> bool {
+        self.groups().processor_means().is_some() && self.groups().have_served()
     }
 
     /// Whether memory is only kept by adding it up.

@@ -6,6 +6,7 @@
 //! does what it is told over that socket and ends when the other end is gone.
 
 pub(crate) mod cgroup;
+mod processor;
 pub(crate) mod sample;
 mod watch;
 

@@ -1,16 +1,20 @@
-//! How much memory a tree of processes has and how many it are, added up from outside where no control
-//! group counts it.
+//! How much memory and processor time a tree of processes has and how many it are, added up from outside
+//! where no control group counts it.
 //!
 //! This is the weaker means: what is taken and given back between two looks is not seen. Nor is
 //! memory that no process has mapped, so the calls that make such memory are not there then. Memory
 //! that is shared without a file stays taken when a process lets go of its pages, and as long as one of
 //! them is mapped, so the most counts that was ever seen mapped of a piece; of one that was cut down between
 //! two looks that is too little. What sockets and pipes hold is bounded by the limit of open files alone.
+//! Processor time of a process that has ended counts with the parent that took it in; where that ignores the
+//! ends of its children (`SIGCHLD`), the kernel forgets it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, getuid};
 
 /// Whether the system lists the children of a process at all.
@@ -85,6 +89,30 @@ pub(super) fn tree_tasks(first: Pid, most: u64) -> Result<u64, Errno> {
         }
     }
     Ok(tasks)
+}
+
+/// How long a process and its descendants have had a processor.
+///
+/// # Errors
+/// The tree cannot be listed although its first process is there.
+pub(super) fn processor_time_of_tree(first: Pid) -> Result<Duration, Errno> {
+    // Each before its children and once: what ends meanwhile is missed until the next look, and never
+    // counted both by itself and by its parent.
+    let mut seen = BTreeSet::new();
+    let processes = tree(first, usize::MAX)?.into_iter().filter(|process| seen.insert(*process));
+    let ticks = processes.map(|process| {
+        ticks(&fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default()).unwrap_or(0)
+    });
+    let ticks = ticks.fold(0, u64::saturating_add);
+    Ok(Duration::from_millis(ticks.saturating_mul(1_000) / clock_ticks_per_second().max(1)))
+}
+
+/// Reads `/proc/PID/stat`: the time of the process itself and of the children that it took in.
+fn ticks(stat: &str) -> Option<u64> {
+    // The name may hold anything, and nothing after it does.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let times = fields.split_whitespace().skip(11).take(4);
+    times.map(|field| field.parse::<u64>().ok()).sum()
 }
 
 /// A process and its descendants; when they are more than `most`, not all of them.
@@ -202,6 +230,16 @@ mod tests {
         assert_eq!(Size::read(status), size);
         assert_eq!(Size::read("Name:\tzombie\nVmRSS:\tmuch\n"), Size::default());
         assert!(Size::of(std::process::id().cast_signed()).loaded > 0);
+    }
+
+    #[test]
+    fn processor_times_are_read() {
+        let stat = "7 (a) R 1 b) S 1 7 7 0 -1 4194560 98 1043 0 2 10 20 300 4000 20 0 1 0 55 1 2 3";
+        assert_eq!(ticks(stat), Some(4_330));
+        for other in ["", "7 (x) S 1 7", "7 (x) S 1 7 7 0 -1 4194560 98 1043 0 2 10 20 300 x 20 0"]
+        {
+            assert_eq!(ticks(other).unwrap_or(0), 0, "{other}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Watching one command: its end, its memory, and whether anybody still wants it.
+//! Watching one command: its end, its time, its memory, and whether anybody still wants it.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::processor::Spending;
 use super::sample;
 use crate::backend::{First, View};
 use crate::protocol::{At as _, Begin, Ended, Failed, Refusal, Reply, Request, Step, socket};
@@ -67,6 +68,7 @@ pub(super) fn until_the_end(
         statuses: end.map(|end| end.statuses).unwrap_or_default(),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
+        out_of_processor: seen.spent,
         crowded: used.crowded || seen.crowded,
         tmp_full: seen.tmp_full || tmp_full,
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
@@ -86,6 +88,7 @@ struct Seen {
     peak: u64,
     exceeded: bool,
     late: bool,
+    spent: bool,
     crowded: bool,
     tmp_full: bool,
 }
@@ -93,7 +96,7 @@ struct Seen {
 impl Seen {
     /// Whether it is being ended because of what was seen.
     fn enough(&self) -> bool {
-        self.exceeded || self.crowded || self.tmp_full
+        self.exceeded || self.spent || self.crowded || self.tmp_full
     }
 
     /// Looks at what no control group and no file system bounds.
@@ -132,13 +135,12 @@ fn watch(
     limits: &ProcessLimits,
     (first, begin): (&First, &Begin),
 ) -> Result<Option<Seen>, Failed> {
-    let looking = view.counts_memory() || view.counts_processes() || view.unbounded_tmp().is_some();
     // Kept here and not only by the deciding process, which may be stopped, or held up by whoever
     // reads its output.
     let most = Duration::from_millis(limits.timeout_ms);
     let mut end = Instant::now().checked_add(most);
     let mut seen = Seen::default();
-    let (mut looked, mut took) = (Instant::now(), Duration::ZERO);
+    let mut looks = Looks::begin(view, limits);
     loop {
         let mut files = [
             PollFd::new(first.line(), PollFlags::IN),
@@ -146,11 +148,7 @@ fn watch(
             PollFd::new(socket, PollFlags::IN),
         ];
         let left = end.filter(|_| !seen.late).map(|end| end.duration_since(Instant::now()));
-        let pause = match (left, looking) {
-            (Some(left), true) => Some(left.min(SAMPLING)),
-            (None, true) => Some(SAMPLING),
-            (left, false) => left,
-        };
+        let pause = left.into_iter().chain(looks.pause(&seen)).min();
         match waiting::wait(&mut files, pause) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(Failed { step: Step::Silence, errno }),
@@ -175,13 +173,8 @@ fn watch(
                 first.end();
             }
         }
-        // What takes long to look at is looked at less often. On a busy machine only what it takes of a
-        // processor is counted: who keeps others waiting must not be looked at less for it.
-        if looking && !seen.enough() && looked.elapsed() >= SAMPLING.max(took * 4) {
-            looked = Instant::now();
-            let before = processor_time();
-            seen.look(view, limits, first)?;
-            took = processor_time().saturating_sub(before);
+        if !seen.enough() {
+            looks.look(&mut seen, view, limits, first)?;
             if seen.enough() {
                 first.end();
             }
@@ -189,8 +182,52 @@ fn watch(
     }
 }
 
+/// When to look at a command from outside.
+struct Looks {
+    /// Something is bounded by looking alone.
+    sampling: bool,
+    last: Instant,
+    took: Duration,
+    spending: Spending,
+}
+
+impl Looks {
+    fn begin(view: &View, limits: &ProcessLimits) -> Self {
+        let sampling =
+            view.counts_memory() || view.counts_processes() || view.unbounded_tmp().is_some();
+        let spending = Spending::begin(limits);
+        Self { sampling, last: Instant::now(), took: Duration::ZERO, spending }
+    }
+
+    /// How long there is nothing to look at.
+    fn pause(&self, seen: &Seen) -> Option<Duration> {
+        let spending = self.spending.pause().filter(|_| !seen.enough());
+        self.sampling.then_some(SAMPLING).into_iter().chain(spending).min()
+    }
+
+    /// Looks at what it is time for.
+    fn look(
+        &mut self,
+        seen: &mut Seen,
+        view: &View,
+        limits: &ProcessLimits,
+        first: &First,
+    ) -> Result<(), Failed> {
+        // What takes long to look at is looked at less often. On a busy machine only what it takes of a
+        // processor is counted: who keeps others waiting must not be looked at less for it.
+        if self.sampling && self.last.elapsed() >= SAMPLING.max(self.took * 4) {
+            self.last = Instant::now();
+            let before = processor_time();
+            seen.look(view, limits, first)?;
+            self.took = processor_time().saturating_sub(before);
+        }
+        seen.spent = self.spending.look(view, first)?;
+        Ok(())
+    }
+}
+
 /// How long this thread has had a processor.
-fn processor_time() -> Duration {
+pub(super) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

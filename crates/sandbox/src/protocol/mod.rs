@@ -113,6 +113,8 @@ pub(crate) struct Ended {
     pub(crate) out_of_memory: bool,
     /// It took more time than it may.
     pub(crate) out_of_time: bool,
+    /// Its processes took more processor time than they may together.
+    pub(crate) out_of_processor: bool,
     /// It wanted more processes than it may.
     pub(crate) crowded: bool,
     /// It filled its `/tmp`.
@@ -211,6 +213,7 @@ impl Reply {
                 write_statuses(&mut writer, &ended.statuses);
                 writer.byte(u8::from(ended.out_of_memory));
                 writer.byte(u8::from(ended.out_of_time));
+                writer.byte(u8::from(ended.out_of_processor));
                 writer.byte(u8::from(ended.crowded)).byte(u8::from(ended.tmp_full));
                 writer.byte(u8::from(ended.peak_memory.is_some()));
                 writer.number(ended.peak_memory.unwrap_or_default());
@@ -231,12 +234,14 @@ impl Reply {
             2 => {
                 let statuses = read_statuses(&mut reader)?;
                 let (out_of_memory, out_of_time) = (reader.byte()? == 1, reader.byte()? == 1);
+                let out_of_processor = reader.byte()? == 1;
                 let (crowded, tmp_full) = (reader.byte()? == 1, reader.byte()? == 1);
                 let (seen, peak) = (reader.byte()? == 1, reader.number()?);
                 Self::Ended(Ended {
                     statuses,
                     out_of_memory,
                     out_of_time,
+                    out_of_processor,
                     crowded,
                     tmp_full,
                     peak_memory: seen.then_some(peak),

@@ -97,5 +97,6 @@ steps! {
     Pipe = "make pipes between programs",
     Folder = "go to the working folder",
     Memory = "watch the memory",
+    Processor = "watch the processor time",
     Silence = "hear from the first process of a call",
 }

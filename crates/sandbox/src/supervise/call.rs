@@ -209,6 +209,8 @@ fn how(ended: &Ended, last: Option<How>, killed: Option<How>) -> How {
     match (ended.out_of_memory, last, killed) {
         (false, None, None) if ended.out_of_time => How::TimedOut,
         (true, None, None) => How::MemoryExceeded,
+        // As one of its programs that took all by itself.
+        (false, None, None) if ended.out_of_processor => How::Signalled(Signal::XCPU.as_raw()),
         (true, Some(how), _) if how == How::Signalled(Signal::KILL.as_raw()) => How::MemoryExceeded,
         (_, None, Some(how)) => how,
         (_, Some(how), _) => how,
@@ -222,7 +224,7 @@ fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<Bound> {
     let signalled = |signal: Signal| each.contains(&How::Signalled(signal.as_raw()));
     let each = [
         (Bound::Time, how == How::TimedOut),
-        (Bound::Cpu, signalled(Signal::XCPU)),
+        (Bound::Cpu, signalled(Signal::XCPU) || ended.out_of_processor),
         (Bound::Memory, ended.out_of_memory),
         (Bound::Processes, ended.crowded),
         (Bound::FileSize, signalled(Signal::XFSZ)),
@@ -297,5 +299,15 @@ mod tests {
             let told = reached(expected, &[], &own, false).contains(&Bound::Memory);
             assert_eq!(told, out_of_memory, "{last:?}");
         }
+    }
+
+    /// Whoever ended it, the kernel or the executor: that all time was used up reads the same.
+    #[test]
+    fn processor_time_that_is_used_up_has_one_name() {
+        let signalled = How::Signalled(Signal::XCPU.as_raw());
+        let all = Ended { out_of_processor: true, ..Ended::default() };
+        assert_eq!(how(&all, None, None), signalled);
+        assert_eq!(reached(signalled, &[], &all, false), [Bound::Cpu]);
+        assert_eq!(reached(signalled, &[signalled], &ended(false), false), [Bound::Cpu]);
     }
 }

@@ -14,6 +14,7 @@ use crate::world::{self, World};
 pub(crate) const TESTS: &[Test] = &[
     ("time_is_bounded", time_is_bounded),
     ("processor_time_is_bounded", processor_time_is_bounded),
+    ("processor_time_of_all_is_bounded", processor_time_of_all_is_bounded),
     ("memory_is_bounded", memory_is_bounded),
     ("memory_of_a_whole_tree_is_bounded", memory_of_a_whole_tree_is_bounded),
     ("shared_memory_is_bounded", shared_memory_is_bounded),
@@ -76,6 +77,36 @@ fn processor_time_is_bounded() {
     });
     assert_eq!(exit.how, How::Signalled(libc::SIGXCPU));
 }
+
+/// However many share it, at once or one after the other.
+fn processor_time_of_all_is_bounded() {
+    const ALL: How = How::Signalled(libc::SIGXCPU);
+    let mut bed = Bed::plain();
+    let mut rows = Rows::default();
+    for (script, how, reached) in [
+        // Each alone would have as much as all may have.
+        ("for i in 1 2 3; do perl -e '1 while 1' & done; wait", ALL, true),
+        // And none of these ever has it.
+        ("while :; do perl -e '1 for 1..2_000_000'; done", ALL, true),
+        // One that takes all by itself is ended by the kernel alone, and who waits for it goes on.
+        ("perl -e '1 while 1'; exit 3", How::Exited(3), false),
+        // What others took before is not counted.
+        (BELOW, How::Exited(0), false),
+        (BELOW, How::Exited(0), false),
+        ("true", How::Exited(0), false),
+    ] {
+        let mut all = launch("/bin/sh", &["sh", "-c", script]);
+        (all.limits.cpu_ms, all.limits.timeout_ms) = (1_000, 60_000);
+        let exit = bed.try_run(all).unwrap();
+        let told: &[Bound] = if reached { &[Bound::Cpu] } else { &[] };
+        let held = exit.how == how && exit.reached == told;
+        rows.check(held, || format!("{script}: {:?} {:?}", exit.how, exit.reached));
+    }
+    rows.end();
+}
+
+/// Takes more than half a second.
+const BELOW: &str = "perl -e '1 while (times)[0] + (times)[1] < 0.6'";
 
 fn memory_is_bounded() {
     let mut bed = Bed::plain();
@@ -410,6 +441,9 @@ fn bounds_say_how_they_hold() {
     }
     let of = |bound| walls.bounds.iter().find(|held| held.bound == bound).unwrap();
     let (memory, processes) = (of(Bound::Memory), of(Bound::Processes));
+    // Only the newer control groups count processor time without being asked to.
+    let is_counted = memory.detail == "cgroup v2";
+    assert_eq!(of(Bound::Cpu).hold, if is_counted { Hold::Held } else { Hold::Weaker });
     match world::current() {
         World::Root | World::Bubblewrap => {
             assert_eq!((memory.hold, processes.hold), (Hold::Held, Hold::Held), "{walls:?}");

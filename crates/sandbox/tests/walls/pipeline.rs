@@ -208,7 +208,7 @@ fn stages_have_three_descriptors() {
 
 fn bounds_hold_for_each_and_for_all() {
     let mut bed = Bed::plain();
-    // Processor time is each one's own.
+    // One that takes all processor time by itself is ended alone.
     let mut spin = pipeline(vec![probing(&["spin"]), stage("/bin/true", &["true"])]);
     (spin.limits.cpu_ms, spin.limits.timeout_ms) = (1_000, 20_000);
     let exit = bed.try_run(spin).unwrap();

@@ -36,7 +36,8 @@ pub(crate) fn prepare() -> Probe {
     let mut bounds = bounds::all(&cgroups, processes(), (Hold::Weaker, "added up every 50 ms"));
     for own in &mut bounds {
         // It may end whoever watches it, and leave a group that it was put into.
-        let watched = [Bound::Time, Bound::Memory, Bound::Processes].contains(&own.bound);
+        let watched =
+            [Bound::Time, Bound::Cpu, Bound::Memory, Bound::Processes].contains(&own.bound);
         if watched && own.hold == Hold::Held {
             own.hold = Hold::Weaker;
         }

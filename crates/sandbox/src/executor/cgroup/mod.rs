@@ -32,6 +32,8 @@ pub(crate) struct Cgroups {
     counted: Counted,
     /// How often a process was refused before.
     refused: u64,
+    /// Whether a call has ended in them.
+    served: bool,
 }
 
 /// What the kernel counts over the whole life of a group.
@@ -106,6 +108,26 @@ impl Cgroups {
         self.processes_means().is_some()
     }
 
+    /// By what means processor time is counted, if by a group. The older version has a tree of its own for
+    /// that, and none of our groups there.
+    pub(crate) fn processor_means(&self) -> Option<&'static str> {
+        self.newer().map(Group::means)
+    }
+
+    /// How long the processes of all calls so far have had a processor; none where no group counts it.
+    pub(crate) fn processor_time(&self) -> Option<Result<Duration, Errno>> {
+        self.newer().map(Group::processor_time)
+    }
+
+    /// Whether they have counted for a call before.
+    pub(crate) fn have_served(&self) -> bool {
+        self.served
+    }
+
+    fn newer(&self) -> Option<&Group> {
+        self.groups.iter().find(|group| group.place.version == Version::Two)
+    }
+
     /// Sets the bounds of the next call, and forgets what the last one used. `own` is how many
     /// processes of ours count, too.
     ///
@@ -125,8 +147,7 @@ impl Cgroups {
 
     /// The group that a process is to be born into (version 2).
     pub(crate) fn born_into(&self) -> Option<BorrowedFd<'_>> {
-        let group = self.groups.iter().find(|group| group.place.version == Version::Two)?;
-        Some(group.folder.as_fd())
+        self.newer().map(|group| group.folder.as_fd())
     }
 
     /// Puts this process into the groups that it was not born into.
@@ -148,6 +169,7 @@ impl Cgroups {
     /// The group cannot be read.
     pub(crate) fn used(&mut self) -> Result<Used, Errno> {
         let mut used = Used::default();
+        self.served = true;
         if let Some(group) = self.groups.iter().find(|group| group.place.processes) {
             let refused = group.refused();
             used.crowded = refused > std::mem::replace(&mut self.refused, refused);
@@ -281,6 +303,15 @@ impl Group {
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
+    /// The kernel counts this also where nobody handed processors on to this group. Opened anew: it is
+    /// asked for when a command has taken long, and that is seldom.
+    fn processor_time(&self) -> Result<Duration, Errno> {
+        let counted = read(&open_file(&self.folder, "cpu.stat", OFlags::RDONLY)?)?;
+        let time = counted.lines().find_map(|line| line.strip_prefix("usage_usec "));
+        let time = time.and_then(|time| time.trim().parse().ok());
+        time.map(Duration::from_micros).ok_or(Errno::NOTSUP)
+    }
+
     fn write(&self, file: &str, text: &str) -> Result<(), Errno> {
         rustix::io::write(open_file(&self.folder, file, OFlags::WRONLY)?, text.as_bytes())
             .map(|_| ())
@@ -345,4 +376,34 @@ fn remove_when_empty(parent: BorrowedFd<'_>, name: &str) {
 
 fn open_folder(base: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     openat(base, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The newer version counts processor time in every group; the older one does not in ours.
+    #[test]
+    fn processor_time_is_read_where_it_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("cpu.stat"), "usage_usec 1500250\nuser_usec 1\n").unwrap();
+        let groups = |version| {
+            let open = || open_folder(CWD, folder.path()).unwrap();
+            let place =
+                Place { version, folder: folder.path().into(), memory: false, processes: false };
+            let (name, tasks, counts, refusals) = (String::from("none"), None, None, None);
+            let (parent, folder) = (open(), open());
+            Cgroups {
+                groups: vec![Group { place, parent, name, folder, tasks, counts, refusals }],
+                ..Cgroups::default()
+            }
+        };
+        let newer = groups(Version::Two);
+        assert_eq!(newer.processor_time(), Some(Ok(Duration::from_micros(1_500_250))));
+        assert_eq!(newer.processor_means(), Some("cgroup v2"));
+        let older = groups(Version::One);
+        assert_eq!((older.processor_time(), older.processor_means()), (None, None));
+        fs::write(folder.path().join("cpu.stat"), "user_usec 1\n").unwrap();
+        assert_eq!(newer.processor_time(), Some(Err(Errno::NOTSUP)));
+    }
 }

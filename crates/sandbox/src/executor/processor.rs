@@ -1,0 +1,96 @@
+//! How much processor time a command takes in sum, and when that could be too much.
+//!
+//! The kernel bounds it for each process alone (`RLIMIT_CPU`). The sum is asked for and nothing is
+//! sampled: of one second that is left, two processors use up no more than half in a quarter of it, so
+//! that is when it is looked at again. A short command is never looked at.
+
+use std::time::{Duration, Instant};
+
+use capsule_core::confinement::ProcessLimits;
+use rustix::io::Errno;
+use rustix::thread::sched_getaffinity;
+
+use super::sample;
+use super::watch::processor_time;
+use crate::backend::{First, View};
+use crate::protocol::{At as _, Failed, Step};
+
+/// Until then a command is short, and what it takes of each processor is not worth a look. What a control
+/// group counted before it began is asked for then, so so much may be missed.
+const SHORT: Duration = Duration::from_millis(20);
+/// The least between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How much more than one process all together may have: one that takes all by itself is to learn so from
+/// the kernel, in the way that it may be prepared for.
+const MORE: Duration = Duration::from_millis(200);
+
+/// The processor time of one command.
+pub(super) struct Spending {
+    /// What all its processes may have together.
+    most: Duration,
+    /// When to look.
+    next: Option<Instant>,
+    known: Option<Known>,
+}
+
+/// What is known of the machine as soon as a command is no longer short.
+struct Known {
+    processors: u32,
+    /// What was counted before the command began.
+    before: Duration,
+}
+
+impl Spending {
+    /// Of a command that begins now.
+    pub(super) fn begin(limits: &ProcessLimits) -> Self {
+        let most = Duration::from_millis(limits.cpu_ms).saturating_add(MORE);
+        Self { most, next: Instant::now().checked_add(SHORT), known: None }
+    }
+
+    /// How long nothing can be exceeded; none if it need not be looked at any more.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        self.next.map(|next| next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Looks, if it is time to: whether it had more than it may.
+    ///
+    /// # Errors
+    /// What was taken cannot be read.
+    pub(super) fn look(&mut self, view: &View, first: &First) -> Result<bool, Failed> {
+        if self.next.is_none_or(|next| Instant::now() < next) {
+            return Ok(false);
+        }
+        self.next = None;
+        let start = processor_time();
+        let Some(counted) = counted(view, first)? else { return Ok(false) };
+        let known = self.known.get_or_insert_with(|| Known {
+            processors: processors(),
+            before: if view.has_counted() { counted } else { Duration::ZERO },
+        });
+        let left = self.most.saturating_sub(counted.saturating_sub(known.before));
+        if !left.is_zero() {
+            // Looking may not itself become what takes the time.
+            let took = processor_time().saturating_sub(start);
+            let pause = (left / known.processors).max(PAUSE).max(took * 4);
+            self.next = Instant::now().checked_add(pause);
+        }
+        Ok(left.is_zero())
+    }
+}
+
+/// What the kernel counts for the command's group, else for its processes; none where it lists neither.
+fn counted(view: &View, first: &First) -> Result<Option<Duration>, Failed> {
+    if let Some(counted) = view.counted_processor_time() {
+        return counted.map(Some).at(Step::Processor);
+    }
+    match sample::processor_time_of_tree(first.pid()) {
+        Ok(counted) => Ok(Some(counted)),
+        Err(Errno::ACCESS) if !sample::can() => Ok(None),
+        Err(errno) => Err(Failed { step: Step::Processor, errno }),
+    }
+}
+
+/// How many processors the command can use at once. It may use all that the executor may.
+fn processors() -> u32 {
+    sched_getaffinity(None).map_or(u32::MAX, |all| all.count()).max(1)
+}
