@@ -625,6 +625,74 @@ tools:
     assert_eq!(ran.stderr.matches("[policy.lint]").count(), 10, "{}", ran.stderr);
 }
 
+/// What a program is to change and cannot see, and what changes a workspace that is read-only.
+#[test]
+fn what_is_said_in_vain_is_noted() {
+    let capsule = capsule();
+    let check = |text: &str| {
+        let policy = capsule.policy(text);
+        capsule.run(&["policy", "check", "--policy", &policy]).exits(0).stderr
+    };
+    let scopes = |scopes: &str| {
+        let program = format!("{{ decision: allow, {scopes} }}");
+        check(&format!(
+            "version: 1\ntools: {{ shell.run: {{ executables: {{ touch: {program} }} }} }}\n"
+        ))
+    };
+    for (own, pattern) in [
+        ("reads: [docs/**], writes: [out/**]", "out/**"),
+        ("reads: [docs/**], writes: ['**']", "**"),
+        ("reads: ['docs/*'], writes: [docs/**]", "docs/**"),
+        ("reads: ['*', '*/*'], writes: ['**']", "**"),
+        ("reads: ['**/*.md'], writes: ['docs/*']", "docs/*"),
+        ("reads: ['src/?.c'], writes: ['src/[a-z]*.c']", "src/[a-z]*.c"),
+        ("reads: [docs/**], writes: [docs/a, out/file]", "out/file"),
+        ("reads: [docs/**], subcommands: { x: { writes: [out/**] } }", "out/**"),
+        ("writes: [out/**], subcommands: { x: { reads: [docs/**] } }", "out/**"),
+    ] {
+        let told = scopes(own);
+        let says =
+            format!("cannot change all of `{pattern}`: what its `reads` does not name is hidden");
+        assert!(told.contains(&says) && told.contains("help: name the same"), "{own}:\n{told}");
+        assert_eq!(told.matches("cannot change").count(), 1, "{own}:\n{told}");
+    }
+    for own in [
+        "writes: [out/**]",
+        "reads: [docs/**], writes: []",
+        "reads: ['**'], writes: ['**']",
+        "reads: ['**/*'], writes: ['src/*.c', a/b/c]",
+        "reads: [docs/**, out/], writes: [out/**, docs/a, 'docs/**/*.md']",
+        "reads: ['**/*.md'], writes: ['docs/*.md', 'docs/**/x.md']",
+        "reads: [src/a/**], writes: [src/a]",
+        "reads: ['src/*.c'], writes: ['src/[a-z].c', 'src/x?.c']",
+        "reads: [docs/**], subcommands: { x: { reads: ['**'], writes: [out/**] } }",
+    ] {
+        let told = scopes(own);
+        assert!(!told.contains("cannot change"), "{own}:\n{told}");
+    }
+    let tools = |sandbox: &str, tools: &str| {
+        check(&format!("version: 1\n{sandbox}tools: {{ fs.read: allow, {tools} }}\n"))
+    };
+    const READ_ONLY: &str = "sandbox: { workspace: read-only }\n";
+    for tool in ["fs.write", "fs.edit", "fs.delete"] {
+        let says = format!(
+            "`{tool}` changes the workspace: `sandbox.workspace: read-only` binds programs alone"
+        );
+        let told = tools(READ_ONLY, &format!("{tool}: ask"));
+        let help = format!("help: `{tool}: deny` keeps it from changing anything");
+        assert!(told.contains(&says) && told.contains(&help), "{told}");
+        for (sandbox, own) in [
+            (READ_ONLY, format!("{tool}: deny")),
+            (READ_ONLY, format!("{tool}: {{ decision: allow, paths: [] }}")),
+            ("", format!("{tool}: ask")),
+            ("profile: readonly\nsandbox: { workspace: read-only }\n", format!("{tool}: ask")),
+        ] {
+            let told = tools(sandbox, &own);
+            assert!(!told.contains("changes the workspace"), "{sandbox}{own}:\n{told}");
+        }
+    }
+}
+
 /// FR-1: the workspace is named, or the policy's, or the current folder; never the home by itself.
 #[test]
 fn the_workspace_is_chosen_explicitly() {

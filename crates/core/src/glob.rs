@@ -14,6 +14,9 @@ use core::fmt;
 use crate::limits;
 use crate::path::WorkspacePath;
 
+/// A name that nobody gives a file.
+const SAMPLE: &str = "\u{a7}any\u{a7}";
+
 /// A compiled pattern.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Glob {
@@ -178,6 +181,30 @@ impl Glob {
         Some((names?.join("/"), beneath))
     }
 
+    /// Two paths that the pattern names, with names in place of its wildcards that no other pattern is
+    /// likely to have: one with nothing in place of each `**` but the last word, and one with so many
+    /// folders. Another pattern that does not match them does not name all that this one does.
+    pub fn samples(&self, depth: usize) -> impl Iterator<Item = WorkspacePath> {
+        let last = self.components.len().saturating_sub(1);
+        [0, depth].into_iter().filter_map(move |folders| {
+            let names = self.components.iter().enumerate().flat_map(|(place, part)| match part {
+                Component::AnyDepth => {
+                    let count = if place == last { depth } else { folders };
+                    alloc::vec![String::from(SAMPLE); count]
+                }
+                Component::Literal(text) => alloc::vec![text.to_string()],
+                Component::Wild(tokens) => alloc::vec![tokens.iter().map(Token::sample).collect()],
+            });
+            WorkspacePath::parse(&names.collect::<Vec<_>>().join("/")).ok()
+        })
+    }
+
+    /// How many components it has.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.components.len()
+    }
+
     /// The pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -243,6 +270,19 @@ fn class(chars: &mut core::str::Chars<'_>) -> Result<Token, GlobError> {
 }
 
 impl Token {
+    /// Something that it takes.
+    fn sample(&self) -> String {
+        match self {
+            Self::Char(c) => String::from(*c),
+            Self::AnyChar => String::from('\u{a7}'),
+            Self::AnyText => String::from(SAMPLE),
+            Self::Class { ranges, .. } => {
+                let low = ranges.first().map_or('\u{a7}', |(low, _)| *low);
+                String::from(if self.takes(low) { low } else { '\u{a7}' })
+            }
+        }
+    }
+
     fn takes(&self, c: char) -> bool {
         match self {
             Self::Char(own) => *own == c,

@@ -11,7 +11,9 @@ use capsule_core::policy::{
     ProgramRule, Source, TestRule, ToolRule, UrlRule,
 };
 use capsule_core::programs::{self, CommandLine, Effect};
+use capsule_core::tool::ToolName;
 use capsule_core::url::Address;
+use capsule_tools::CATALOGUE;
 
 use crate::unconfined::names_unconfined;
 
@@ -54,9 +56,12 @@ pub fn lint(policy: &Policy) -> Diagnostics {
             notes.push(note(&never.source, message));
         }
     }
-    for rule in policy.tools.values() {
+    for (tool, rule) in &policy.tools {
         match &rule.constraint {
-            Constraint::Files(files) => files_rules(policy, files, &mut notes),
+            Constraint::Files(files) => {
+                files_rules(policy, files, &mut notes);
+                changes_nevertheless(policy, tool, rule, files, &mut notes);
+            }
             Constraint::Fetch(fetch) => url_rules(fetch, &mut notes),
             Constraint::Git(_) | Constraint::Apply => {}
             Constraint::Test(test) => test_rule(policy, rule, test, &mut notes),
@@ -134,6 +139,29 @@ fn files_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
         for other in files.rules.iter().skip(index + 1) {
             overlap(rule, other, notes);
         }
+    }
+}
+
+/// A read-only workspace is that of commands. Who writes it may have meant more.
+fn changes_nevertheless(
+    policy: &Policy,
+    tool: &ToolName,
+    rule: &ToolRule,
+    files: &FileRule,
+    notes: &mut Diagnostics,
+) {
+    let Some(signature) = CATALOGUE.find(tool.as_str()) else { return };
+    let power =
+        if signature.id == "fs.delete" { Capability::FsDelete } else { Capability::FsWrite };
+    let changes = ["fs.write", "fs.edit", "fs.delete"].contains(&signature.id);
+    let denied =
+        rule.decision == Some(Verdict::Deny) || policy.profile.of_one(power) == Verdict::Deny;
+    if policy.sandbox.read_only && changes && !denied && !files.allow.is_empty() {
+        let message = format!(
+            "`{tool}` changes the workspace: `sandbox.workspace: read-only` binds programs alone"
+        );
+        let hint = format!("`{tool}: deny` keeps it from changing anything");
+        notes.push(note(&rule.source, message).hint(hint));
     }
 }
 
@@ -278,7 +306,7 @@ fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: 
         notes.push(note(&program.source, message));
     }
     unconfined(policy, program, notes);
-    commands(policy, name, &program.command, notes);
+    commands(policy, name, &program.command, Scopes::default(), notes);
 }
 
 /// What naming `proc.unconfined` comes to.
@@ -317,8 +345,47 @@ fn cannot_have(policy: &Policy, name: &str, rule: &CommandRule, notes: &mut Diag
     }
 }
 
-fn commands(policy: &Policy, name: &str, command: &CommandRule, notes: &mut Diagnostics) {
+/// What a command may see and change, by its own rule or the nearest one above.
+#[derive(Clone, Copy, Default)]
+struct Scopes<'p> {
+    reads: Option<&'p [PathPattern]>,
+    writes: Option<&'p [PathPattern]>,
+}
+
+/// What a command may change and does not see.
+fn unseen(
+    name: &str,
+    own: &CommandRule,
+    Scopes { reads, writes }: Scopes<'_>,
+    notes: &mut Diagnostics,
+) {
+    let (Some(reads), Some(writes)) = (reads, writes) else { return };
+    if own.reads.is_none() && own.writes.is_none() {
+        return; // said above
+    }
+    for pattern in writes.iter().filter(|pattern| !pattern.is_within(reads)) {
+        let message = format!(
+            "`{name}` cannot change all of `{}`: what its `reads` does not name is hidden from it",
+            pattern.text
+        );
+        let hint = "name the same places in `reads`, or fewer in `writes`";
+        notes.push(note(&pattern.source, message).hint(hint));
+    }
+}
+
+fn commands<'p>(
+    policy: &Policy,
+    name: &str,
+    command: &'p CommandRule,
+    above: Scopes<'p>,
+    notes: &mut Diagnostics,
+) {
     cannot_have(policy, name, command, notes);
+    let scopes = Scopes {
+        reads: command.reads.as_deref().or(above.reads),
+        writes: command.writes.as_deref().or(above.writes),
+    };
+    unseen(name, command, scopes, notes);
     for (own, inner) in command.subcommands.iter().filter(|(own, _)| own != "*") {
         let id = format!("{name} {own}");
         say_why(&inner.source, &id, inner.decision, &inner.because, notes);
@@ -329,7 +396,7 @@ fn commands(policy: &Policy, name: &str, command: &CommandRule, notes: &mut Diag
             let message = format!("`{id}` is never reached: the rule `{}` denies it", never.id);
             notes.push(note(&inner.source, message));
         }
-        commands(policy, &id, inner, notes);
+        commands(policy, &id, inner, scopes, notes);
     }
 }
 

@@ -88,6 +88,7 @@ impl Policy {
             floor: held.floor.max(own.sandbox.floor),
             network: held.network.min(own.sandbox.network),
             workspace: held.workspace.min(own.sandbox.workspace),
+            read_only: held.read_only,
             writes: held.writes && own.sandbox.writes,
             optional: held.optional && own.sandbox.optional,
         })

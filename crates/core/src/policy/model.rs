@@ -301,6 +301,8 @@ pub struct SandboxRule {
     /// Whether programs whose rules do not say what they may change may change everything that no
     /// invariant protects (`level: workspace-write`).
     pub writes: bool,
+    /// Whether it is written that the workspace is read-only, which binds commands alone.
+    pub read_only: bool,
     /// Whether commands whose rules name `proc.unconfined` may run where the machine has no sandbox
     /// (`require: false`).
     pub optional: bool,

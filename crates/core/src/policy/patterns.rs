@@ -107,6 +107,14 @@ impl PathPattern {
         self.bound.iter().any(|glob| glob.reaches_beneath(folder))
     }
 
+    /// Whether these together name all that this one does, as far as that can be told: no is certain.
+    #[must_use]
+    pub fn is_within(&self, others: &[Self]) -> bool {
+        let depth = others.iter().flat_map(|own| &own.bound).map(Glob::depth).max().unwrap_or(0);
+        let mut samples = self.bound.iter().flat_map(|glob| glob.samples(depth + 1));
+        samples.all(|path| others.iter().any(|own| own.matches(&path)))
+    }
+
     /// Whether a path is part of what it names in particular.
     #[must_use]
     pub fn enters(&self, path: &WorkspacePath) -> bool {

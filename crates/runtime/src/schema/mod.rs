@@ -179,7 +179,8 @@ fn sandbox() -> Value {
                 (
                     "workspace",
                     about(
-                        "What becomes of changes that commands make.",
+                        "What becomes of changes that commands make; `read-only` binds them alone, and not `fs.write`, \
+                         `fs.edit` and `fs.delete`.",
                         words(["staged", "read-only", "direct"]),
                     ),
                 ),

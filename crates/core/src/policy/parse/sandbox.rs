@@ -18,6 +18,7 @@ pub(super) fn rule(context: &mut Context<'_>, node: Option<&Node>, writes: bool)
         network: Network::None,
         workspace: staged(writes),
         writes: false,
+        read_only: false,
         optional: false,
     };
     let keys = |node| context.reader.section(node, "`sandbox`", SANDBOX);
@@ -50,7 +51,7 @@ pub(super) fn rule(context: &mut Context<'_>, node: Option<&Node>, writes: bool)
                     "commands may write by this policy, which a read-only workspace denies";
                 context.error(Code::PolicyValue, node, message);
             }
-            _ => rule.workspace = WorkspaceAccess::ReadOnly,
+            word => (rule.workspace, rule.read_only) = (WorkspaceAccess::ReadOnly, word.is_some()),
         }
     }
     match section.get("network") {
