@@ -227,3 +227,74 @@ fn a_missing_folder_is_a_tool_error() {
     let answer = capsule.run(&line).exits(1).json();
     assert_eq!(answer["code"], "fs.not-found", "{answer}");
 }
+
+/// What a program may not be given by name it does not find by itself either, in both tiers; unless it runs
+/// what nobody has read.
+#[test]
+fn what_is_denied_is_not_found_either() {
+    const DEEP: &str = "NEEDLE of deep";
+    let mut wrong = Vec::new();
+    for floor in ["namespaces", "landlock"] {
+        let policy = |deny: &str| {
+            format!(
+                "version: 1
+sandbox: {{ floor: {floor}, level: workspace-write }}
+tools:
+  fs.read: {{ decision: allow, paths: {{ allow: [\"**\"]{deny} }} }}
+  shell.run:
+    decision: allow
+    form: command
+    effects: {{ reads: allow, opens: allow, writes: allow, runs: allow, code: allow, unknown: allow }}
+"
+            )
+        };
+        let closing = policy(", deny: [\"secret/**\", \"deep/own/**\"]");
+        for (command, text, found) in [
+            ("grep -r NEEDLE .", DEEP, false),
+            ("grep -rh NEEDLE", DEEP, false),
+            ("grep -r NEEDLE deep", DEEP, false),
+            ("find deep -type f -exec cat {} +", DEEP, false),
+            ("find deep -type f -print0 | xargs -0 cat", DEEP, false),
+            ("xargs cat < list", DEEP, false),
+            ("tar cf - deep", DEEP, false),
+            ("diff -rN deep docs", DEEP, false),
+            ("cp -r deep out; cat out/own/x", DEEP, false),
+            ("mv deep out; cat out/own/x", DEEP, false),
+            ("cat docs/a.md | grep -r NEEDLE .", DEEP, false),
+            ("grep -r NEEDLE . | cat docs/a.md -", DEEP, false),
+            // What is open is found, and who names one file sees that.
+            ("grep -r NEEDLE .", "NEEDLE of docs", true),
+            ("cat docs/a.md", "NEEDLE of docs", true),
+            ("cp -r docs out; cat out/a.md", "NEEDLE of docs", true),
+            // The sandbox holds these, and no word says what they read.
+            ("perl -e 'open F, q(deep/own/x); print <F>'", DEEP, true),
+            ("perl -e 'open F, q(deep/own/x); print <F>' | cat", DEEP, true),
+        ] {
+            let mut tried = vec![(&closing, found)];
+            // What nothing denies is found by all of them.
+            let open = policy("");
+            tried.extend((!found).then_some((&open, true)));
+            for (policy, found) in tried {
+                let capsule = capsule();
+                capsule.file("deep/own/x", &format!("{DEEP}\n"));
+                capsule.file("docs/a.md", "NEEDLE of docs\n");
+                capsule.file("list", "deep/own/x\n");
+                let args = json!({ "command": command }).to_string();
+                let policy = capsule.policy(policy);
+                let ran = capsule.run(&[
+                    "call",
+                    "shell.run",
+                    "--policy",
+                    &policy,
+                    "--json",
+                    "--args",
+                    &args,
+                ]);
+                if ran.stdout.contains(text) != found {
+                    wrong.push(format!("{floor}: {command}: {} {}", ran.status, ran.stdout));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -201,11 +201,38 @@ pub struct Scope {
     readings: Vec<Vec<PathPattern>>,
     /// Files that were judged by themselves: those that streams of the command lead to.
     also: Vec<WorkspacePath>,
+    /// What the policy closes to whoever reads a file by its name, and hides from whoever finds it in a
+    /// folder.
+    closed: Vec<PathPattern>,
+    /// Whether the command may come upon it.
+    finds: bool,
 }
 
 impl Scope {
     pub(crate) const fn new(policy: Arc<Policy>, readings: Vec<Vec<PathPattern>>) -> Self {
-        Self { policy, readings, also: Vec::new() }
+        Self { policy, readings, also: Vec::new(), closed: Vec::new(), finds: false }
+    }
+
+    /// The same without what is closed; `finds` says whether the command may come upon it.
+    pub(crate) fn closing(self, closed: Vec<PathPattern>, finds: bool) -> Self {
+        Self { closed, finds, ..self }
+    }
+
+    /// Whether the command does what its words say and nothing else, so that what is closed can be hidden
+    /// from it.
+    pub(crate) const fn closes(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    /// The same, which hides nothing that is closed.
+    pub(crate) fn opened(self) -> Self {
+        self.closing(Vec::new(), false)
+    }
+
+    /// Whether anything is hidden by it that no invariant hides.
+    #[must_use]
+    pub const fn hides(&self) -> bool {
+        self.finds || !self.readings.is_empty()
     }
 
     /// What both allow; one that is not there bounds nothing.
@@ -213,6 +240,8 @@ impl Scope {
         match (one, other) {
             (Some(mut one), Some(other)) => {
                 one.readings.extend(other.readings);
+                one.closed.extend(other.closed);
+                one.finds |= other.finds;
                 Some(one)
             }
             (one, other) => one.or(other),
@@ -228,12 +257,13 @@ impl Scope {
         self.readings.iter().all(|patterns| patterns.iter().any(&names))
     }
 
-    /// Whether a path is kept from being seen: an invariant protects it, or no rule names it or, for
-    /// a folder, anything in it. Asked from the root down.
+    /// Whether a path is kept from being seen: an invariant protects it, it is closed, or no rule names it
+    /// or, for a folder, anything in it. Asked from the root down.
     #[must_use]
     pub fn conceals(&self, path: &WorkspacePath, folder: bool) -> bool {
         let names = |own: &PathPattern| own.matches(path) || folder && own.reaches_beneath(path);
-        self.policy.conceals(path) || !self.all(names)
+        let closed = |name| self.closed.iter().any(|own| own.meets(path, name));
+        self.policy.conceals(path) || path.name().is_some_and(closed) || !self.all(names)
     }
 
     /// Whether an invariant keeps a path from being changed by any command.

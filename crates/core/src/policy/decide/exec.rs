@@ -215,7 +215,7 @@ fn paths<'w, 'c: 'w>(policy: &Policy, words: impl Iterator<Item = &'w Word<'c>>)
 
 /// What the `paths`, `hidden` and `symlinks` of our own tool close they close to the argument of a
 /// program as well. A folder is walked by the program; what no run may see there is masked in its
-/// view.
+/// view, and so is what `fs.read` denies (`reach`).
 fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option<Finding> {
     if used.usage == Use::Delete && path.is_root() {
         return Some(everything(&used.path));

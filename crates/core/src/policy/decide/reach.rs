@@ -3,15 +3,17 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::action::FileKind;
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::WorkspaceAccess;
 use crate::policy::bounds::Scope;
 use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
-use crate::policy::decide::command::Command;
+use crate::policy::decide::command::{Command, Named};
 use crate::policy::decide::exec::{anew, program_rule, subcommand};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::programs::{CommandLine, Effect, Effects, Reading};
+use crate::tool::ToolName;
 
 /// What a command may see and change, and what it needs.
 #[derive(Default)]
@@ -30,7 +32,7 @@ pub(super) fn reach(policy: &Arc<Policy>, rule: &ToolRule, own: &Command<'_>) ->
     let mut reads = Vec::new();
     let mut needs = Capabilities::NONE;
     let mut writes = Some(Vec::new());
-    let root = own.line;
+    let (root, (closed, finds)) = (own.line, closed(policy, own));
     for own in own.all() {
         let program = program_rule(exec, own.line.argv);
         let anew = program.and_then(|program| anew(program, own.line));
@@ -51,12 +53,39 @@ pub(super) fn reach(policy: &Arc<Policy>, rule: &ToolRule, own: &Command<'_>) ->
         };
         writes = writes.zip(changed).map(|(all, own): (Vec<_>, _)| [all, own].concat());
     }
-    let reads = (!reads.is_empty()).then(|| Scope::new(Arc::clone(policy), reads));
+    let bounded = !reads.is_empty() || !closed.is_empty();
+    let reads = bounded.then(|| Scope::new(Arc::clone(policy), reads).closing(closed, finds));
     let writes = writes.filter(|_| policy.sandbox.workspace != WorkspaceAccess::ReadOnly);
     let writes = writes.map(|writes| Scope::new(Arc::clone(policy), writes));
     // Whether nothing confines it is the machine's word.
     let needs = needs.iter().filter(|own| *own != Capability::ProcUnconfined).collect();
     Scopes { reads, writes, needs }
+}
+
+/// What is hidden from a command because its words may not name it either: what `fs.read` denies; and
+/// whether the command may come upon it, because it is given a folder, or nothing, or a list. So it is for
+/// one that does nothing but what its words say: what a policy closes to `fs.read` a build may need
+/// (`target/**`), and whoever runs the code of others reads what the walls show.
+fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
+    let files = policy.files(&ToolName::asked("fs.read"));
+    let said = [Effect::Opens, Effect::Writes, Effect::Deletes, Effect::Network];
+    let said = said.into_iter().fold(Effects::of(Effect::Reads), Effects::with);
+    let does = own.line.effects();
+    let Some(files) = files.filter(|own| !own.deny.is_empty() && does.within(said)) else {
+        return (Vec::new(), false);
+    };
+    let all = own.all();
+    let words = all.iter().flat_map(|own| own.words());
+    let named: Vec<_> = words.filter(|word| !word.used.is_folder && !word.used.is_name).collect();
+    let mut places = named.iter().flat_map(|word| word.places.iter().flatten());
+    // Where nothing is named, it begins in the folder in which it starts.
+    let finds = does.has(Effect::Opens) || named.is_empty() || places.any(is_walked);
+    (files.deny.clone(), finds)
+}
+
+/// Whether a place may hold others.
+fn is_walked((_, fact): &Named<'_>) -> bool {
+    fact.is_none_or(|fact| !matches!(fact.kind, FileKind::File | FileKind::Missing))
 }
 
 /// What a program may change by its rule: for each reading of its line, what the rule of its innermost

@@ -280,6 +280,14 @@ impl All {
             seen = Scope::both(seen, reads.clone());
             written = Scope::both(written, writes.clone());
         }
+        // What one of them runs may need what the others could not name; they share their view.
+        let opens = |own: &Bounds| match own {
+            Bounds::Run { reads, .. } => !reads.as_ref().is_some_and(Scope::closes),
+            _ => false,
+        };
+        if self.bounds.iter().any(opens) {
+            seen = seen.map(Scope::opened);
+        }
         let Some(mut confinement) = sum else { return Bounds::Nothing };
         let own = step.stages.iter().flat_map(files).filter(|(_, written)| written.is_some());
         let targets: Vec<WorkspacePath> =

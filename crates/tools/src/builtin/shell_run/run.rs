@@ -1,6 +1,7 @@
 //! The hands of a command.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::rc::Rc;
 
@@ -154,15 +155,22 @@ impl Runner {
         mut ground: Option<&mut Ground<'_>>,
     ) -> Result<Held, Problem> {
         let drawn = |veil: &Veil| Ok((veil.hidden(&self.workspace)?, veil.way()));
-        let drawn = match reads.cloned() {
+        let drawn = match reads.filter(|own| own.hides()).cloned() {
             None => drawn(&self.veil.borrow()),
             // A walk of its own for each call: few programs have a view of their own.
             Some(reads) => {
                 let conceals = Box::new(move |path: &_, folder| reads.conceals(path, folder));
-                drawn(&Veil::new(conceals).cutting_off())
+                drawn(&Veil::new(conceals).cutting_off()).and_then(|(mut hidden, way)| {
+                    // Only that of the run knows what was moved since it began.
+                    if self.workspace.lower().is_some() {
+                        hidden.extend(self.veil.borrow().hidden(&self.workspace)?);
+                    }
+                    Ok((hidden, way))
+                })
             }
         };
         let (hidden, way) = drawn.map_err(VeilError::problem)?;
+        let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
         let mut masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
         let direct = ground.as_mut().map(|ground| ground.bounds(&mut masks, way)).transpose()?;
         let environment = variables(environment, self.host.as_ref());
