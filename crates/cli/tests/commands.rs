@@ -933,4 +933,13 @@ fn doctor_tries_the_walls() {
     assert!(!ran.stdout.contains("missing"), "{}", ran.stdout);
     let json = capsule.run(&["doctor", "--json"]).exits(0).json();
     assert_eq!(json["ok"], true);
+    let checks = json["checks"].as_array().unwrap();
+    let cpu = checks.iter().find(|own| own["name"] == "limit: processor time").unwrap();
+    let told = cpu["detail"].as_str().unwrap();
+    let helps = told.contains("for an exact sum: a control group of version 2");
+    assert_eq!(
+        (cpu["hold"] == "held", !helps),
+        (told == "cgroup v2", told == "cgroup v2"),
+        "{cpu}"
+    );
 }

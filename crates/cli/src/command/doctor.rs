@@ -178,6 +178,10 @@ fn limit(own: &BoundHeld) -> Check {
             "; for a control group: start Capsule by `systemd-run --user --scope`, or its container with \
              a cgroup that it may write"
         }
+        Bound::Cpu => {
+            "; for an exact sum: a control group of version 2, as `systemd-run --user --scope` gives, or a \
+             container that may write one"
+        }
         Bound::Tmp => "; a file system of its own takes namespaces",
         _ => "",
     };
