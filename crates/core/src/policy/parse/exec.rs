@@ -121,6 +121,23 @@ fn effects(context: &mut Context<'_>, node: &Node) -> Option<EffectRule> {
     Some(rule)
 }
 
+/// A list of programs of which no more is said.
+fn named_programs(context: &mut Context<'_>, items: &[Node]) -> Vec<ProgramRule> {
+    if let Some(item) = items.iter().find(|item| item.text().is_none()) {
+        let message = format!("{} stands here; a list of programs has names alone", item.kind());
+        let hint =
+            "say more of a program in a map: `executables: { sed: { writes: [\"docs/**\"] } }`";
+        let problem = Diagnostic::error(Code::PolicyType, item.span.clone(), message);
+        context.reader.problem(problem.hint(hint));
+        return Vec::new();
+    }
+    let named = |item: &Node| {
+        let name = program_name(context, item)?;
+        Some(short(name, context.source(item), None))
+    };
+    items.iter().filter_map(named).collect()
+}
+
 /// `executables: [git, rg]` is short for a map with empty bodies, and `git: allow` in a map for
 /// `git: { decision: allow }`.
 fn programs(
@@ -129,23 +146,10 @@ fn programs(
     (bounds, timeout_max): (ProcessLimits, u64),
     most: Option<(ProcessLimits, u64)>,
 ) -> Vec<ProgramRule> {
-    let mut programs: Vec<ProgramRule> = Vec::new();
     if let Value::List(items) = &node.value {
-        for item in items {
-            if item.text().is_none() {
-                let message =
-                    format!("{} stands here; a list of programs has names alone", item.kind());
-                let hint = "say more of a program in a map: `executables: { sed: { writes: [\"docs/**\"] } }`";
-                let problem = Diagnostic::error(Code::PolicyType, item.span.clone(), message);
-                context.reader.problem(problem.hint(hint));
-                return programs;
-            }
-            let Some(name) = program_name(context, item) else { continue };
-            let source = context.source(item);
-            programs.push(short(name, source, None));
-        }
-        return programs;
+        return named_programs(context, items);
     }
+    let mut programs: Vec<ProgramRule> = Vec::new();
     let Some(map) = context.reader.map(node, "`executables`") else { return programs };
     for (_, at, body) in map.entries() {
         let Some(name) = program_name(context, at) else { continue };
