@@ -276,7 +276,7 @@ tools:
             tried.extend((!found).then_some((&open, true)));
             for (policy, found) in tried {
                 let capsule = capsule();
-                capsule.file("deep/own/x", &format!("{DEEP}\n"));
+                capsule.file("deep/own/x", format!("{DEEP}\n"));
                 capsule.file("docs/a.md", "NEEDLE of docs\n");
                 capsule.file("list", "deep/own/x\n");
                 let args = json!({ "command": command }).to_string();

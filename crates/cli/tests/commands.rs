@@ -942,4 +942,13 @@ fn doctor_tries_the_walls() {
         (told == "cgroup v2", told == "cgroup v2"),
         "{cpu}"
     );
+    assert!(!ran.stdout.contains("workspace: owners"), "{}", ran.stdout);
+    if rustix::process::geteuid().is_root() {
+        let theirs = capsule.file("of/others", "x");
+        std::os::unix::fs::chown(theirs, Some(1_000), None).unwrap();
+        let told = capsule.run(&["doctor"]).exits(0).stdout;
+        let says =
+            "files of another user: 1 (`of/others`), which commands cannot change; run Capsule";
+        assert!(told.contains("workspace: owners") && told.contains(says), "{told}");
+    }
 }

@@ -1,5 +1,6 @@
 //! `capsule doctor`: what this machine can hold, layer by layer, each tried out.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use capsule_core::capability::Capability;
@@ -12,6 +13,7 @@ use capsule_core::policy::Profile;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_laying, try_staging};
 use capsule_store::{Checkpoint, Seal, Signer, Store};
+use rustix::process::{getegid, geteuid};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -38,6 +40,7 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
             checks.push(Check { name: format!("try: {name}"), hold, detail });
         }
         checks.push(staging(around, tier));
+        checks.extend(owners(&around.beginning()));
     }
     checks.insert(0, kernel());
     checks.push(store(around));
@@ -215,6 +218,49 @@ fn staging(around: &Surroundings, tier: Tier) -> Check {
     Check { name, hold: Hold::Weaker, detail: format!("{meanwhile}: {detail}; {remedy}") }
 }
 
+/// What of the workspace commands cannot change, whoever may outside: behind the walls there is one user with
+/// one group, and root is one as any other. Nothing where there is no such file.
+fn owners(workspace: &Path) -> Option<Check> {
+    let own = (geteuid().as_raw(), getegid().as_raw());
+    let (mut folders, mut left) = (vec![workspace.to_owned()], LOOKED);
+    let (mut count, mut first) = (0_usize, None);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().take(left) {
+            left = left.saturating_sub(1);
+            let Ok(found) = entry.metadata() else { continue };
+            if is_of_others((found.uid(), found.gid()), own) {
+                count = count.saturating_add(1);
+                first.get_or_insert_with(|| entry.path());
+            }
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    let first = first?;
+    let (whose, remedy) = match own.0 {
+        0 => ("another user", "run Capsule as that user, or give them to root (`chown`)"),
+        _ => ("another group", "give them to your own group (`chgrp`)"),
+    };
+    let first = first.strip_prefix(workspace).unwrap_or(&first).display();
+    let detail =
+        format!("files of {whose}: {count} (`{first}`), which commands cannot change; {remedy}");
+    Some(Check { name: "workspace: owners".into(), hold: Hold::Weaker, detail })
+}
+
+/// How many files are looked at.
+const LOOKED: usize = 20_000;
+
+/// Whether commands of this user and group cannot change a file that the user may otherwise: root one of
+/// another user, a user one of a further group, to which nothing behind the walls corresponds. What this user
+/// may not change anyway is no matter of the walls.
+const fn is_of_others((user, group): (u32, u32), own: (u32, u32)) -> bool {
+    match own.0 {
+        0 => user != 0,
+        _ => user == own.0 && group != own.1,
+    }
+}
+
 /// What helps where changes are laid over no folder at all.
 const fn unlaid(tier: Tier) -> &'static str {
     match tier {
@@ -330,5 +376,24 @@ fn store(around: &Surroundings) -> Check {
             Check { name, hold: Hold::Missing, detail }
         }
         Err(error) => Check { name, hold: Hold::Missing, detail: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_others_are_known() {
+        for (file, own, others) in [
+            ((0, 0), (0, 0), false),
+            ((0, 7), (0, 0), false),
+            ((1_000, 0), (0, 0), true),
+            ((1_000, 1_000), (1_000, 1_000), false),
+            ((1_000, 2_000), (1_000, 1_000), true),
+            ((1_001, 2_000), (1_000, 1_000), false),
+        ] {
+            assert_eq!(is_of_others(file, own), others, "{file:?} {own:?}");
+        }
     }
 }
