@@ -244,7 +244,7 @@ tools:
   shell.run:
     decision: allow
     form: command
-    effects: {{ reads: allow, opens: allow, writes: allow, runs: allow, code: allow, unknown: allow }}
+    effects: {{ reads: allow, opens: allow, writes: allow, deletes: allow, runs: allow, code: allow, unknown: allow }}
 "
             )
         };
@@ -260,12 +260,15 @@ tools:
             ("diff -rN deep docs", DEEP, false),
             ("cp -r deep out; cat out/own/x", DEEP, false),
             ("mv deep out; cat out/own/x", DEEP, false),
+            ("mv deep/own/x y; cat y", DEEP, false),
             ("cat docs/a.md | grep -r NEEDLE .", DEEP, false),
             ("grep -r NEEDLE . | cat docs/a.md -", DEEP, false),
             // What is open is found, and who names one file sees that.
             ("grep -r NEEDLE .", "NEEDLE of docs", true),
             ("cat docs/a.md", "NEEDLE of docs", true),
             ("cp -r docs out; cat out/a.md", "NEEDLE of docs", true),
+            // Who deletes does not read.
+            ("rm -r deep && echo NEEDLE of docs", "NEEDLE of docs", true),
             // The sandbox holds these, and no word says what they read.
             ("perl -e 'open F, q(deep/own/x); print <F>'", DEEP, true),
             ("perl -e 'open F, q(deep/own/x); print <F>' | cat", DEEP, true),

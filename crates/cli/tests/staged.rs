@@ -1010,7 +1010,7 @@ fn a_killed_apply_can_be_gone_on_with() {
 
 /// A workspace in which somebody was killed over applying [`MANY`], the run, and what stood there before.
 fn half_done() -> (Bed, String, Tree) {
-    let interrupted = (0..20).find_map(|_| {
+    let interrupted = (0..50).find_map(|_| {
         let (bed, run) = with_many();
         let before = bed.tree();
         let mut child =
@@ -1026,6 +1026,20 @@ fn half_done() -> (Bed, String, Tree) {
         (last[0]["state"] == json!("crashed")).then_some((bed, run, before))
     });
     interrupted.unwrap()
+}
+
+/// What was taken back before it was applied is not told as taken back since.
+#[test]
+fn an_undo_from_before_the_apply_is_not_told_of_it() {
+    let (bed, run, before) = half_done();
+    let _ = bed.run(&["undo", &run]).exits(0);
+    assert_eq!(bed.tree(), before);
+    let _ = bed.run(&["apply", &run]).exits(0);
+    let told = bed.run(&["report", &run]).exits(0).stdout;
+    assert!(told.contains("applied by") && !told.contains("undone"), "{told}");
+    let _ = bed.run(&["undo", &run]).exits(0);
+    let told = bed.run(&["report", &run]).exits(0).stdout;
+    assert!(told.contains("undone by"), "{told}");
 }
 
 /// APR-10: a power cut behind the last change loses the end of the record, and not that the staged files were

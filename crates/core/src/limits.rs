@@ -196,8 +196,9 @@ pub const PROCESSES_MAX: u64 = 4_096;
 pub const MEMORY_BYTES: u64 = 1 << 30;
 /// The most memory that a policy may allow.
 pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
-/// Processor time of one process of a command.
-pub const CPU: Duration = Duration::from_secs(60);
+/// Processor time of all processes of a command together: as much as many processors have in the time that a
+/// command usually gets.
+pub const CPU: Duration = Duration::from_secs(600);
 /// Open files of one process of a command.
 pub const OPEN_FILES: u64 = 1_024;
 /// The largest file that a command may write.

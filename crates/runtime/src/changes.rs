@@ -283,7 +283,7 @@ impl Subject {
 fn became(store: &Store, run: &str, changes: &Changes) -> Result<Became, StoreError> {
     for applying in store.about(run, RunKind::Apply)?.iter().rev() {
         if store.state(applying)? == RunState::Sealed(Exit::Ok) {
-            let undone = Undone::of(store, &[run, applying], changes)?;
+            let undone = Undone::of(store, (run, applying), changes)?;
             return Ok(Became::Applied { by: store.label(applying), undone });
         }
     }

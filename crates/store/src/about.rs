@@ -23,6 +23,19 @@ impl Store {
         rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
     }
 
+    /// Whether a run began behind the last event of another one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn began_behind(&self, run: &str, other: &str) -> Result<bool, StoreError> {
+        let query = "SELECT (SELECT min(leaf) FROM events WHERE run = ?1)
+                          > (SELECT max(leaf) FROM events WHERE run = ?2)";
+        let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
+        let behind: Option<bool> =
+            query.query_row([run, other], |row| row.get(0)).map_err(StoreError::read)?;
+        Ok(behind.unwrap_or(false))
+    }
+
     /// When the staged changes of a run were dropped, in microseconds since 1970; none if nobody has.
     ///
     /// # Errors

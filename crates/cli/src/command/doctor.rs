@@ -232,7 +232,7 @@ fn owners(workspace: &Path) -> Option<Check> {
                 count = count.saturating_add(1);
                 first.get_or_insert_with(|| entry.path());
             }
-            if found.is_dir() {
+            if found.is_dir() && entry.file_name() != ".git" {
                 folders.push(entry.path());
             }
         }
@@ -243,8 +243,10 @@ fn owners(workspace: &Path) -> Option<Check> {
         _ => ("another group", "give them to your own group (`chgrp`)"),
     };
     let first = first.strip_prefix(workspace).unwrap_or(&first).display();
-    let detail =
-        format!("files of {whose}: {count} (`{first}`), which commands cannot change; {remedy}");
+    let most = if left == 0 { "at least " } else { "" };
+    let detail = format!(
+        "files of {whose}: {most}{count} (`{first}`), which commands cannot change; {remedy}"
+    );
     Some(Check { name: "workspace: owners".into(), hold: Hold::Weaker, detail })
 }
 

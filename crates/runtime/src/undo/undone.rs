@@ -19,19 +19,23 @@ pub struct Undone {
 }
 
 impl Undone {
-    /// Looks for those who took back what some runs changed.
+    /// Looks for those who took back what a run changed, since another one applied it. What was taken back
+    /// before that was applied again.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub(crate) fn of(
         store: &Store,
-        runs: &[&str],
+        (run, applying): (&str, &str),
         changes: &Changes,
     ) -> Result<Option<Self>, StoreError> {
         let (mut by, mut back) = (Vec::new(), BTreeSet::new());
         let mut is_known = true;
-        for run in runs {
+        for run in [run, applying] {
             for undo in holding(store, run)? {
+                if !store.began_behind(&undo, applying)? {
+                    continue;
+                }
                 match Record::read(store, &undo) {
                     Ok(record) => {
                         let kept = record.calls.into_iter().filter_map(|call| call.kept);

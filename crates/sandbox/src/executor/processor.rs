@@ -20,9 +20,12 @@ use crate::protocol::{At as _, Failed, Step};
 const SHORT: Duration = Duration::from_millis(20);
 /// The least between two looks.
 const PAUSE: Duration = Duration::from_millis(10);
+/// The most between two looks: processors may come, and a command may use more of them than the executor was
+/// given.
+const LONGEST: Duration = Duration::from_secs(1);
 /// How much more than one process all together may have: one that takes all by itself is to learn so from
-/// the kernel, in the way that it may be prepared for.
-const MORE: Duration = Duration::from_millis(200);
+/// the kernel, and has the time that the kernel leaves it from then on, until it ends it.
+const MORE: Duration = Duration::from_secs(2);
 
 /// The processor time of one command.
 pub(super) struct Spending {
@@ -43,7 +46,8 @@ struct Known {
 impl Spending {
     /// Of a command that begins now.
     pub(super) fn begin(limits: &ProcessLimits) -> Self {
-        let most = Duration::from_millis(limits.cpu_ms).saturating_add(MORE);
+        // The kernel counts in whole seconds.
+        let most = Duration::from_secs(limits.cpu_ms.div_ceil(1_000)).saturating_add(MORE);
         Self { most, next: Instant::now().checked_add(SHORT), known: None }
     }
 
@@ -71,7 +75,7 @@ impl Spending {
         if !left.is_zero() {
             // Looking may not itself become what takes the time.
             let took = processor_time().saturating_sub(start);
-            let pause = (left / known.processors).max(PAUSE).max(took * 4);
+            let pause = (left / known.processors).clamp(PAUSE, LONGEST).max(took * 4);
             self.next = Instant::now().checked_add(pause);
         }
         Ok(left.is_zero())
@@ -90,7 +94,7 @@ fn counted(view: &View, first: &First) -> Result<Option<Duration>, Failed> {
     }
 }
 
-/// How many processors the command can use at once. It may use all that the executor may.
+/// How many processors the executor may use at once; a command that asks for more is found out at the next look.
 fn processors() -> u32 {
     sched_getaffinity(None).map_or(u32::MAX, |all| all.count()).max(1)
 }

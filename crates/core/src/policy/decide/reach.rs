@@ -8,11 +8,12 @@ use crate::capability::{Capabilities, Capability};
 use crate::confinement::WorkspaceAccess;
 use crate::policy::bounds::Scope;
 use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
-use crate::policy::decide::command::{Command, Named};
+use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::exec::{anew, program_rule, subcommand};
+use crate::policy::decide::files::real;
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
-use crate::programs::{CommandLine, Effect, Effects, Reading};
+use crate::programs::{CommandLine, Effect, Effects, Reading, Use};
 use crate::tool::ToolName;
 
 /// What a command may see and change, and what it needs.
@@ -65,22 +66,36 @@ pub(super) fn reach(policy: &Arc<Policy>, rule: &ToolRule, own: &Command<'_>) ->
 /// What is hidden from a command because its words may not name it either: what `fs.read` denies; and
 /// whether the command may come upon it, because it is given a folder, or nothing, or a list. So it is for
 /// one that does nothing but what its words say: what a policy closes to `fs.read` a build may need
-/// (`target/**`), and whoever runs the code of others reads what the walls show.
+/// (`target/**`), and whoever runs the code of others reads what the walls show. What is only deleted is not
+/// read.
 fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
     let files = policy.files(&ToolName::asked("fs.read"));
     let said = [Effect::Opens, Effect::Writes, Effect::Deletes, Effect::Network];
     let said = said.into_iter().fold(Effects::of(Effect::Reads), Effects::with);
     let does = own.line.effects();
-    let Some(files) = files.filter(|own| !own.deny.is_empty() && does.within(said)) else {
+    let hides = !does.within(Effects::of(Effect::Deletes)) && does.within(said);
+    let Some(files) = files.filter(|own| !own.deny.is_empty() && hides) else {
         return (Vec::new(), false);
     };
     let all = own.all();
     let words = all.iter().flat_map(|own| own.words());
     let named: Vec<_> = words.filter(|word| !word.used.is_folder && !word.used.is_name).collect();
-    let mut places = named.iter().flat_map(|word| word.places.iter().flatten());
+    let finds_by = |word: &&Word<'_>| {
+        // What is moved is read under its new name, and was judged as what is changed alone.
+        let unread = !matches!(word.used.usage, Use::Read | Use::ReadTree);
+        let mut places = word.places.iter().flatten();
+        places.any(|place| is_walked(place) || unread && is_denied(&files.deny, place))
+    };
     // Where nothing is named, it begins in the folder in which it starts.
-    let finds = does.has(Effect::Opens) || named.is_empty() || places.any(is_walked);
+    let finds = does.has(Effect::Opens) || named.is_empty() || named.iter().any(finds_by);
     (files.deny.clone(), finds)
+}
+
+/// Whether a place is one that is denied, by its name or by where it leads.
+fn is_denied(deny: &[PathPattern], (path, fact): &Named<'_>) -> bool {
+    let real = fact.and_then(real);
+    let mut names = [Some(path), real].into_iter().flatten();
+    names.any(|own| deny.iter().any(|by| by.matches(own)))
 }
 
 /// Whether a place may hold others.

@@ -32,7 +32,7 @@ pub(crate) struct Cgroups {
     counted: Counted,
     /// How often a process was refused before.
     refused: u64,
-    /// Whether a call has ended in them.
+    /// Whether another call was bounded by them before this one.
     served: bool,
 }
 
@@ -141,6 +141,8 @@ impl Cgroups {
             }
             group.forget();
         }
+        // Whatever came of the one before.
+        self.served |= self.bounded.is_some();
         self.bounded = Some(bounds);
         Ok(())
     }
@@ -169,7 +171,6 @@ impl Cgroups {
     /// The group cannot be read.
     pub(crate) fn used(&mut self) -> Result<Used, Errno> {
         let mut used = Used::default();
-        self.served = true;
         if let Some(group) = self.groups.iter().find(|group| group.place.processes) {
             let refused = group.refused();
             used.crowded = refused > std::mem::replace(&mut self.refused, refused);
