@@ -92,7 +92,6 @@ fn processor_time_of_all_is_bounded() {
         ("perl -e '1 while 1'; exit 3", How::Exited(3), false),
         // What others took before is not counted.
         (BELOW, How::Exited(0), false),
-        (BELOW, How::Exited(0), false),
         ("true", How::Exited(0), false),
     ] {
         let mut all = launch("/bin/sh", &["sh", "-c", script]);
