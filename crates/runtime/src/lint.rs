@@ -150,13 +150,13 @@ fn changes_nevertheless(
     files: &FileRule,
     notes: &mut Diagnostics,
 ) {
-    let Some(signature) = CATALOGUE.find(tool.as_str()) else { return };
-    let power =
-        if signature.id == "fs.delete" { Capability::FsDelete } else { Capability::FsWrite };
-    let changes = ["fs.write", "fs.edit", "fs.delete"].contains(&signature.id);
+    let changing = |own: &&Capability| matches!(own, Capability::FsWrite | Capability::FsDelete);
+    let signature = CATALOGUE.find(tool.as_str());
+    let power = signature.and_then(|own| own.capabilities.iter().find(changing));
+    let Some(power) = power else { return };
     let denied =
-        rule.decision == Some(Verdict::Deny) || policy.profile.of_one(power) == Verdict::Deny;
-    if policy.sandbox.read_only && changes && !denied && !files.allow.is_empty() {
+        rule.decision == Some(Verdict::Deny) || policy.profile.of_one(*power) == Verdict::Deny;
+    if policy.sandbox.read_only && !denied && !files.allow.is_empty() {
         let message = format!(
             "`{tool}` changes the workspace: `sandbox.workspace: read-only` binds programs alone"
         );

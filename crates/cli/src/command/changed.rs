@@ -93,19 +93,15 @@ impl Changed {
                 change_json(change, diff)
             })
             .collect();
-        let undone = match &self.subject.became {
-            Became::Applied { undone, .. } => undone.as_ref(),
-            _ => None,
+        let (state, by, at, undone) = match &self.subject.became {
+            Became::Waiting => ("waiting", None, None, None),
+            Became::Applied { by, undone } => ("applied", Some(by), None, undone.as_ref()),
+            Became::Discarded(at) => ("discarded", None, Some(at), None),
+            Became::TakenUp(by) => ("taken-up", Some(by), None, None),
+            Became::Nothing => ("nothing", None, None, None),
+            Became::Lost => ("lost", None, None, None),
         };
         let undone = undone.map(|own| json!({ "by": own.by, "whole": own.whole }));
-        let (state, by, at) = match &self.subject.became {
-            Became::Waiting => ("waiting", None, None),
-            Became::Applied { by, .. } => ("applied", Some(by), None),
-            Became::Discarded(at) => ("discarded", None, Some(at)),
-            Became::TakenUp(by) => ("taken-up", Some(by), None),
-            Became::Nothing => ("nothing", None, None),
-            Became::Lost => ("lost", None, None),
-        };
         json!({
             "state": state,
             "by": by,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::thread::sched_getaffinity;
 
 use super::sample;
-use super::watch::processor_time;
+use super::watch::sparingly;
 use crate::backend::{First, View};
 use crate::protocol::{At as _, Failed, Step};
 
@@ -65,17 +65,15 @@ impl Spending {
             return Ok(false);
         }
         self.next = None;
-        let start = processor_time();
-        let Some(counted) = counted(view, first)? else { return Ok(false) };
+        let (counted, rest) = sparingly(|| counted(view, first));
+        let Some(counted) = counted? else { return Ok(false) };
         let known = self.known.get_or_insert_with(|| Known {
             processors: processors(),
             before: if view.has_counted() { counted } else { Duration::ZERO },
         });
         let left = self.most.saturating_sub(counted.saturating_sub(known.before));
         if !left.is_zero() {
-            // Looking may not itself become what takes the time.
-            let took = processor_time().saturating_sub(start);
-            let pause = (left / known.processors).clamp(PAUSE, LONGEST).max(took * 4);
+            let pause = (left / known.processors).clamp(PAUSE, LONGEST).max(rest);
             self.next = Instant::now().checked_add(pause);
         }
         Ok(left.is_zero())

@@ -187,7 +187,8 @@ struct Looks {
     /// Something is bounded by looking alone.
     sampling: bool,
     last: Instant,
-    took: Duration,
+    /// How long to leave it at least.
+    rest: Duration,
     spending: Spending,
 }
 
@@ -196,7 +197,7 @@ impl Looks {
         let sampling =
             view.counts_memory() || view.counts_processes() || view.unbounded_tmp().is_some();
         let spending = Spending::begin(limits);
-        Self { sampling, last: Instant::now(), took: Duration::ZERO, spending }
+        Self { sampling, last: Instant::now(), rest: Duration::ZERO, spending }
     }
 
     /// How long there is nothing to look at.
@@ -213,21 +214,28 @@ impl Looks {
         limits: &ProcessLimits,
         first: &First,
     ) -> Result<(), Failed> {
-        // What takes long to look at is looked at less often. On a busy machine only what it takes of a
-        // processor is counted: who keeps others waiting must not be looked at less for it.
-        if self.sampling && self.last.elapsed() >= SAMPLING.max(self.took * 4) {
+        if self.sampling && self.last.elapsed() >= SAMPLING.max(self.rest) {
             self.last = Instant::now();
-            let before = processor_time();
-            seen.look(view, limits, first)?;
-            self.took = processor_time().saturating_sub(before);
+            let (looked, rest) = sparingly(|| seen.look(view, limits, first));
+            looked?;
+            self.rest = rest;
         }
         seen.spent = self.spending.look(view, first)?;
         Ok(())
     }
 }
 
+/// Looks, and tells how long to leave it then: what takes long to look at is looked at less often, so that
+/// looking does not itself become what takes the time. On a busy machine only what it takes of a processor is
+/// counted: who keeps others waiting must not be looked at less for it.
+pub(super) fn sparingly<T>(look: impl FnOnce() -> T) -> (T, Duration) {
+    let before = processor_time();
+    let looked = look();
+    (looked, processor_time().saturating_sub(before) * 4)
+}
+
 /// How long this thread has had a processor.
-pub(super) fn processor_time() -> Duration {
+fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

@@ -40,11 +40,8 @@ pub struct Held {
 /// A command that has begun.
 #[derive(Debug)]
 pub struct Running {
-    out: Capture,
-    err: Capture,
+    held: Held,
     start: Instant,
-    timeout: Duration,
-    order: Request,
 }
 
 /// Gives the order for a command.
@@ -63,23 +60,21 @@ pub(super) fn hold(executor: &mut Executor, launch: Launch) -> Result<Held, Sand
 }
 
 /// Has it begin.
-pub(super) fn begin(
-    executor: &mut Executor,
-    Held { out, err, begin, timeout, order }: Held,
-) -> Result<Running, SandboxError> {
+pub(super) fn begin(executor: &mut Executor, held: Held) -> Result<Running, SandboxError> {
     let start = Instant::now();
-    if begin.say().is_err() {
+    if held.begin.say().is_err() {
         return Err(executor.give_up("it cannot be told to begin"));
     }
-    Ok(Running { out, err, start, timeout, order })
+    Ok(Running { held, start })
 }
 
 /// Waits for its end.
 pub(super) fn wait(
     executor: &mut Executor,
-    Running { out, err, start, timeout, order }: Running,
+    Running { held, start }: Running,
     watch: &mut dyn Watch,
 ) -> Result<Exit, SandboxError> {
+    let Held { out, err, begin: _, timeout, order } = held;
     let stages = match &order {
         Request::Run { run, .. } => run.stages.as_slice(),
         _ => &[],

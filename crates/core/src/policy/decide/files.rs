@@ -266,7 +266,8 @@ fn closed_by_name(
     denied(files, path, real).map(|pattern| Shut::Denied(pattern).finding(files, path))
 }
 
-fn denied<'r>(
+/// What a tool's rule denies of a path, by its name or by where it leads.
+pub(super) fn denied<'r>(
     files: &'r FileRule,
     path: &WorkspacePath,
     real: Option<&WorkspacePath>,

@@ -10,7 +10,7 @@ use crate::policy::bounds::Scope;
 use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
 use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::exec::{anew, program_rule, subcommand};
-use crate::policy::decide::files::real;
+use crate::policy::decide::files::{denied, real};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::programs::{CommandLine, Effect, Effects, Reading, Use};
@@ -83,19 +83,14 @@ fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
     let finds_by = |word: &&Word<'_>| {
         // What is moved is read under its new name, and was judged as what is changed alone.
         let unread = !matches!(word.used.usage, Use::Read | Use::ReadTree);
+        let is_denied =
+            |(path, fact): &Named<'_>| denied(files, path, fact.and_then(real)).is_some();
         let mut places = word.places.iter().flatten();
-        places.any(|place| is_walked(place) || unread && is_denied(&files.deny, place))
+        places.any(|place| is_walked(place) || unread && is_denied(place))
     };
     // Where nothing is named, it begins in the folder in which it starts.
     let finds = does.has(Effect::Opens) || named.is_empty() || named.iter().any(finds_by);
     (files.deny.clone(), finds)
-}
-
-/// Whether a place is one that is denied, by its name or by where it leads.
-fn is_denied(deny: &[PathPattern], (path, fact): &Named<'_>) -> bool {
-    let real = fact.and_then(real);
-    let mut names = [Some(path), real].into_iter().flatten();
-    names.any(|own| deny.iter().any(|by| by.matches(own)))
 }
 
 /// Whether a place may hold others.
