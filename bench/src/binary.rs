@@ -1,7 +1,10 @@
 //! Starting the binary, with files that belong to one measure.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use capsule_sandbox::{EXECUTOR_ARGUMENT, Executor, SandboxError};
 
 use crate::Answer;
 use crate::options::Options;
@@ -45,6 +48,11 @@ impl Binary {
         command.arg("--workspace").arg(&self.workspace).arg("--store").arg(&self.store);
         command.args(behind).stdin(Stdio::null());
         command
+    }
+
+    /// An executor of the binary, with nobody who decides or writes anything down.
+    pub(crate) fn executor(&self) -> Result<Executor, SandboxError> {
+        Executor::start_with(&self.program, &[OsStr::new(EXECUTOR_ARGUMENT)])
     }
 
     /// A command line of the binary that needs no policy.

@@ -44,10 +44,6 @@ const MEASURES: &[Measure] = &[
 ];
 
 fn main() -> ExitCode {
-    // The executor of the walls alone (P2) is this same program, started again with a hidden argument.
-    if std::env::args_os().nth(1).is_some_and(|own| own == capsule_sandbox::EXECUTOR_ARGUMENT) {
-        return capsule_sandbox::executor_main();
-    }
     match run() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

@@ -1,6 +1,6 @@
 //! P2: one confined command, warm: per call inside one run, against a bare spawn, and against a bare
-//! spawn with one durable row; and the walls alone, without policy and journal, of an executor that is this
-//! program itself, built like any release.
+//! spawn with one durable row; and the walls alone, without policy and journal, of the executor that is
+//! shipped.
 //!
 //! What a run costs once is taken away: a plan of one step is measured beside the plan of many.
 
@@ -56,7 +56,7 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let plain = Pairs::take(rounds, PAUSE, || per_call(&quick), || reference.spawns(steps, false))?;
     let bare =
         Pairs::take(rounds, PAUSE, || per_call(&durable), || reference.spawns(steps, false))?;
-    let mut walls = Walls::new(&workspace)?;
+    let mut walls = Walls::new(&durable, &workspace)?;
     let alone =
         Pairs::take(rounds, PAUSE, || walls.spawns(steps), || reference.spawns(steps, false))?;
     let (spawn, row) = (bare.theirs().median, synced.theirs().median - bare.theirs().median);
@@ -133,12 +133,12 @@ struct Walls {
 }
 
 impl Walls {
-    fn new(workspace: &Path) -> Answer<Self> {
+    fn new(binary: &Binary, workspace: &Path) -> Answer<Self> {
         let failed = |error: SandboxError| format!("the walls: {error}");
         let unread = |error: std::io::Error| format!("the walls: {error}");
         let path = Path::new("/bin/true").canonicalize().map_err(unread)?;
         let identity = FileIdentity::of(&path.metadata().map_err(unread)?);
-        let mut executor = Executor::start().map_err(failed)?;
+        let mut executor = binary.executor().map_err(failed)?;
         let view = View {
             floor: Tier::Namespaces,
             workspace: File::open(workspace).map_err(unread)?.into(),
