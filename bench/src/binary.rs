@@ -50,7 +50,7 @@ impl Binary {
         command
     }
 
-    /// An executor of the binary, with nobody who decides or writes anything down.
+    /// The binary started as an executor.
     pub(crate) fn executor(&self) -> Result<Executor, SandboxError> {
         Executor::start_with(&self.program, &[OsStr::new(EXECUTOR_ARGUMENT)])
     }

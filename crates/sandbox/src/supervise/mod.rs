@@ -86,7 +86,7 @@ impl Executor {
         Self::start_with(Path::new("/proc/self/exe"), &[OsStr::new(EXECUTOR_ARGUMENT)])
     }
 
-    /// Starts a given program as an executor, with all its arguments; for tests.
+    /// Starts a given program as an executor, with all its arguments; for tests and measures.
     ///
     /// # Errors
     /// The process could not be started.
