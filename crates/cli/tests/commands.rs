@@ -493,28 +493,49 @@ fn limits_are_named_on_every_screen() {
     executables: [perl]\n    limits: {limits}\n"
         ));
         let crowd = "for (1..40) { fork or last } sleep 60";
-        // Of an ordinary user without a control group the kernel refuses processes and counts none.
-        let is_counted = rustix::process::geteuid().is_root();
-        let crowded: &[&str] = if is_counted { &["processes"] } else { &["time"] };
-        for (script, names) in [
-            (crowd, crowded),
-            ("print 'x' x 5000", &["output"]),
-            ("sleep 60", &["time"]),
-            ("1 while 1", &["processor time"]),
+        for (script, name) in [
+            (crowd, "processes"),
+            ("print 'x' x 5000", "output"),
+            ("sleep 60", "time"),
+            ("1 while 1", "processor time"),
         ] {
             let ran = capsule.run(&["run", &plan_of(&capsule, script), "--policy", &policy]);
             let reported = capsule.run(&["report", "latest"]).exits(0).stdout;
             let shown = capsule.run(&["show-run", "latest:one"]).exits(0).stdout;
-            for name in names {
-                for (screen, told) in
-                    [("run", &ran.stdout), ("report", &reported), ("show-run", &shown)]
-                {
-                    let told = words(told);
-                    let said = told.split("reached: ").nth(1).is_some_and(|own| own.contains(name));
-                    assert!(said, "{floor} {screen}: {name}: {told}");
-                }
+            for (screen, told) in
+                [("run", &ran.stdout), ("report", &reported), ("show-run", &shown)]
+            {
+                let told = words(told);
+                let said = told.split("reached: ").nth(1).is_some_and(|own| own.contains(name));
+                assert!(said, "{floor} {screen}: {name}: {told}");
             }
         }
+    }
+}
+
+/// FR-17: what a command leaves running is ended with it, and told where people look; in both tiers.
+#[test]
+fn daemons_are_named_on_every_screen() {
+    for floor in ["namespaces", "landlock"] {
+        let capsule = capsule();
+        let policy = capsule.policy(&format!(
+            "version: 1\nsandbox: {{ floor: {floor} }}\ntools:\n  shell.run:\n    decision: allow
+    executables: [perl]\n"
+        ));
+        let daemon = "use POSIX; if (my $pid = fork) { waitpid $pid, 0; exit } setsid; fork and exit; sleep 60";
+        let ran = capsule.run(&["run", &plan_of(&capsule, daemon), "--policy", &policy]).exits(0);
+        let reported = capsule.run(&["report", "latest"]).exits(0).stdout;
+        let shown = capsule.run(&["show-run", "latest:one"]).exits(0).stdout;
+        for (told, said) in [
+            (&ran.stdout, "left running, and ended: 1 process"),
+            (&reported, "left running, and ended: 1 process"),
+            (&shown, "left running 1 process, ended with the command"),
+        ] {
+            assert!(words(told).contains(said), "{floor}: {told}");
+        }
+        let shown = capsule.run(&["show-run", "latest:one", "--json"]).exits(0).json();
+        assert_eq!(shown["result"]["left_running"], 1, "{shown}");
+        let _ = capsule.run(&["replay", "latest"]).exits(0);
     }
 }
 

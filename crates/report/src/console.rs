@@ -449,6 +449,7 @@ fn details(call: &CallStory, sign: &Sign) -> String {
         parts.push("NOT CONFINED".into());
     }
     parts.extend(call.limits().map(|names| format!("⚠ limit reached: {names}")));
+    parts.extend(call.left_running().map(|left| format!("⚠ left running, and ended: {left}")));
     if !call.tainted.is_empty() || call.tool.as_str() == "http.get" {
         parts.push("⚠ untrusted".into());
     }

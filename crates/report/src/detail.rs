@@ -99,6 +99,9 @@ impl Sheet {
         if let Some(names) = call.limits() {
             self.put("limits", &format!("reached: {names}"));
         }
+        if let Some(left) = call.left_running() {
+            self.put("left running", &format!("{left}, ended with the command"));
+        }
         if let Some(problem) = &call.problem {
             self.put("problem", &format!("{} ({})", problem.message, problem.code));
         }

@@ -371,6 +371,17 @@ impl CallStory {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
+    /// The processes that ran on when its last program had ended, and were ended, in words; none if there
+    /// were none.
+    #[must_use]
+    pub fn left_running(&self) -> Option<String> {
+        match self.output.as_ref()?.get("left_running")?.as_u64()? {
+            0 => None,
+            1 => Some("1 process".into()),
+            some => Some(format!("{some} processes")),
+        }
+    }
+
     /// From its start to its end, in microseconds.
     #[must_use]
     pub fn micros(&self) -> Option<u64> {

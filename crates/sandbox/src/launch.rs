@@ -273,4 +273,6 @@ pub struct Exit {
     pub reached: Vec<Bound>,
     /// The most memory that was seen in use at once, in bytes.
     pub peak_memory: Option<u64>,
+    /// How many of its processes ran on when its last program had ended, and were ended.
+    pub left_running: u64,
 }

@@ -213,8 +213,13 @@ impl View {
         self.groups().memory_means().is_none()
     }
 
-    /// Whether the number of processes is only kept by counting them.
+    /// Whether nobody but ourselves counts the processes.
     pub(crate) fn counts_processes(&self) -> bool {
-        !matches!(self, Self::Namespaces(_)) && !self.groups().bounds_processes()
+        !self.groups().bounds_processes()
+    }
+
+    /// Whether their number is then only kept by ending them all when they are too many.
+    pub(crate) fn ends_crowds(&self) -> bool {
+        !matches!(self, Self::Namespaces(_))
     }
 }

@@ -64,12 +64,17 @@ pub(super) fn until_the_end(
     };
     let (memory, tmp_full) = end.as_ref().map_or((0, false), |end| (end.memory, end.tmp_full));
     let largest = memory.max(seen.peak);
+    let left = end.as_ref().map(|end| end.left).unwrap_or_default();
+    // Those that were left were as many with the last program, which had just ended.
+    let full = seen.full || left.all > 0 && left.all.saturating_add(1) >= limits.processes;
     let ended = Reply::Ended(Ended {
         statuses: end.map(|end| end.statuses).unwrap_or_default(),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
         out_of_processor: seen.spent,
         crowded: used.crowded || seen.crowded,
+        full: full && view.counts_processes(),
+        left_running: left.running,
         tmp_full: seen.tmp_full || tmp_full,
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
     });
@@ -89,6 +94,8 @@ struct Seen {
     exceeded: bool,
     late: bool,
     spent: bool,
+    /// There were as many processes as there may be.
+    full: bool,
     crowded: bool,
     tmp_full: bool,
 }
@@ -104,7 +111,9 @@ impl Seen {
         if view.counts_processes() {
             // The first one is ours.
             let most = limits.processes.saturating_add(1);
-            self.crowded = sample::tree_tasks(first.pid(), most).at(Step::Memory)? > most;
+            let tasks = sample::tree_tasks(first.pid(), most).at(Step::Memory)?;
+            self.full |= tasks >= most;
+            self.crowded = tasks > most && view.ends_crowds();
             if self.crowded {
                 return Ok(());
             }

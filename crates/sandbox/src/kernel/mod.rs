@@ -15,9 +15,9 @@ pub(crate) use confine::{
 pub(crate) use ipc::remove_all_items;
 pub(crate) use lookup::by_own_means;
 pub(crate) use process::{
-    Alone, Birth, CloneRequest, LeaveOnDrop, Program, close_range, copy, end_children, give_birth,
-    give_plain_birth, inherited_socket, kill_everyone_else, leave, memory_of_children,
-    start_program, wait_for,
+    Alone, Birth, CloneRequest, LeaveOnDrop, Left, Program, close_range, copy, end_all, give_birth,
+    give_plain_birth, inherited_socket, kill_children, kill_everyone_else, leave,
+    memory_of_children, start_program, wait_for,
 };
 pub(crate) use signal::{default_signals, die_with_parent, outlive_no_parent};
 pub(crate) use words::{Words, forget_words, words};

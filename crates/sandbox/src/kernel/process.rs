@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::fs::stat;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, getppid, kill_process, pidfd_open,
-    test_kill_process, wait, waitpid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process,
+    pidfd_open, test_kill_process, wait, waitid, waitpid,
 };
 
 use super::{checked, last_error};
@@ -92,22 +92,52 @@ impl Alone {
     }
 }
 
-/// Kills all children of this process, and those that come to it when these end, and takes them in.
-pub(crate) fn end_children() {
+/// Processes that were there when the last program of a command had ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Those that ran on, and were ended.
+    pub(crate) running: u64,
+    /// These, and those that nobody had taken in yet: all that still counted for the kernel.
+    pub(crate) all: u64,
+}
+
+/// Takes in every child of this process, and those that come to it when these end. While some of them run,
+/// `kill` is to end all.
+pub(crate) fn end_all(kill: impl Fn()) -> Left {
+    let mut left = Left::default();
+    let mut killed = false;
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(Errno::INTR) => continue,
-            Ok(None) => {}
-            Err(_) => return, // there is none
-        }
-        let own = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-        for child in own.split_whitespace().filter_map(|child| child.parse().ok()) {
-            // Nobody else takes in a child of ours, so its number means no other process.
-            if let Some(child) = Pid::from_raw(child) {
-                let _ = kill_process(child, Signal::KILL);
+            Ok(Some((_, status))) => {
+                let by_us = killed && status.terminating_signal() == Some(Signal::KILL.as_raw());
+                left.running = left.running.saturating_add(by_us.into());
+                left.all = left.all.saturating_add(1);
             }
+            Err(Errno::INTR) => {}
+            Ok(None) => {
+                // Whoever is killed makes no more children, so this ends.
+                kill();
+                killed = true;
+                await_child();
+            }
+            Err(_) => return left, // there is none
         }
-        let _ = wait(WaitOptions::empty());
+    }
+}
+
+/// Waits until a child has ended, and leaves it where it is.
+fn await_child() {
+    let _ = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+}
+
+/// Kills the children of this process.
+pub(crate) fn kill_children() {
+    let own = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    for child in own.split_whitespace().filter_map(|child| child.parse().ok()) {
+        // Nobody else takes in a child of ours, so its number means no other process.
+        if let Some(child) = Pid::from_raw(child) {
+            let _ = kill_process(child, Signal::KILL);
+        }
     }
 }
 

@@ -117,6 +117,10 @@ pub(crate) struct Ended {
     pub(crate) out_of_processor: bool,
     /// It wanted more processes than it may.
     pub(crate) crowded: bool,
+    /// It was seen with as many processes as it may have. Whether it wanted more, nobody knows.
+    pub(crate) full: bool,
+    /// How many processes ran on when its last program had ended, and were ended.
+    pub(crate) left_running: u64,
     /// It filled its `/tmp`.
     pub(crate) tmp_full: bool,
     /// The most memory that was seen, in bytes.
@@ -214,7 +218,8 @@ impl Reply {
                 writer.byte(u8::from(ended.out_of_memory));
                 writer.byte(u8::from(ended.out_of_time));
                 writer.byte(u8::from(ended.out_of_processor));
-                writer.byte(u8::from(ended.crowded)).byte(u8::from(ended.tmp_full));
+                writer.byte(u8::from(ended.crowded)).byte(u8::from(ended.full));
+                writer.number(ended.left_running).byte(u8::from(ended.tmp_full));
                 writer.byte(u8::from(ended.peak_memory.is_some()));
                 writer.number(ended.peak_memory.unwrap_or_default());
             }
@@ -235,7 +240,8 @@ impl Reply {
                 let statuses = read_statuses(&mut reader)?;
                 let (out_of_memory, out_of_time) = (reader.byte()? == 1, reader.byte()? == 1);
                 let out_of_processor = reader.byte()? == 1;
-                let (crowded, tmp_full) = (reader.byte()? == 1, reader.byte()? == 1);
+                let (crowded, full) = (reader.byte()? == 1, reader.byte()? == 1);
+                let (left_running, tmp_full) = (reader.number()?, reader.byte()? == 1);
                 let (seen, peak) = (reader.byte()? == 1, reader.number()?);
                 Self::Ended(Ended {
                     statuses,
@@ -243,6 +249,8 @@ impl Reply {
                     out_of_time,
                     out_of_processor,
                     crowded,
+                    full,
+                    left_running,
                     tmp_full,
                     peak_memory: seen.then_some(peak),
                 })

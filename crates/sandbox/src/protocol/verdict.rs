@@ -1,5 +1,7 @@
 //! What the first process of a call tells the executor, which is all that it tells.
 
+use crate::kernel::Left;
+
 use super::wire::{Malformed, Reader, Writer};
 use super::{Refusal, read_refusal, read_statuses, write_refusal, write_statuses};
 
@@ -14,6 +16,8 @@ pub(crate) struct End {
     pub(crate) tmp_full: bool,
     /// Whether something lies in `/tmp`: it takes memory until the call's mounts are gone.
     pub(crate) tmp_used: bool,
+    /// Its processes that its programs left.
+    pub(crate) left: Left,
 }
 
 /// What the first process of a call tells the executor: how the command ended, or why it was never
@@ -23,10 +27,11 @@ pub(crate) type Verdict = Result<End, Refusal>;
 pub(crate) fn encode_verdict(verdict: Verdict) -> Vec<u8> {
     let mut writer = Writer::default();
     match verdict {
-        Ok(End { statuses, memory, tmp_full, tmp_used }) => {
+        Ok(End { statuses, memory, tmp_full, tmp_used, left }) => {
             writer.byte(0);
             write_statuses(&mut writer, &statuses);
             writer.number(memory).byte(u8::from(tmp_full)).byte(u8::from(tmp_used));
+            writer.number(left.running).number(left.all);
         }
         Err(refusal) => {
             writer.byte(1);
@@ -44,6 +49,7 @@ pub(crate) fn decode_verdict(bytes: &[u8]) -> Result<Verdict, Malformed> {
             memory: reader.number()?,
             tmp_full: reader.byte()? == 1,
             tmp_used: reader.byte()? == 1,
+            left: Left { running: reader.number()?, all: reader.number()? },
         }),
         1 => Err(read_refusal(&mut reader)?),
         _ => return Err(Malformed),

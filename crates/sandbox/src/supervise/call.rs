@@ -104,6 +104,7 @@ pub(super) fn wait(
         walls: executor.walls()?.clone(),
         micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
         peak_memory: ended.peak_memory,
+        left_running: ended.left_running,
     })
 }
 
@@ -221,7 +222,9 @@ fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<Bound> {
         (Bound::Time, how == How::TimedOut),
         (Bound::Cpu, signalled(Signal::XCPU) || ended.out_of_processor),
         (Bound::Memory, ended.out_of_memory),
-        (Bound::Processes, ended.crowded),
+        // Where the kernel refuses processes and counts none, all that is known is that there were as many
+        // as may be. Whoever ended well had enough.
+        (Bound::Processes, ended.crowded || ended.full && how != How::Exited(0)),
         (Bound::FileSize, signalled(Signal::XFSZ)),
         (Bound::Output, cut),
         (Bound::Tmp, ended.tmp_full),

@@ -104,8 +104,9 @@ impl Bubblewrap {
             Captured { total: bytes.len().try_into().unwrap(), bytes, truncated: false }
         };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
-        let (stages, reached) = (vec![how], Vec::new());
-        Exit { how, stages, stdout, stderr, walls, micros: 0, reached, peak_memory: None }
+        let (stages, reached, peak_memory) = (vec![how], Vec::new(), None);
+        let (micros, left_running) = (0, 0);
+        Exit { how, stages, stdout, stderr, walls, micros, reached, peak_memory, left_running }
     }
 }
 

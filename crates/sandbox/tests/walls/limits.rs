@@ -31,6 +31,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("output_is_kept_up_to_a_bound", output_is_kept_up_to_a_bound),
     ("a_flood_is_ended", a_flood_is_ended),
     ("daemons_die_with_the_command", daemons_die_with_the_command),
+    ("what_is_left_running_is_told", what_is_left_running_is_told),
     ("what_was_reached_is_told", what_was_reached_is_told),
     ("a_storm_of_processes_ends_with_the_command", a_storm_of_processes_ends_with_the_command),
     ("a_background_child_does_not_hold_the_call", a_background_child_does_not_hold_the_call),
@@ -330,6 +331,27 @@ fn daemons_die_with_the_command() {
     assert_eq!(crate::life::processes_with(&format!("1{marker}")), 0);
 }
 
+/// However it tried to get away, and whatever its own end.
+fn what_is_left_running_is_told() {
+    let mut bed = Bed::plain();
+    let mut rows = Rows::default();
+    let daemon = "exec perl -e 'use POSIX; fork and exit; setsid; fork and exit; sleep 60'";
+    for (script, how, left) in [
+        ("true", 0, 0),
+        ("sleep 0.01 & wait; exit 3", 3, 0),
+        ("sleep 60 & sleep 60 & exit 3", 3, 2),
+        ("trap '' HUP TERM; (sleep 60; :) & exit 0", 0, 2),
+        (&format!("({daemon}); sleep 0.3"), 0, 1),
+        ("true", 0, 0),
+    ] {
+        let exit = bed.run("/bin/sh", &["sh", "-c", script]);
+        // The shell between may not have started its own yet.
+        let told = exit.left_running == left || left == 2 && exit.left_running == 1;
+        rows.check(exit.how == How::Exited(how) && told, || format!("{script}: {exit:?}"));
+    }
+    rows.end();
+}
+
 fn a_storm_of_processes_ends_with_the_command() {
     let mut bed = Bed::plain();
     for round in 0..10 {
@@ -346,14 +368,6 @@ fn a_storm_of_processes_ends_with_the_command() {
 fn what_was_reached_is_told() {
     let mut bed = Bed::plain();
     let mut rows = Rows::default();
-    let no_groups = !bed
-        .executor
-        .walls()
-        .unwrap()
-        .bounds
-        .iter()
-        .any(|own| own.bound == Bound::Processes && own.hold == Hold::Held);
-    let counted = is_counted(&mut bed);
     let crowd = "i=0; while [ $i -lt 40 ]; do sleep 3 & i=$((i+1)); done; exit 1";
     for (script, expected) in [
         ("true", None),
@@ -372,8 +386,6 @@ fn what_was_reached_is_told() {
         launch.limits.cpu_ms = 1_000;
         launch.limits.processes = 16;
         let exit = bed.try_run(launch).unwrap();
-        // Without a group nobody counts how often a process was refused.
-        let expected = expected.filter(|own| *own != Bound::Processes || !no_groups || counted);
         let told = exit.reached == expected.into_iter().collect::<Vec<_>>();
         rows.check(told, || format!("{script}: {:?} {:?}", exit.reached, exit.how));
     }

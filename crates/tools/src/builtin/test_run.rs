@@ -42,6 +42,7 @@ pub static SIGNATURE: Signature = Signature {
         Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
         Field { name: "truncated", about: "whether either was cut" },
         Field { name: "limits_reached", about: "the limits that it ran into" },
+        Field { name: "left_running", about: "how many processes it left, which were ended" },
         Field { name: "changes", about: "what it changed, where the workspace is staged" },
         Field { name: "changes_total", about: "how many paths it changed there" },
         Field { name: "direct", about: "whether it could change the workspace itself" },

@@ -90,7 +90,7 @@ impl View {
         }
         self.seat.spawn(run, streams, |seat, ends| {
             // Those that are left without a parent come to the first process, until there are none.
-            let end = |()| kernel::end_children();
+            let end = |()| kernel::end_all(kernel::kill_children);
             plain::live(seat, &ends, Bind::Nowhere, || Ok(()), end)
         })
     }

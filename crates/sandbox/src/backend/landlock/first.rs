@@ -9,7 +9,6 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
-use rustix::process::{WaitOptions, wait};
 
 use super::Walls;
 use super::reach::{self, Hidden};
@@ -28,7 +27,8 @@ pub(super) fn live(seat: &Seat, walls: &Walls, reach: (&[Vec<u8>], bool), ends: 
         kernel::attach_filter(&walls.filter).at(Step::Filter)?;
         Ok(alone)
     };
-    live_plainly(seat, ends, Bound::Anew, raise, |alone| end_all_others(&alone));
+    let end = |alone: Alone| kernel::end_all(|| alone.kill_everyone_else());
+    live_plainly(seat, ends, Bound::Anew, raise, end);
 }
 
 /// Lets the command open what it may, and nothing else; whether it may change the workspace, which is
@@ -82,11 +82,4 @@ fn is_shut(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-/// Ends every other process of the call and takes all of them in, so that nothing of the command
-/// runs any more when its end is told.
-fn end_all_others(alone: &Alone) {
-    alone.kill_everyone_else();
-    while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}
 }

@@ -26,7 +26,7 @@ use crate::backend::capabilities;
 use crate::backend::first::Built;
 use crate::backend::pipeline::{self, Started};
 use crate::backend::program::{self, Order};
-use crate::kernel;
+use crate::kernel::{self, Left};
 use crate::landlock::{self, Reach};
 use crate::protocol::{At as _, Direct, End, Failed, Refusal, Step, encode_verdict, socket};
 use crate::seccomp;
@@ -49,8 +49,11 @@ pub(super) fn live(
     let _never_back = kernel::LeaveOnDrop;
     let verdict =
         set_up(view, line, own_end, built).and_then(|()| obey(own_end, built.1.is_some()));
-    end_all_others();
+    // So that nothing of the command runs any more when its end is told. The kernel would do the same when
+    // this process ends, but only after taking down the mounts, which nobody needs to wait for.
+    let left = kernel::end_all(kernel::kill_everyone_else);
     kernel::remove_all_items();
+    let verdict = verdict.map(|end| End { left, ..end });
     // If nobody listens any more, nobody needs to know.
     let _ = socket::send(own_end.as_fd(), &encode_verdict(verdict), &[]);
     kernel::leave(0)
@@ -179,7 +182,7 @@ fn wait_for_programs(mut started: Started) -> Result<End, Refusal> {
                 if let Some(statuses) = started.note(ended, status.as_raw()) {
                     let memory = kernel::memory_of_children();
                     let (tmp_full, tmp_used) = tmp();
-                    return Ok(End { statuses, memory, tmp_full, tmp_used });
+                    return Ok(End { statuses, memory, tmp_full, tmp_used, left: Left::default() });
                 }
             }
             Ok(None) | Err(Errno::INTR) => {}
@@ -198,23 +201,6 @@ fn tmp() -> (bool, bool) {
         }
         // Nobody knows.
         Err(_) => (false, true),
-    }
-}
-
-/// Ends every other process of the namespace and takes all of them in, so that nothing of the
-/// command runs any more when its end is told. The kernel would do the same when this process ends,
-/// but only after taking down the mounts, which nobody needs to wait for.
-fn end_all_others() {
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) => {
-                // Some are left. Whoever is killed makes no more children, so this ends.
-                kernel::kill_everyone_else();
-                let _ = wait(WaitOptions::empty());
-            }
-            Err(_) => return,
-        }
     }
 }
 

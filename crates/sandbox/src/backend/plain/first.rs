@@ -18,7 +18,7 @@ use super::Seat;
 use crate::backend::capabilities;
 use crate::backend::pipeline::{self, Started};
 use crate::backend::program::{self, Order};
-use crate::kernel;
+use crate::kernel::{self, Left};
 use crate::landlock;
 use crate::protocol::{At as _, End, Failed, Refusal, Step, encode_verdict, socket};
 use crate::waiting;
@@ -43,13 +43,13 @@ pub(in crate::backend) fn live<W>(
     ends: &Ends<'_>,
     bound: Bound,
     raise: impl FnOnce() -> Result<W, Refusal>,
-    end: impl FnOnce(W),
+    end: impl FnOnce(W) -> Left,
 ) {
     let verdict = match set_up(seat, ends, raise) {
         Ok(walls) => {
             let verdict = obey(ends.own, ends.others, bound);
-            end(walls);
-            verdict
+            let left = end(walls);
+            verdict.map(|end| end.map(|end| End { left, ..end }))
         }
         Err(refusal) => Err(refusal),
     };
@@ -130,7 +130,8 @@ fn wait_for_programs(mut started: Started, own_end: &OwnedFd) -> Result<Option<E
             Ok(Some((ended, status))) => {
                 if let Some(statuses) = started.note(ended, status.as_raw()) {
                     let memory = kernel::memory_of_children();
-                    return Ok(Some(End { statuses, memory, tmp_full: false, tmp_used: false }));
+                    let (tmp_full, tmp_used, left) = (false, false, Left::default());
+                    return Ok(Some(End { statuses, memory, tmp_full, tmp_used, left }));
                 }
                 continue;
             }

@@ -79,7 +79,7 @@ impl Seat {
     /// # Errors
     /// The folder cannot be emptied.
     pub(in crate::backend) fn clear(&mut self) -> Result<(), Failed> {
-        kernel::end_children();
+        let _ = kernel::end_all(kernel::kill_children);
         self.tmp.empty().at(Step::Tmp)
     }
 }

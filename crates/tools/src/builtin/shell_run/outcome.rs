@@ -35,9 +35,9 @@ pub(in crate::builtin) fn confined(exit: Exit, by: &Confinement, clamped: bool) 
     Outcome { output, enforcement, ..ended }
 }
 
-/// What came of a command, whatever held it.
-pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outcome {
-    let (problem, code, signal) = match exit.how {
+/// What is wrong with how it ended, if anything, its status, and the signal that ended it.
+fn end(exit: &Exit, limits: &ProcessLimits) -> (Option<Problem>, Option<i32>, Option<i32>) {
+    match exit.how {
         How::Exited(0) => (None, Some(0), None),
         How::Exited(code) => {
             let message =
@@ -70,7 +70,12 @@ pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outc
             let message = format!("the program wrote without end and was ended{others}");
             (Some(Problem::new(Code::ExecSignal, message)), None, None)
         }
-    };
+    }
+}
+
+/// What came of a command, whatever held it.
+pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outcome {
+    let (problem, code, signal) = end(&exit, limits);
     let output = Output::default()
         .with("exit_code", code)
         .with("signal", signal)
@@ -89,6 +94,10 @@ pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outc
         .with("truncated", exit.stdout.truncated || exit.stderr.truncated)
         .with("limits_reached", serde_json::to_value(&exit.reached).unwrap_or_default())
         .with("clamped", clamped);
+    let output = match exit.left_running {
+        0 => output,
+        some => output.with("left_running", some),
+    };
     match problem {
         None => Outcome::done(output),
         Some(problem) => Outcome { output, ..Outcome::failed(problem) },
