@@ -899,6 +899,10 @@ fn is_bounded(bed: &Bed) {
         let began = Instant::now();
         let ended = bed.perl(script).exits(1).json();
         assert_eq!(ended["code"], "change.too-many", "{ended}");
+        // Whatever it was ended for, what held it and what it said is on record.
+        let shown = bed.run(&["show-run", "latest:1", "--json"]).exits(0).json();
+        assert_eq!(shown["result"]["stdout"], "", "{shown}");
+        assert_eq!(shown["enforcement"]["by"], "walls", "{shown}");
         assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
         let _ = bed.run(&["apply", "latest"]).exits(3);
         let _ = bed.run(&["discard", "latest"]).exits(0);

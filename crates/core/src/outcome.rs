@@ -154,6 +154,13 @@ impl Outcome {
         }
     }
 
+    /// The same call with another end: what held it, what it said and what it changed stay.
+    #[must_use]
+    pub fn ended_by(self, problem: Problem) -> Self {
+        let Self { output, enforcement, changes, .. } = self;
+        Self { output, enforcement, changes, ..Self::failed(problem) }
+    }
+
     /// The status that callers see.
     #[must_use]
     pub fn status(&self) -> Status {

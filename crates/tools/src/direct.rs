@@ -199,13 +199,11 @@ impl<'w> Ground<'w> {
             return outcome;
         }
         let message = told.join("; ");
-        let Outcome { output, enforcement, problem: first, .. } = outcome;
-        let message = match first {
+        let message = match &outcome.problem {
             Some(first) => format!("{message}; {}", first.message),
             None => message,
         };
-        let problem = Problem::new(Code::ChangeProtected, message);
-        Outcome { output, enforcement, ..Outcome::failed(problem) }
+        outcome.ended_by(Problem::new(Code::ChangeProtected, message))
     }
 
     /// What has to be as it is by now, and had not when the command began.

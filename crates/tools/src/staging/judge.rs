@@ -355,10 +355,9 @@ fn unread(outcome: Outcome, problem: Problem) -> Outcome {
 
 /// The same end for another reason; what went wrong before is told with it.
 fn instead(outcome: Outcome, mut problem: Problem) -> Outcome {
-    let Outcome { output, enforcement, changes, problem: first, .. } = outcome;
     // What a running command is ended for is found once more when it has ended.
-    if let Some(first) = first.filter(|first| first.message != problem.message) {
+    if let Some(first) = outcome.problem.as_ref().filter(|own| own.message != problem.message) {
         problem.message = format!("{}; {}", problem.message, first.message);
     }
-    Outcome { output, enforcement, changes, ..Outcome::failed(problem) }
+    outcome.ended_by(problem)
 }

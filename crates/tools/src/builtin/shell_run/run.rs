@@ -119,7 +119,8 @@ impl Hands for Runner {
         let staged = confinement.workspace == WorkspaceAccess::Staged;
         let staging = self.staging.as_deref().filter(|_| staged);
         let ended = match ahead.and_then(|ahead| self.ended(ahead, (staging, ground.as_ref()))) {
-            Ok(exit) => confined(exit, confinement, *clamped),
+            Ok((exit, None)) => confined(exit, confinement, *clamped),
+            Ok((exit, Some(full))) => confined(exit, confinement, *clamped).ended_by(full),
             Err(problem) => Outcome::failed(problem),
         };
         match ground {
@@ -140,7 +141,7 @@ impl Runner {
         environment: &Environment,
     ) -> Result<Exit, Problem> {
         let held = self.hold(confinement, environment, None, None)?;
-        self.ended(Ahead::Held(held), (None, None))
+        self.ended(Ahead::Held(held), (None, None)).map(|(exit, _)| exit)
     }
 
     /// Has the programs made ready.
@@ -213,7 +214,8 @@ impl Runner {
         }
     }
 
-    /// Waits for their end, and gives it. What they change is collected, or bounded, by one of the two.
+    /// Waits for their end, and gives it, and why they were ended if they changed too much. What they
+    /// change is collected, or bounded, by one of the two.
     ///
     /// # Errors
     /// They could not be run as they must be.
@@ -221,7 +223,7 @@ impl Runner {
         &self,
         ahead: Ahead,
         (staging, ground): (Option<&Staging>, Option<&Ground<'_>>),
-    ) -> Result<Exit, Problem> {
+    ) -> Result<(Exit, Option<Problem>), Problem> {
         let running = self.running(ahead)?;
         let full = RefCell::new(None);
         let mut watch = Watch {
@@ -233,7 +235,7 @@ impl Runner {
         };
         let ended = self.commands.wait(running, &mut watch);
         let exit = ended.map_err(|error| sandbox_problem(&self.stages, &error))?;
-        full.into_inner().map_or(Ok(exit), Err)
+        Ok((exit, full.into_inner()))
     }
 }
 
