@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::{Duration, Instant};
 
 use capsule_testkit::Capsule;
@@ -306,6 +306,43 @@ fn writing_has_modes() {
     assert_eq!(refused.json()["code"], "path.not-allowed");
     let left: Vec<_> = fs::read_dir(root.join("a/b")).unwrap().collect();
     assert_eq!(left.len(), 1, "nothing is left beside the file");
+}
+
+/// CAP-5: what takes a file's place belongs to whom that belonged to, by a tool, an edit, an apply and an
+/// undo; other users' files are only made by root.
+#[test]
+fn whose_a_file_is_stays() {
+    for workspace in ["direct", "staged"] {
+        let edits = "  fs.edit: allow\n";
+        let policy = format!("{OPEN}{edits}sandbox: {{ workspace: {workspace} }}\n");
+        let files = Files::under(&policy);
+        let path = files.capsule.file("docs/theirs", "old\n");
+        let theirs = rustix::process::geteuid().is_root().then_some((12_345, 54_321));
+        let own = fs::metadata(&path).unwrap();
+        let (user, group) = theirs.unwrap_or((own.uid(), own.gid()));
+        std::os::unix::fs::chown(&path, Some(user), Some(group)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+        let is_theirs = |text: &str| {
+            let now = fs::metadata(&path).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text, "{workspace}");
+            let whose = (now.uid(), now.gid(), now.mode() & 0o777);
+            assert_eq!(whose, (user, group, 0o664), "{workspace}: {text}");
+        };
+        let apply = || {
+            if workspace == "staged" {
+                let _ = files.capsule.run(&["apply", "latest"]).exits(0);
+            }
+        };
+        let _ = files.result("fs.write", json!({ "path": "docs/theirs", "content": "new\n" }));
+        apply();
+        is_theirs("new\n");
+        let edit = json!({ "path": "docs/theirs", "search": "new", "replace": "newer" });
+        let _ = files.result("fs.edit", edit);
+        apply();
+        is_theirs("newer\n");
+        let _ = files.capsule.run(&["undo", "latest"]).exits(0);
+        is_theirs("new\n");
+    }
 }
 
 /// CAP-5, APR-11: a write keeps the mode, follows links that stay inside, and keeps what was there.

@@ -182,6 +182,9 @@ impl Maker {
         let gone = |(change, here): &&(&Change, Option<Node>)| {
             makes_room(change) && here.is_some() && *here == change.before
         };
+        for (change, _) in waiting {
+            self.can_replace(change)?;
+        }
         for (change, _) in waiting.iter().rev().filter(gone) {
             goes_on()?;
             self.remove(change)?;
@@ -229,6 +232,24 @@ impl Maker {
         unlinked(folder, &self.beside)
     }
 
+    /// What a file replaces, if it is one that stays.
+    fn replaces(&self, change: &Change) -> Result<Option<Stat>, Problem> {
+        let is_file = |node: &Option<Node>| matches!(node, Some(Node::File { .. }));
+        if !is_file(&change.before) || !is_file(&change.after) {
+            return Ok(None);
+        }
+        let Some(place) = self.there(change)? else { return Ok(None) };
+        place.stat().map_err(|errno| system(change, errno))
+    }
+
+    /// Whether a file that is replaced can keep its owner: nobody's becomes ours.
+    fn can_replace(&self, change: &Change) -> Result<(), Problem> {
+        match self.replaces(change)? {
+            Some(before) if !node::can_give(&before) => Err(node::not_ours(&change.path, &before)),
+            _ => Ok(()),
+        }
+    }
+
     fn remove(&self, change: &Change) -> Result<(), Problem> {
         let place = self.place(change)?;
         // Once more, as close to it as can be.
@@ -270,6 +291,9 @@ impl Maker {
                 let copied = self.copy(change, &place, from, goes_on).and_then(|(to, copied)| {
                     if copied != *sha256 {
                         return Err(source.other(change));
+                    }
+                    if let Some(before) = self.replaces(change)? {
+                        node::give(&to, &before).map_err(failed)?;
                     }
                     fchmod(&to, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
                     times.map_or(Ok(()), |times| futimens(&to, &times)).map_err(failed)?;

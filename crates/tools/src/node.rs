@@ -7,11 +7,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
 use capsule_core::change::Node;
+use capsule_core::code::Code;
 use capsule_core::digest::Digest;
+use capsule_core::outcome::Problem;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fstat, openat, readlinkat, statat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, fchown, fstat, openat,
+    readlinkat, statat,
 };
 use rustix::io::Errno;
+use rustix::process::{getegid, geteuid, getgroups};
 
 use crate::workspace::{kind, same};
 
@@ -57,6 +61,37 @@ pub(crate) fn times(stat: &Stat) -> Timestamps {
         last_access: time(stat.st_atime, stat.st_atime_nsec),
         last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
     }
+}
+
+/// Gives what takes the place of something, or is a copy of it, to the owner and the group of that.
+///
+/// # Errors
+/// It is not this user's to give.
+pub(crate) fn give(to: impl AsFd, before: &Stat) -> Result<(), Errno> {
+    let own = fstat(&to)?;
+    if (own.st_uid, own.st_gid) == (before.st_uid, before.st_gid) {
+        return Ok(());
+    }
+    fchown(to, Some(Uid::from_raw(before.st_uid)), Some(Gid::from_raw(before.st_gid)))
+}
+
+/// Whether this user can give something to the owner and the group of what stands there.
+pub(crate) fn can_give(before: &Stat) -> bool {
+    let me = geteuid();
+    let group = Gid::from_raw(before.st_gid);
+    let is_member = || getgroups().is_ok_and(|own| own.contains(&group));
+    me.is_root() || me.as_raw() == before.st_uid && (getegid() == group || is_member())
+}
+
+/// Why nothing takes the place of what belongs to somebody else: it would not be theirs any more.
+pub(crate) fn not_ours(path: &str, before: &Stat) -> Problem {
+    let message = format!(
+        "`{path}` belongs to user {} and group {}, and what would take its place cannot be given to \
+         them",
+        before.st_uid, before.st_gid
+    );
+    Problem::new(Code::FilePermission, message)
+        .suggest("ask the person to change its owner or its group, or to work as that user")
 }
 
 /// What the system says of a name in a folder; none where nothing is there.
@@ -106,4 +141,26 @@ pub(crate) fn open(
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder, name.as_ref().as_bytes(), flags, Mode::empty())?;
     if same(&fstat(file.as_fd())?, stat) { Ok(file.into()) } else { Err(Errno::AGAIN) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Root gives away what it likes, anybody else nothing.
+    #[test]
+    fn who_can_give_does() {
+        let (own, roots) = (tempfile::tempfile().unwrap(), rustix::fs::stat("/").unwrap());
+        let mine = fstat(&own).unwrap();
+        assert!(can_give(&mine) && give(&own, &mine).is_ok());
+        if geteuid().is_root() {
+            let mut theirs = mine;
+            (theirs.st_uid, theirs.st_gid) = (12_345, 54_321);
+            assert!(can_give(&theirs) && give(&own, &theirs).is_ok());
+            let now = fstat(&own).unwrap();
+            assert_eq!((now.st_uid, now.st_gid), (12_345, 54_321));
+        } else {
+            assert!(!can_give(&roots) && give(&own, &roots) == Err(Errno::PERM));
+        }
+    }
 }

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 
 use crate::builtin::{again, changed, file, not_there, system};
 use crate::encoding::Decoded;
+use crate::node;
 use crate::undo::Keeper;
 use crate::workspace::{Exchanged, Found, Stands, Vacant, Workspace, exchange, same};
 
@@ -273,6 +274,11 @@ impl Saving {
         let made = rustix::fs::openat(folder, beside, flags, Mode::from_raw_mode(NEW_FILE));
         let mut file = File::from(made.map_err(failed)?);
         if let Some(before) = &self.target.before {
+            // Before its permissions, some of which the kernel takes away from what changes hands.
+            node::give(&file, &before.stat).map_err(|errno| match errno {
+                Errno::PERM => Left::Ours(node::not_ours(self.path.as_str(), &before.stat)),
+                errno => failed(errno),
+            })?;
             let mode = Mode::from_raw_mode(before.stat.st_mode & 0o777);
             fchmod(&file, mode).map_err(failed)?;
         }

@@ -20,8 +20,8 @@ use capsule_core::path::PathProblem;
 use capsule_core::units::show_size;
 use capsule_redact::excerpt;
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fchown, fstat, fstatvfs,
-    futimens, linkat, mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fstat, fstatvfs, futimens,
+    linkat, mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
@@ -366,9 +366,7 @@ fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
 /// reads everything, and commands have no such right: what is its owner's stays that, so that the
 /// kernel decides as in the workspace.
 fn give(to: impl AsFd, stat: &Stat) -> bool {
-    let (uid, gid) = owner(stat);
-    let is_own = fstat(&to).is_ok_and(|own| (own.st_uid, own.st_gid) == (stat.st_uid, stat.st_gid));
-    is_own || fchown(&to, uid, gid).is_ok()
+    node::give(to, stat).is_ok()
 }
 
 /// Whether a folder can be given away once everything is in it, or need not be.
