@@ -34,7 +34,9 @@ pub(crate) enum Reach {
     Device,
     /// Everything but making devices.
     Change,
-    /// The same without making pipes and sockets: what is made here stays when the call is over.
+    /// The same without making sockets: what is made here is looked at when the call is over.
+    ChangeStaged,
+    /// The same without making pipes either: what is made here stays when the call is over.
     ChangeLasting,
     /// Read, write and execute a single file.
     ChangeFile,
@@ -53,9 +55,8 @@ impl Reach {
             Self::Device if abi >= ABI::V5 => device | AccessFs::IoctlDev,
             Self::Device => device,
             Self::Change => AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
-            Self::ChangeLasting => {
-                Self::Change.access(abi) & !(AccessFs::MakeFifo | AccessFs::MakeSock)
-            }
+            Self::ChangeStaged => Self::Change.access(abi) & !AccessFs::MakeSock,
+            Self::ChangeLasting => Self::ChangeStaged.access(abi) & !AccessFs::MakeFifo,
             Self::ChangeFile => AccessFs::from_file(abi),
         }
     }

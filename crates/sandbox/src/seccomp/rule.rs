@@ -36,7 +36,7 @@ pub(crate) enum Rule {
 /// Checks that must all hold.
 pub(crate) type Clause = &'static [Check];
 
-/// A check of one argument: half of it, masked, is one of the values.
+/// A check of one argument: half of it, masked, is one of the values, or none of them.
 ///
 /// Numbers are compared by their low half alone, because each one that the table looks at is one
 /// that the kernel itself cuts to 32 bits: a filter that compared all 64 could be passed by setting
@@ -51,21 +51,51 @@ pub(crate) struct Check {
     pub(crate) mask: u32,
     /// The values that pass.
     pub(crate) values: &'static [u32],
+    /// All others pass instead.
+    pub(crate) inverted: bool,
+}
+
+#[cfg(test)]
+impl Rule {
+    /// What the filter answers, worked out without one.
+    pub(crate) fn answer(self, arguments: [u64; 6]) -> u32 {
+        let error = |code: i32| libc::SECCOMP_RET_ERRNO | code as u32;
+        let holds = |check: &Check| {
+            let argument = arguments[check.argument as usize];
+            let half = if check.high { argument >> 32 } else { argument } as u32;
+            check.values.contains(&(half & check.mask)) != check.inverted
+        };
+        match self {
+            Self::Allow => libc::SECCOMP_RET_ALLOW,
+            Self::Refuse => error(libc::EPERM),
+            Self::Absent => error(libc::ENOSYS),
+            Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
+            Self::When(clauses, _) if clauses.iter().any(|all| all.iter().all(holds)) => {
+                libc::SECCOMP_RET_ALLOW
+            }
+            Self::When(_, code) => error(code),
+        }
+    }
 }
 
 /// The argument is one of the values.
 pub(crate) const fn one_of(argument: u32, values: &'static [u32]) -> Check {
-    Check { argument, high: false, mask: u32::MAX, values }
+    Check { argument, high: false, mask: u32::MAX, values, inverted: false }
+}
+
+/// The argument is none of the values.
+pub(crate) const fn none_of(argument: u32, values: &'static [u32]) -> Check {
+    Check { argument, high: false, mask: u32::MAX, values, inverted: true }
 }
 
 /// The argument, after masking, is one of the values.
 pub(crate) const fn masked(argument: u32, mask: u32, values: &'static [u32]) -> Check {
-    Check { argument, high: false, mask, values }
+    Check { argument, high: false, mask, values, inverted: false }
 }
 
 /// Together with `one_of(argument, &[0])`: the argument is no pointer.
 pub(crate) const fn high_is_zero(argument: u32) -> Check {
-    Check { argument, high: true, mask: u32::MAX, values: &[0] }
+    Check { argument, high: true, mask: u32::MAX, values: &[0], inverted: false }
 }
 
 /// A row: `call!(SYS_read, Rule::Allow, "why")`, with a fourth part where the executor may more.

@@ -56,6 +56,7 @@ const BUBBLEWRAP: &[(&str, &str)] = &[
     ("sockets_in_the_workspace_are_not_reached", "nothing judges whom a local socket reaches"),
     ("other_families_cannot_be_made", "it has no filter on system calls of its own"),
     ("other_processes_are_out_of_reach", "its first process can be traced"),
+    ("the_first_process_keeps_what_it_has", "it has no filter on system calls of its own"),
     ("walls_cannot_be_taken_down", "it has no filter on system calls of its own"),
     ("no_privilege_is_left", "it has no filter on system calls of its own"),
     ("a_command_has_three_descriptors", "it passes on what it inherits"),

@@ -11,6 +11,7 @@ use crate::probe;
 
 pub(crate) const TESTS: &[Test] = &[
     ("other_processes_are_out_of_reach", other_processes_are_out_of_reach),
+    ("the_first_process_keeps_what_it_has", the_first_process_keeps_what_it_has),
     ("walls_cannot_be_taken_down", walls_cannot_be_taken_down),
     ("no_privilege_is_left", no_privilege_is_left),
     ("setuid_programs_gain_nothing", setuid_programs_gain_nothing),
@@ -75,6 +76,43 @@ fn other_processes_are_out_of_reach() {
     let exit = bed.probe_with(&format!("call {} -1 9", libc::SYS_kill), |_| {});
     assert!(matches!(exit.how, How::Exited(0)), "{:?}", exit.how);
     assert_eq!(bed.ask("read /workspace/file"), "content", "the executor is alive");
+}
+
+/// It is of the same user as the command, and has to outlast it: its limits, its turn and its processors
+/// are not the command's to change, by its number or as one of a group or of all.
+fn the_first_process_keeps_what_it_has() {
+    let mut bed = Bed::plain();
+    let mut rows = Rows::default();
+    let calls: &[(&str, i64, &str, &str)] = &[
+        ("a limit", libc::SYS_prlimit64, "1 0 b:16 0", "EINVAL"),
+        ("a limit, with high bits", libc::SYS_prlimit64, "4294967297 0 b:16 0", "EINVAL"),
+        ("nice", libc::SYS_setpriority, "0 1 19", "EPERM"),
+        ("nice, with high bits", libc::SYS_setpriority, "0 4294967297 19", "EPERM"),
+        ("nice of a group", libc::SYS_setpriority, "1 0 19", "EPERM"),
+        ("nice of all", libc::SYS_setpriority, "2 0 19", "EPERM"),
+        ("nice of oneself", libc::SYS_setpriority, "0 0 19", "0"),
+        ("processors", libc::SYS_sched_setaffinity, "1 8 x:0100000000000000", "EPERM"),
+        ("processors of oneself", libc::SYS_sched_setaffinity, "0 8 x:0100000000000000", "0"),
+        ("policy", libc::SYS_sched_setscheduler, "1 5 b:4", "EPERM"),
+        ("policy of oneself", libc::SYS_sched_setscheduler, "0 5 b:4", "0"),
+        ("priority", libc::SYS_sched_setparam, "1 b:4", "EPERM"),
+        ("attributes", libc::SYS_sched_setattr, "1 b:48 0", "EPERM"),
+        ("disk", libc::SYS_ioprio_set, "1 1 24576", "EPERM"),
+        ("disk of a group", libc::SYS_ioprio_set, "2 0 24576", "EPERM"),
+        ("disk of all", libc::SYS_ioprio_set, "3 0 24576", "EPERM"),
+        ("disk of oneself", libc::SYS_ioprio_set, "1 0 24576", "0"),
+    ];
+    for (what, number, arguments, expected) in calls {
+        let got = bed.ask(&format!("call {number} {arguments}"));
+        rows.check(got == *expected, || format!("{what}: {got}"));
+    }
+    if !crate::world::current().is_lower() {
+        // Libraries name threads of their own by number.
+        let number = libc::SYS_sched_setaffinity;
+        let got = bed.ask(&format!("call {number} 2 8 x:0100000000000000"));
+        rows.check(got == "0", || format!("processors of a program, by its number: {got}"));
+    }
+    rows.end();
 }
 
 fn walls_cannot_be_taken_down() {

@@ -52,6 +52,10 @@ fn changes_are_collected() {
     let kind = |path: &str| fs::symlink_metadata(changes.join(path)).unwrap().file_type();
     assert!(kind("d/gone").is_char_device(), "a mark in place of what was removed");
     assert!(kind("d/e").is_dir() && kind("link").is_symlink() && kind("pipe").is_fifo());
+    let socket = "use Socket; socketpair A, B, AF_UNIX, SOCK_STREAM, 0 or die; \
+                  bind A, pack_sockaddr_un(q(socket)) or exit 7";
+    let exit = bed.write(&format!("exec perl -e '{socket}'"));
+    assert_eq!(exit.how, How::Exited(7), "{}", text(&exit.stderr.bytes));
     // The next command of the run sees what this one left.
     assert_eq!(text(&bed.run("/bin/ls", &["ls", "new"]).stdout.bytes), "m\n");
 }

@@ -52,7 +52,7 @@ fn raise_landlock(
     if writes {
         // A rule for the whole copy lets everything in it be read. What is hidden was not copied.
         masks.iter().try_for_each(|path| is_shut(&seat.workspace, path)).at(Step::Mask)?;
-        allow(&seat.workspace, Reach::Change).at(Step::Workspace)?;
+        allow(&seat.workspace, Reach::ChangeStaged).at(Step::Workspace)?;
     } else {
         let workspace = rustix::io::dup(&seat.workspace).at(Step::Workspace)?;
         reach::grant_open(&mut allow, workspace, &hidden).at(Step::Workspace)?;

@@ -84,7 +84,7 @@ fn set_up(
         // In this call's own mounts: no other call's workspace becomes writable by it.
         kernel::make_writable(workspace.as_fd()).at(Step::Staging)?;
     }
-    let mut open: Vec<_> = written.into_iter().map(|own| (own, Reach::Change)).collect();
+    let mut open: Vec<_> = written.into_iter().map(|own| (own, Reach::ChangeStaged)).collect();
     if let Some(direct) = direct {
         open.extend(direct::open(direct)?);
     }

@@ -1,7 +1,7 @@
 //! Processes, threads, identities and signals. A command sees no process but its own.
 
 use crate::seccomp::rule::Rule::{Absent, Allow, Refuse, When};
-use crate::seccomp::rule::{Call, Clause, call, high_is_zero, masked, one_of};
+use crate::seccomp::rule::{Call, Clause, call, high_is_zero, masked, none_of, one_of};
 
 const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUTS
@@ -57,8 +57,21 @@ const OPTIONS: &[Clause] = &[&[one_of(
 /// host with a crashed process; at 0 it still would.
 pub(super) const LIMITS: &[u32] = &[0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// Setting those, or asking for any.
-const SET_OR_ASK: &[Clause] = &[&[one_of(1, LIMITS)], &[one_of(2, &[0]), high_is_zero(2)]];
+/// Setting those of any process but the first one, or asking for any.
+const SET_OR_ASK: &[Clause] =
+    &[&[one_of(1, LIMITS), none_of(0, FIRST)], &[one_of(2, &[0]), high_is_zero(2)]];
+
+/// The first process of the call, which is Capsule's own: it has to outlast all others.
+const FIRST: &[u32] = &[1];
+
+/// Of any process or thread but that one.
+const NOT_THE_FIRST: &[Clause] = &[&[none_of(0, FIRST)]];
+
+/// The same, and not of a group or of all processes of a user, among which it would be.
+const PRIORITIES: &[Clause] = &[&[one_of(0, &[libc::PRIO_PROCESS]), none_of(1, FIRST)]];
+
+/// The same for disks, where processes are 1.
+const DISK_PRIORITIES: &[Clause] = &[&[one_of(0, &[1]), none_of(1, FIRST)]];
 
 /// Setting those.
 const SET: &[Clause] = &[&[one_of(0, LIMITS)]];
@@ -123,20 +136,40 @@ pub(super) const CALLS: &[Call] = &[
     call!(SYS_futex_waitv, Allow, "several locks"),
     call!(SYS_sched_yield, Allow, "let others run"),
     call!(SYS_sched_getaffinity, Allow, "how many processors there are"),
-    call!(SYS_sched_setaffinity, Allow, "which of them to use"),
+    call!(SYS_sched_setaffinity, When(NOT_THE_FIRST, libc::EPERM), "which of them to use"),
     call!(SYS_sched_getparam, Allow, "scheduling of one's own processes"),
-    call!(SYS_sched_setparam, Allow, "without capabilities only downwards"),
+    call!(
+        SYS_sched_setparam,
+        When(NOT_THE_FIRST, libc::EPERM),
+        "without capabilities only downwards"
+    ),
     call!(SYS_sched_getscheduler, Allow, "scheduling of one's own processes"),
-    call!(SYS_sched_setscheduler, Allow, "without capabilities only downwards"),
+    call!(
+        SYS_sched_setscheduler,
+        When(NOT_THE_FIRST, libc::EPERM),
+        "without capabilities only downwards"
+    ),
     call!(SYS_sched_getattr, Allow, "scheduling of one's own processes"),
-    call!(SYS_sched_setattr, Allow, "without capabilities only downwards"),
+    call!(
+        SYS_sched_setattr,
+        When(NOT_THE_FIRST, libc::EPERM),
+        "without capabilities only downwards"
+    ),
     call!(SYS_sched_get_priority_max, Allow, "bounds of scheduling"),
     call!(SYS_sched_get_priority_min, Allow, "bounds of scheduling"),
     call!(SYS_sched_rr_get_interval, Allow, "bounds of scheduling"),
     call!(SYS_getpriority, Allow, "nice"),
-    call!(SYS_setpriority, Allow, "nice; without capabilities only downwards"),
+    call!(
+        SYS_setpriority,
+        When(PRIORITIES, libc::EPERM),
+        "nice; without capabilities only downwards"
+    ),
     call!(SYS_ioprio_get, Allow, "ionice"),
-    call!(SYS_ioprio_set, Allow, "ionice; without capabilities only downwards"),
+    call!(
+        SYS_ioprio_set,
+        When(DISK_PRIORITIES, libc::EPERM),
+        "ionice; without capabilities only downwards"
+    ),
     call!(SYS_getcpu, Allow, "which processor this is"),
     call!(SYS_getrusage, Allow, "what was used"),
     call!(
