@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use capsule_testkit::Capsule;
@@ -228,6 +229,19 @@ fn a_missing_folder_is_a_tool_error() {
     assert_eq!(answer["code"], "fs.not-found", "{answer}");
 }
 
+/// Makes a repository of a folder, with `deep` in it.
+fn commit_deep(root: &Path) {
+    for words in [
+        &["init", "--quiet"][..],
+        // Which git could not compare, since it cannot be opened.
+        &["rm", "--quiet", "--cached", "--ignore-unmatch", ".env"],
+        &["add", "deep"],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "all"],
+    ] {
+        assert!(Command::new("git").args(words).current_dir(root).status().unwrap().success());
+    }
+}
+
 /// What a program may not be given by name it does not find by itself either, in both tiers; unless it runs
 /// what nobody has read.
 #[test]
@@ -262,6 +276,14 @@ tools:
             ("mv deep out; cat out/own/x", DEEP, false),
             ("mv deep/own/x y; cat y", DEEP, false),
             ("cat docs/a.md | grep -r NEEDLE .", DEEP, false),
+            // A word that may be a path, or an option's, is no file to work on.
+            ("git grep --no-index EEDLE", DEEP, false),
+            ("git grep --no-index NEEDLE", DEEP, false),
+            ("git -C deep grep --no-index NEEDLE", DEEP, false),
+            ("timeout 5 git grep --no-index NEEDLE", DEEP, false),
+            ("git grep NEEDLE", DEEP, false),
+            ("git diff HEAD", DEEP, false),
+            ("grep -rh -f docs/needle", DEEP, false),
             ("grep -r NEEDLE . | cat docs/a.md -", DEEP, false),
             // What is open is found, and who names one file sees that.
             ("grep -r NEEDLE .", "NEEDLE of docs", true),
@@ -279,9 +301,15 @@ tools:
             tried.extend((!found).then_some((&open, true)));
             for (policy, found) in tried {
                 let capsule = capsule();
-                capsule.file("deep/own/x", format!("{DEEP}\n"));
                 capsule.file("docs/a.md", "NEEDLE of docs\n");
+                capsule.file("docs/needle", "NEEDLE\n");
+                capsule.file("NEEDLE", "");
                 capsule.file("list", "deep/own/x\n");
+                if command.contains("git ") {
+                    capsule.file("deep/own/x", "as it was\n");
+                    commit_deep(&capsule.workspace());
+                }
+                capsule.file("deep/own/x", format!("{DEEP}\n"));
                 let args = json!({ "command": command }).to_string();
                 let policy = capsule.policy(policy);
                 let ran = capsule.run(&[

@@ -76,6 +76,11 @@ impl<'c> Command<'c> {
         })
     }
 
+    /// The same, reading by reading; none where nothing is known of the program.
+    pub(super) fn readings(&self) -> impl Iterator<Item = &[Word<'c>]> {
+        self.words.iter().map(Vec::as_slice)
+    }
+
     /// Those of one reading of the line.
     pub(super) fn words_of(&self, reading: usize) -> &[Word<'c>] {
         self.words.get(reading).map_or(&[], Vec::as_slice)

@@ -13,7 +13,7 @@ use crate::policy::decide::exec::{anew, program_rule, subcommand};
 use crate::policy::decide::files::{denied, real};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
-use crate::programs::{CommandLine, Effect, Effects, Reading, Use};
+use crate::programs::{CommandLine, Effect, Effects, PathUse, Reading, Use};
 use crate::tool::ToolName;
 
 /// What a command may see and change, and what it needs.
@@ -88,9 +88,31 @@ fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
         let mut places = word.places.iter().flatten();
         places.any(|place| is_walked(place) || unread && is_denied(place))
     };
-    // Where nothing is named, it begins in the folder in which it starts.
-    let finds = does.has(Effect::Opens) || named.is_empty() || named.iter().any(finds_by);
+    let names = all.iter().all(|own| names_its_files(own));
+    let finds = does.has(Effect::Opens) || !names || named.iter().any(finds_by);
     (files.deny.clone(), finds)
+}
+
+/// Whether a command, however its line is read, is given a file to work on. Otherwise it begins in the folder
+/// in which it starts. What may be no path says nothing (`git grep WORD`, though a file has that name), nor
+/// does what an option reads besides (`grep -r -f LIST`). Who reads nothing and only starts another program
+/// is left to that one.
+fn names_its_files(own: &Command<'_>) -> bool {
+    let is_one = |word: &Word<'_>| {
+        let PathUse { sure, of_option, is_folder, is_name, guessed, .. } = *word.used;
+        let is_operand = sure && !of_option && !is_folder && !is_name && !guessed;
+        let is_made = word.used.usage == Use::Write;
+        let is_file = |(_, fact): &Named<'_>| match fact.map(|fact| fact.kind) {
+            Some(FileKind::File) => true,
+            // Nothing, so that nothing is read there either; a pattern for names may be looked up.
+            Some(FileKind::Missing) => is_made,
+            _ => false,
+        };
+        is_operand && word.places.iter().flatten().any(is_file)
+    };
+    let reads = own.line.readings().any(|reading| reading.effects().has(Effect::Reads));
+    let only_starts = !own.inner.is_empty() && !reads;
+    only_starts || own.readings().all(|words| words.iter().any(is_one))
 }
 
 /// Whether a place may hold others.
