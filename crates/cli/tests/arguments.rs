@@ -229,6 +229,35 @@ fn a_missing_folder_is_a_tool_error() {
     assert_eq!(answer["code"], "fs.not-found", "{answer}");
 }
 
+/// A rule's `paths.deny` holds for every name of a file, for our own tools and for the words of programs.
+#[test]
+fn what_a_rule_closes_is_closed_under_every_name() {
+    let capsule = capsule();
+    capsule.file("secret/x", "NEEDLE\n");
+    capsule.file("docs/own", "open\n");
+    let root = capsule.workspace();
+    for (from, to) in [("secret/x", "plain.txt"), ("docs/own", "also.txt")] {
+        std::fs::hard_link(root.join(from), root.join(to)).unwrap();
+    }
+    symlink("plain.txt", root.join("link")).unwrap();
+    let policy = capsule.policy(POLICY);
+    let read = |path: &str| {
+        let args = json!({ "path": path }).to_string();
+        capsule.run(&["call", "fs.read", "--policy", &policy, "--json", "--args", &args])
+    };
+    let cat = |path: &str| capsule.run(&["exec", "--policy", &policy, "--json", "--", "cat", path]);
+    for path in ["plain.txt", "link", "secret/x"] {
+        for ran in [read(path), cat(path)] {
+            let ran = ran.exits(3);
+            assert_eq!(ran.json()["code"], "path.not-allowed", "{path}: {}", ran.stdout);
+            assert!(!ran.stdout.contains("NEEDLE"), "{path}: {}", ran.stdout);
+        }
+    }
+    // A file that has several names, none of which is closed.
+    assert!(read("also.txt").exits(0).stdout.contains("open"));
+    assert!(cat("also.txt").exits(0).stdout.contains("open"));
+}
+
 /// Makes a repository of a folder, with `deep` in it.
 fn commit_deep(root: &Path) {
     for words in [

@@ -20,6 +20,9 @@ pub struct PathFact {
     /// A protected path that is another name of the same file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alias: Option<WorkspacePath>,
+    /// Names of the same file that rules of the policy close to a tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<WorkspacePath>,
     /// Protected names by which the host comes to it for its orders, where it is to be changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<WorkspacePath>,

@@ -218,6 +218,11 @@ fn veil(policy: &Arc<Policy>, host: &Rc<dyn Host>) -> Rc<RefCell<Veil>> {
     let seen_by = Arc::clone(policy);
     let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path))).cutting_off();
     let home = host.variable("HOME").map(PathBuf::from);
+    let closing = Arc::clone(policy);
+    let veil = match policy.closes_any() {
+        true => veil.closing(Box::new(move |path, _| closing.closes(path))),
+        false => veil,
+    };
     Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)), home)))
 }
 

@@ -9,6 +9,7 @@
 mod error;
 mod folder;
 mod follow;
+mod names;
 mod orders;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -49,6 +50,8 @@ pub struct Veil {
     drawn: OnceCell<RefCell<Drawn>>,
     /// The folders that lay beneath the changes of a staged workspace when it was first walked.
     beneath: OnceCell<BTreeMap<OsString, Identity>>,
+    /// What rules close to a tool, if they close anything.
+    closes: Option<Box<Conceals>>,
     /// What keeps paths from being changed, if anybody asks for other names of those.
     invariants: Option<Invariants>,
     /// The user's home, from where git takes orders, too.
@@ -92,7 +95,14 @@ impl Veil {
     pub fn new(conceals: Box<Conceals>) -> Self {
         let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (cuts_off, walks) = (false, Cell::new(0));
-        Self { conceals, cuts_off, drawn, beneath, invariants: None, home: None, orders, walks }
+        let (closes, invariants, home) = (None, None, None);
+        Self { conceals, cuts_off, drawn, beneath, closes, invariants, home, orders, walks }
+    }
+
+    /// The same, which knows what rules close to a tool, so that it is closed under other names, too.
+    #[must_use]
+    pub fn closing(self, closes: Box<Conceals>) -> Self {
+        Self { closes: Some(closes), ..self }
     }
 
     /// The same, which hides what leads to processes of the host as well: a pipe that a command reads gives
@@ -137,6 +147,17 @@ impl Veil {
         let drawn = self.up_to_date(workspace);
         let drawn = drawn.borrow();
         drawn.protected.get(&(device, inode)).map(|name| told(name))
+    }
+
+    /// The names of this file that rules close to a tool; an error where one cannot be told.
+    pub(crate) fn closed_names(
+        &self,
+        workspace: &Workspace,
+        device: u64,
+        inode: u64,
+    ) -> Result<Vec<WorkspacePath>, PathProblem> {
+        let Some(closes) = &self.closes else { return Ok(Vec::new()) };
+        names::closed(workspace, closes, (device, inode)).iter().map(|name| told(name)).collect()
     }
 
     /// Whether a folder, or one above it, is not the one that lay beneath the changes of a staged

@@ -88,6 +88,7 @@ impl Workspace {
             real,
             kind: FileKind::Link,
             alias: None,
+            closed: Vec::new(),
             names: Vec::new(),
             ours,
         }

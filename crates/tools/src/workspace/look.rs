@@ -69,6 +69,11 @@ impl Workspace {
             // Protected under a name that cannot be told.
             Some(Err(problem)) => (None, Place::Outside(problem)),
         };
+        let (closed, real) = match found.map(|found| Self::closed_names(self, found, veil)) {
+            None => (Vec::new(), real),
+            Some(Ok(names)) => (names, real),
+            Some(Err(problem)) => (Vec::new(), Place::Outside(problem)),
+        };
         let real = match real {
             Place::Inside(real) if veil.was_moved(self, folder_of(&real, kind), false) => {
                 Place::Outside(PathProblem::Escapes)
@@ -79,7 +84,16 @@ impl Workspace {
             Place::Inside(real) => self.is_ours(real, found),
             Place::Outside(_) => false,
         };
-        (PathFact { path: path.clone(), real, kind, alias, names: Vec::new(), ours }, stands)
+        let names = Vec::new();
+        (PathFact { path: path.clone(), real, kind, alias, closed, names, ours }, stands)
+    }
+
+    /// The names of a file that was found which rules close to a tool.
+    fn closed_names(&self, found: &Found, veil: &Veil) -> Result<Vec<WorkspacePath>, PathProblem> {
+        if found.kind() != FileKind::File || found.stat.st_nlink < 2 {
+            return Ok(Vec::new());
+        }
+        veil.closed_names(self, found.stat.st_dev, found.stat.st_ino)
     }
 
     /// The protected path that is another name of a file that was found.

@@ -263,17 +263,26 @@ fn closed_by_name(
     path: &WorkspacePath,
     real: Option<&WorkspacePath>,
 ) -> Option<Finding> {
-    denied(files, path, real).map(|pattern| Shut::Denied(pattern).finding(files, path))
+    denied(files, [path].into_iter().chain(real))
+        .map(|pattern| Shut::Denied(pattern).finding(files, path))
 }
 
-/// What a tool's rule denies of a path, by its name or by where it leads.
-pub(super) fn denied<'r>(
+/// What a tool's rule denies of a path, by its name, by where it leads, or by another name of the file
+/// that stands there.
+pub(super) fn denied_there<'r>(
     files: &'r FileRule,
     path: &WorkspacePath,
-    real: Option<&WorkspacePath>,
+    fact: Option<&PathFact>,
 ) -> Option<&'r PathPattern> {
-    let mut each = core::iter::once(path).chain(real);
-    each.find_map(|path| files.deny.iter().find(|pattern| pattern.covers(path)))
+    let others = fact.into_iter().flat_map(|fact| real(fact).into_iter().chain(&fact.closed));
+    denied(files, [path].into_iter().chain(others))
+}
+
+fn denied<'r, 'p>(
+    files: &'r FileRule,
+    mut names: impl Iterator<Item = &'p WorkspacePath>,
+) -> Option<&'r PathPattern> {
+    names.find_map(|path| files.deny.iter().find(|pattern| pattern.covers(path)))
 }
 
 /// What closes a path to a tool, if anything does.
@@ -317,7 +326,7 @@ fn shut<'r>(
     if !files.links && real.is_some_and(|real| real != path) {
         return Some(Shut::Link);
     }
-    if let Some(pattern) = denied(files, path, real) {
+    if let Some(pattern) = denied_there(files, path, fact) {
         return Some(Shut::Denied(pattern));
     }
     let seen = real.unwrap_or(path);

@@ -10,7 +10,7 @@ use crate::policy::bounds::Scope;
 use crate::policy::commands::{CommandRule, ExecRule, ProgramRule};
 use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::exec::{anew, program_rule, subcommand};
-use crate::policy::decide::files::{denied, real};
+use crate::policy::decide::files::denied_there;
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
 use crate::programs::{CommandLine, Effect, Effects, PathUse, Reading, Use};
@@ -83,8 +83,7 @@ fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
     let finds_by = |word: &&Word<'_>| {
         // What is moved is read under its new name, and was judged as what is changed alone.
         let unread = !matches!(word.used.usage, Use::Read | Use::ReadTree);
-        let is_denied =
-            |(path, fact): &Named<'_>| denied(files, path, fact.and_then(real)).is_some();
+        let is_denied = |(path, fact): &Named<'_>| denied_there(files, path, *fact).is_some();
         let mut places = word.places.iter().flatten();
         places.any(|place| is_walked(place) || unread && is_denied(place))
     };
