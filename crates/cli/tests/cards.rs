@@ -75,6 +75,24 @@ fn allowed_once() {
     assert_eq!((&said["outcome"], &said["surface"]), (&json!("approved"), &json!("terminal")));
 }
 
+/// FR-20: where changes are staged, the card of a write says so: there is nothing to undo until they are
+/// applied.
+#[test]
+fn a_write_that_is_staged_is_shown_so() {
+    let capsule = capsule();
+    let policy = capsule.policy(&POLICY.replace("workspace: direct", "workspace: staged"));
+    let args = ["call", "fs.write", "--policy", &policy, "--args", WRITE];
+    let mut own = Terminal::start(&capsule, &args);
+    own.until("a staged copy is changed");
+    own.until("digits answer");
+    own.press("1");
+    own.until("\x1b[?1049l");
+    assert_eq!(own.end().0, 0);
+    assert!(!written(&capsule, "docs/a.md"));
+    let _ = capsule.run(&["apply", "latest"]).exits(0);
+    assert!(written(&capsule, "docs/a.md"));
+}
+
 /// APR-7: one answer holds for calls like the one, for as long as the process lives.
 #[test]
 fn allowed_for_the_session() {

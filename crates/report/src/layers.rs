@@ -10,7 +10,7 @@ pub(crate) fn judged_by(opened: &RunOpened) -> Vec<String> {
     let digest = opened.policy.sha256.short();
     let since = match &opened.policy_since {
         Some(label) => format!("unchanged since {label}"),
-        None => String::from("first run with this text"),
+        None => String::from("new, or changed since the last run"),
     };
     let policy = format!("policy     {} {digest} · {since}", escape::line(&opened.policy_name));
     let told = |own: &LayerOpened| {

@@ -413,19 +413,8 @@ impl Policy {
         }
     }
 
-    /// Whether rules close any path to a tool.
-    #[must_use]
-    pub fn closes_any(&self) -> bool {
-        self.closed().next().is_some()
-    }
-
-    /// Whether a rule closes a path to a tool, for walks from the root down.
-    #[must_use]
-    pub fn closes(&self, path: &WorkspacePath) -> bool {
-        path.name().is_some_and(|name| self.closed().any(|own| own.meets(path, name)))
-    }
-
-    fn closed(&self) -> impl Iterator<Item = &PathPattern> {
+    /// What rules close to some tool.
+    pub fn closed(&self) -> impl Iterator<Item = &PathPattern> {
         let rules = self.all().flat_map(|own| own.tools.values());
         rules.flat_map(|rule| match &rule.constraint {
             Constraint::Files(files) => files.deny.as_slice(),

@@ -25,7 +25,7 @@ pub(super) fn card(question: &Question<'_>, policy: &Policy) -> Card {
             (Some(rule), Some(at)) => format!("{}: {rule} ({at})", decision.reason),
             _ => decision.reason.clone(),
         },
-        undo: undo(question),
+        undo: undo(question, policy),
         unpulled: None,
         cannot: cannot(question),
         tainted: question.tainted.to_vec(),
@@ -219,7 +219,7 @@ fn place(question: &Question<'_>, policy: &Policy) -> Option<String> {
     Some(format!("in {folder} · {names} · {input}"))
 }
 
-fn undo(question: &Question<'_>) -> Undoing {
+fn undo(question: &Question<'_>, policy: &Policy) -> Undoing {
     let needs = question.decision.capabilities;
     let changes = needs.contains(Capability::FsWrite) || needs.contains(Capability::FsDelete);
     let lost = [
@@ -232,7 +232,10 @@ fn undo(question: &Question<'_>) -> Undoing {
         _ if lost.iter().any(|own| needs.contains(*own)) => Undoing::Not,
         _ if question.facts.unkept.is_some() => Undoing::Not,
         (Action::Write { .. } | Action::Edit { .. } | Action::Delete { .. }, _) => {
-            Undoing::Recorded
+            match policy.confining().workspace {
+                WorkspaceAccess::Staged => Undoing::Staged,
+                WorkspaceAccess::Direct | WorkspaceAccess::ReadOnly => Undoing::Recorded,
+            }
         }
         (_, Some(held)) => match held.workspace {
             WorkspaceAccess::Staged => Undoing::Staged,

@@ -17,6 +17,7 @@ use capsule_core::evidence::Understanding;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Event, UNDO};
 use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
 use capsule_store::{Store, beside};
@@ -219,10 +220,11 @@ fn veil(policy: &Arc<Policy>, host: &Rc<dyn Host>) -> Rc<RefCell<Veil>> {
     let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path))).cutting_off();
     let home = host.variable("HOME").map(PathBuf::from);
     let closing = Arc::clone(policy);
-    let veil = match policy.closes_any() {
-        true => veil.closing(Box::new(move |path, _| closing.closes(path))),
-        false => veil,
+    let closes = move |path: &WorkspacePath, _| {
+        path.name().is_some_and(|name| closing.closed().any(|own| own.meets(path, name)))
     };
+    let closes_any = policy.closed().next().is_some();
+    let veil = if closes_any { veil.closing(Box::new(closes)) } else { veil };
     Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)), home)))
 }
 

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::FileKind;
+use crate::action::{FileKind, PathFact};
 use crate::capability::{Capabilities, Capability};
 use crate::confinement::WorkspaceAccess;
 use crate::policy::bounds::Scope;
@@ -87,8 +87,8 @@ fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
         let mut places = word.places.iter().flatten();
         places.any(|place| is_walked(place) || unread && is_denied(place))
     };
-    let names = all.iter().all(|own| names_its_files(own));
-    let finds = does.has(Effect::Opens) || !names || named.iter().any(finds_by);
+    let all_named = all.iter().all(|own| names_its_files(own));
+    let finds = does.has(Effect::Opens) || !all_named || named.iter().any(finds_by);
     (files.deny.clone(), finds)
 }
 
@@ -98,20 +98,16 @@ fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
 /// is left to that one.
 fn names_its_files(own: &Command<'_>) -> bool {
     let is_one = |word: &Word<'_>| {
-        let PathUse { sure, of_option, is_folder, is_name, guessed, .. } = *word.used;
-        let is_operand = sure && !of_option && !is_folder && !is_name && !guessed;
-        let is_made = word.used.usage == Use::Write;
-        let is_file = |(_, fact): &Named<'_>| match fact.map(|fact| fact.kind) {
-            Some(FileKind::File) => true,
-            // Nothing, so that nothing is read there either; a pattern for names may be looked up.
-            Some(FileKind::Missing) => is_made,
-            _ => false,
-        };
-        is_operand && word.places.iter().flatten().any(is_file)
+        let PathUse { sure, of_option, is_folder, is_name, guessed, usage, .. } = *word.used;
+        let is_operand = sure && !(of_option || is_folder || is_name || guessed);
+        // What is made is not read either; what is missing otherwise may be a pattern for names.
+        let made = |kind| kind == FileKind::Missing && usage == Use::Write;
+        let is_file = |fact: &PathFact| fact.kind == FileKind::File || made(fact.kind);
+        is_operand && word.places.iter().flatten().any(|(_, fact)| fact.is_some_and(is_file))
     };
-    let reads = own.line.readings().any(|reading| reading.effects().has(Effect::Reads));
-    let only_starts = !own.inner.is_empty() && !reads;
-    only_starts || own.readings().all(|words| words.iter().any(is_one))
+    let reads = |reading: &Reading| reading.effects().has(Effect::Reads);
+    !own.inner.is_empty() && !own.line.readings().any(reads)
+        || own.readings().all(|words| words.iter().any(is_one))
 }
 
 /// Whether a place may hold others.
