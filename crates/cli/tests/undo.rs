@@ -456,6 +456,14 @@ fn an_undo_stays_in_its_workspace() {
     let words = ["undo", &label, "--workspace", other.to_str().unwrap()];
     let ran = bed.run(&words).exits(2);
     assert!(ran.stderr.contains("worked in"), "{ran:?}");
+    // The latest run of all is not what somebody means who stands elsewhere.
+    for word in ["undo", "apply", "discard"] {
+        let command = &mut bed.capsule.command(&[word, "latest"]);
+        let ran = Ran::from(command.current_dir(&other).output().unwrap()).exits(2);
+        assert!(ran.stderr.contains("worked in") && ran.stderr.contains("name it"), "{ran:?}");
+    }
+    let ran = bed.capsule.command(&["undo", &label, "--dry-run"]).current_dir(&other).output();
+    let _ = Ran::from(ran.unwrap()).exits(0);
     let moved = bed.capsule.around().join("moved");
     fs::rename(bed.root(), &moved).unwrap();
     fs::create_dir(bed.root()).unwrap();

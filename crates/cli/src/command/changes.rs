@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Changes, LayerArg, OneRun};
 use crate::command::call::{One, one_run_json};
-use crate::command::{changed, open_store, waiting};
+use crate::command::{changed, means, open_store, waiting};
 use crate::failure::Failure;
 use crate::screen::{CARE, GOOD, HINT, Screen};
 use crate::signal;
@@ -113,6 +113,7 @@ fn staged_json(subject: &Subject) -> Value {
 pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let store = open_store(around)?;
     let (subject, label) = subject(&store, around, &args.run)?;
+    means(around, (&args.run, &label), subject.workspace())?;
     drop(store);
     let law = subject.law()?;
     let changes: Vec<_> = subject.changes.0.values().collect();
@@ -170,6 +171,7 @@ pub(super) fn discard(
     screen: &Screen,
 ) -> Result<u8, Failure> {
     let (subject, label) = subject(&open_store(around)?, around, &args.run)?;
+    means(around, (&args.run, &label), subject.workspace())?;
     subject.discard(&mut Store::open(&around.store)?)?;
     let changes = subject.changes.0.len();
     if screen.json {

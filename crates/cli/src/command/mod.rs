@@ -33,15 +33,17 @@ mod waiting;
 
 pub(crate) use call::{Ended, One};
 use std::io::Read as _;
+use std::path::Path;
 use std::time::SystemTime;
 
 use capsule_core::code::Code;
+use capsule_core::escape;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::tool::{Kind, Shape};
 use capsule_core::units::parse_duration;
 use capsule_report::{Story, kept};
-use capsule_runtime::{Commands, edit, signature_of};
+use capsule_runtime::{Commands, edit, real, signature_of};
 use capsule_store::{Store, StoreError};
 use serde_json::{Map, Value};
 
@@ -171,6 +173,30 @@ fn open_store(around: &Surroundings) -> Result<Store, Failure> {
             .into());
     }
     Ok(Store::open_read_only(&around.store)?)
+}
+
+/// Makes sure that a run whose changes somebody wants to make, drop or take back is the one they mean: it
+/// worked in the workspace that they name, or `latest` in the one that they stand in.
+///
+/// # Errors
+/// It worked elsewhere; by its own name it can still be meant.
+fn means(
+    around: &Surroundings,
+    (asked, label): (&str, &str),
+    workspace: &str,
+) -> Result<(), Failure> {
+    let here = match around.named_workspace() {
+        Some(named) if real(&named) == Path::new(workspace) => return Ok(()),
+        Some(named) => named,
+        None if asked != "latest" || real(&around.cwd).starts_with(workspace) => return Ok(()),
+        None => around.cwd.clone(),
+    };
+    let (here, own) = (here.display().to_string(), escape::line(workspace));
+    let message = format!("`{label}` worked in `{own}`, not in `{}`", escape::line(&here));
+    let hint = format!("if it is meant, name it: `{label}` instead of `latest`");
+    let problem = Problem::new(Code::Usage, message);
+    let is_named = around.named_workspace().is_some();
+    Err(if is_named { problem } else { problem.suggest(hint) }.into())
 }
 
 /// What the events of a run add up to.

@@ -1,7 +1,6 @@
 //! `capsule undo`: brings back what stood in the workspace before a run, or one of its calls, changed it.
 //! It is shown first, nothing that changed since is lost, and the undo is a run that is undone in turn.
 
-use std::path::Path;
 use std::rc::Rc;
 
 use capsule_core::change::{Change, Node};
@@ -11,14 +10,14 @@ use capsule_core::json;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::UNDO;
 use capsule_report::{change_count, change_json, change_lines, when};
-use capsule_runtime::{Commands, Hush, Looked, Standing, Undoing, real};
+use capsule_runtime::{Commands, Hush, Looked, Standing, Undoing};
 use capsule_store::Store;
 use serde_json::{Value, json};
 
 use crate::args::{LayerArg, Undo};
 use crate::command::call::{One, one_run_json};
-use crate::command::{no_such_call, open_store, run_and_step, story};
-use crate::failure::{Failure, usage};
+use crate::command::{means, no_such_call, open_store, run_and_step, story};
+use crate::failure::Failure;
 use crate::screen::{BAD, CARE, GOOD, HINT, Screen};
 use crate::signal;
 use crate::surroundings::Surroundings;
@@ -137,13 +136,7 @@ impl Asked {
             }
         };
         let undoing = Undoing::read(store, &around.store, &id, call)?;
-        // Whoever names a workspace means that one.
-        let own = undoing.workspace();
-        if let Some(named) = around.named_workspace().filter(|named| real(named) != Path::new(own))
-        {
-            let (named, own) = (named.display().to_string(), escape::line(own));
-            return Err(usage(format!("`{shown}` worked in `{own}`, not in `{named}`")));
-        }
+        means(around, (run, &shown), undoing.workspace())?;
         Ok(Self { undoing, shown })
     }
 
