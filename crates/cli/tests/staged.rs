@@ -910,6 +910,28 @@ fn is_bounded(bed: &Bed) {
     }
 }
 
+/// Where the staged bytes fill the disk that the record is on, dropping them makes room.
+#[test]
+fn what_fills_the_disk_can_be_dropped() {
+    let bed = Bed::new();
+    let store = bed.capsule.store();
+    fs::create_dir_all(store.parent().unwrap()).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=6m tmpfs \"$0\" || exit 9
+        \"$1\" exec --policy '{}' -- perl -e 'open F, q(>big); print F q(x) x 9_000_000'
+        test $? -eq 10 || exit 8
+        \"$1\" discard latest || exit 7
+        \"$1\" exec --policy '{}' -- perl -e 'exit 0' || exit 6
+        \"$1\" verify >/dev/null || exit 5",
+        bed.policy, bed.policy
+    );
+    let mut command =
+        copied::elsewhere(&bed.capsule.command(&[]), &script, store.parent().unwrap());
+    let ran = Ran::from(command.stdin(Stdio::null()).output().unwrap());
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stderr.contains("store.write"), "{ran:?}");
+}
+
 /// However deep it is nested and whatever its permissions are, what is dropped is gone.
 #[test]
 fn odd_trees_are_dropped() {

@@ -684,8 +684,8 @@ codes! {
         "The store was written by a newer version.", "An older program on a newer store.",
         "Use the newer program.";
     StoreWrite = "store.write", Machine, RuntimeError,
-        "The record could not be written, so nothing was run.", "A full or failing disk.",
-        "Make room and run it again.";
+        "The record could not be written, so nothing more is run.", "A full or failing disk.",
+        "Make room (`capsule doctor` names what is staged; `capsule discard` drops it), and run it again.";
     Integrity = "store.integrity", Machine, IntegrityFailed,
         "The record is not what was written.", "A changed, missing or added row or payload.",
         "Keep the file as it is, and compare it with a copy.";

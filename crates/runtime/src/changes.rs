@@ -263,7 +263,16 @@ impl Subject {
             }
             Err(error) => return Err(unremoved(&self.folder, &error).into()),
         };
-        store.note(Event::ChangesDiscarded { subject: self.id }, now())?;
+        let note =
+            |store: &mut Store| store.note(Event::ChangesDiscarded { subject: self.id }, now());
+        if note(store).is_err() {
+            if !Staging::is_full(&self.folder) {
+                return Ok(note(store)?);
+            }
+            // What is dropped makes the room to say so. Whoever is killed in between drops it once more.
+            remove(&self.folder)?;
+            note(store)?;
+        }
         if let Some(staging) = self.staging().filter(|_| self.is_begun) {
             staging.tidy(&self.id.to_string(), &self.changes);
         }

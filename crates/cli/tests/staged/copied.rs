@@ -14,7 +14,7 @@ pub(super) fn under_a_mount(inner: &Command, workspace: &Path) -> Command {
 
 /// A command that is run by a script of a shell in user and mount namespaces of its own; `$0` is a
 /// folder.
-fn elsewhere(inner: &Command, script: &str, folder: &Path) -> Command {
+pub(super) fn elsewhere(inner: &Command, script: &str, folder: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(folder);
     command.arg(inner.get_program()).args(inner.get_args());

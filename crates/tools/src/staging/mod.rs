@@ -31,7 +31,9 @@ use capsule_core::confinement::Tier;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_sandbox as sandbox;
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstatvfs, unlinkat};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, StatVfs, flock, fstatvfs, statvfs, unlinkat,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::{Commands, Unshown, unstaged};
@@ -292,6 +294,14 @@ impl Staging {
             room: Cell::default(),
             closed: Cell::default(),
         })
+    }
+
+    /// Whether the file system that changes are in has hardly any room left.
+    #[must_use]
+    pub fn is_full(folder: &Path) -> bool {
+        const ROOM: u64 = 1 << 20;
+        let free = |told: StatVfs| told.f_bavail.saturating_mul(told.f_frsize);
+        statvfs(folder).is_ok_and(|told| free(told) < ROOM)
     }
 
     /// Keeps everybody from applying or dropping the changes of a run until what it gives is dropped.
