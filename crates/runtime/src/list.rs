@@ -84,7 +84,8 @@ struct Sum {
 /// What is put together of all parts.
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
 /// What is added up.
-const TOTALS: [&str; 3] = ["stdout_bytes_total", "stderr_bytes_total", "changes_total"];
+const TOTALS: [&str; 4] =
+    ["stdout_bytes_total", "stderr_bytes_total", "changes_total", "left_running"];
 
 impl Sum {
     fn new(whole: Delivered) -> Self {

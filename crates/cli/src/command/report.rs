@@ -1,7 +1,8 @@
 //! `capsule report`: what a run did.
 
+use capsule_core::journal::RunKind;
 use capsule_report::{Console, kept};
-use capsule_store::StoreError;
+use capsule_store::{Store, StoreError};
 
 use crate::args::{Format, Report};
 use crate::command::changed::Changed;
@@ -18,6 +19,9 @@ pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Resu
         let changed = Changed::of(&store, around, &id)?;
         if let (Some(changed), Some(map)) = (changed, report.as_object_mut()) {
             map.insert("staged_changes".into(), changed.json(None));
+        }
+        if let (Some(next), Some(map)) = (went_on(&store, &id)?, report.as_object_mut()) {
+            map.insert("resumed_by".into(), next.into());
         }
         screen.say_json(&report)?;
         return Ok(0);
@@ -49,5 +53,13 @@ pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Resu
     if let Some(changed) = Changed::of(&store, around, &id)? {
         changed.tell(None, screen)?;
     }
+    if let Some(next) = went_on(&store, &id)?.map(|next| store.label(&next)) {
+        screen.say(&format!("gone on with by {next} · capsule report {next}"))?;
+    }
     Ok(0)
+}
+
+/// The last run that went on with one that waited or was ended.
+fn went_on(store: &Store, run: &str) -> Result<Option<String>, StoreError> {
+    Ok(store.about(run, RunKind::Resume)?.pop())
 }
