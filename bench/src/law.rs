@@ -68,5 +68,6 @@ pub(crate) fn bind(text: &str, name: &str, tools: Catalogue) -> Answer<Policy> {
 pub(crate) fn plain_file(path: &str) -> Answer<PathFact> {
     let path = WorkspacePath::parse(path).map_err(|problem| problem.reason().to_owned())?;
     let real = Place::Inside(path.clone());
-    Ok(PathFact { path, real, kind: FileKind::File, alias: None, ours: false, names: Vec::new() })
+    let (alias, closed, names, ours) = (None, Vec::new(), Vec::new(), false);
+    Ok(PathFact { path, real, kind: FileKind::File, alias, closed, names, ours })
 }
