@@ -313,6 +313,8 @@ tools:
             ("git grep NEEDLE", DEEP, false),
             ("git diff HEAD", DEEP, false),
             ("grep -rh -f docs/needle", DEEP, false),
+            // Nor is one that may name others.
+            ("gcc -E docs/a.c", DEEP, false),
             ("grep -r NEEDLE . | cat docs/a.md -", DEEP, false),
             // What is open is found, and who names one file sees that.
             ("grep -r NEEDLE .", "NEEDLE of docs", true),
@@ -333,6 +335,7 @@ tools:
                 capsule.file("docs/a.md", "NEEDLE of docs\n");
                 capsule.file("docs/needle", "NEEDLE\n");
                 capsule.file("NEEDLE", "");
+                capsule.file("docs/a.c", "#include \"../deep/own/x\"\n");
                 capsule.file("list", "deep/own/x\n");
                 if command.contains("git ") {
                     capsule.file("deep/own/x", "as it was\n");

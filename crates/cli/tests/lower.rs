@@ -224,3 +224,21 @@ fn a_floor_is_one_of_two_words() {
     let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
     assert!(ran.stderr.contains("landlock") || ran.stdout.contains("landlock"), "{ran:?}");
 }
+
+/// SAF-4: a fork bomb is ended at once and named, also where its processes end all the time, and where
+/// whoever runs it is root in a user namespace alone, as in many containers.
+#[test]
+fn a_bomb_ends_in_the_lower_tier() {
+    let (capsule, _) = capsule();
+    let policy = capsule.policy(&POLICY.replace(
+        "    executables:",
+        "    limits: { timeout: 5s, processes_max: 16 }\n    executables:",
+    ));
+    let began = std::time::Instant::now();
+    let script = "1 while defined fork; exit 1";
+    let line = ["exec", "--policy", &policy, "--json", "--", "perl", "-e", script];
+    let ran = capsule.run_without_namespaces(&line).json();
+    let reached = ran["result"]["limits_reached"].as_array().unwrap();
+    assert!(reached.contains(&json!("processes")), "{ran}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(15), "{ran}");
+}

@@ -809,21 +809,3 @@ fn rules_of_the_base_are_dropped_by_ones_own_policy() {
     let refused = explain(inside.to_str().unwrap()).exits(2);
     assert!(refused.stderr.contains("policy.lift-not-yours"), "{}", refused.stderr);
 }
-
-/// A bound with which no command could run is refused with the policy, and not blamed on the machine later.
-#[test]
-fn bounds_with_which_nothing_runs_are_refused() {
-    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
-    for (limits, said) in [
-        ("memory: 1B", "no program runs with less than 1000000"),
-        ("processes_max: 0", "no program runs with less than 1"),
-    ] {
-        let text = format!(
-            "version: 1\ntools:\n  shell.run: {{ executables: [perl], limits: {{ {limits} }} }}\n"
-        );
-        let policy = capsule.policy(&text);
-        let refused = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
-        assert!(refused.stderr.contains("policy.unknown-value"), "{}", refused.stderr);
-        assert!(refused.stderr.contains(said), "{}", refused.stderr);
-    }
-}

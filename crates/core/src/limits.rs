@@ -194,8 +194,6 @@ pub const PROCESSES: u64 = 50;
 pub const PROCESSES_MAX: u64 = 4_096;
 /// Memory of one command.
 pub const MEMORY_BYTES: u64 = 1 << 30;
-/// The least memory that a policy may leave a command: no program starts with less.
-pub const MEMORY_BYTES_MIN: u64 = 1_000_000;
 /// The most memory that a policy may allow.
 pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
 /// Processor time of all processes of a command together: as much as many processors have in the time that a

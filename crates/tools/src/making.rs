@@ -293,7 +293,8 @@ impl Maker {
                         return Err(source.other(change));
                     }
                     if let Some(before) = self.replaces(change)? {
-                        node::give(&to, &before).map_err(failed)?;
+                        node::give(&to, &before)
+                            .map_err(|_| node::not_ours(&change.path, &before))?;
                     }
                     fchmod(&to, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
                     times.map_or(Ok(()), |times| futimens(&to, &times)).map_err(failed)?;

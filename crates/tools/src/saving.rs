@@ -276,7 +276,9 @@ impl Saving {
         if let Some(before) = &self.target.before {
             // Before its permissions, some of which the kernel takes away from what changes hands.
             node::give(&file, &before.stat).map_err(|errno| match errno {
-                Errno::PERM => Left::Ours(node::not_ours(self.path.as_str(), &before.stat)),
+                Errno::PERM | Errno::INVAL | Errno::OVERFLOW => {
+                    Left::Ours(node::not_ours(self.path.as_str(), &before.stat))
+                }
                 errno => failed(errno),
             })?;
             let mode = Mode::from_raw_mode(before.stat.st_mode & 0o777);

@@ -34,6 +34,7 @@ const PROGRAM: &[Key] = &[
     key("ends"),
     key("lenient"),
     key("walks"),
+    key("plain"),
 ];
 const OPTION: &[Key] = &[
     key("value"),
@@ -114,8 +115,8 @@ fn command(
     reader.need(section, "effect", "a command");
     let mut truth = |name| section.get(name).and_then(|node| reader.truth(node));
     let (negates, abbreviates) = (truth("negates"), truth("abbreviates"));
-    let [feeds, ends, lenient, walks] =
-        ["feeds", "ends", "lenient", "walks"].map(|name| truth(name).unwrap_or(false));
+    let [feeds, ends, lenient, walks, plain] =
+        ["feeds", "ends", "lenient", "walks", "plain"].map(|name| truth(name).unwrap_or(false));
     let style = section.get("style").and_then(|node| choice(reader, node, STYLES));
     let mut options = section.get("options").map(|node| options(reader, node)).unwrap_or_default();
     for used in section.get("uses").and_then(|node| reader.list(node, "groups")).unwrap_or_default()
@@ -142,6 +143,7 @@ fn command(
         ends,
         lenient,
         walks,
+        plain,
     };
     if let Some(node) = section.get("subcommands") {
         own.subcommands = subcommands(reader, node, groups, &own);

@@ -194,6 +194,8 @@ pub struct Command {
     pub lenient: bool,
     /// Whether it does what it does to all that is beneath a folder.
     pub walks: bool,
+    /// Whether it opens nothing but what its words name, whatever stands in that.
+    pub plain: bool,
     /// Whether it adds words to the command line that stands in it: those that it reads.
     pub feeds: bool,
 }

@@ -88,6 +88,7 @@ impl Walk {
             subcommand_next = !command.subcommands.is_empty();
             self.runs = command.starts_others();
             self.reading.walks_all = command.walks;
+            self.reading.is_plain = command.plain;
         }
         let mut seen = Seen::default();
         let mut options_end = false;

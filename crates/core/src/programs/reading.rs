@@ -25,6 +25,8 @@ pub struct Reading {
     pub inner: Vec<Range<usize>>,
     /// Whether it walks a folder and no option makes it mean less than all that is in it.
     pub walks_all: bool,
+    /// Whether it opens nothing but what its words name.
+    pub is_plain: bool,
     /// The variables that its words set for a command line of its own, with their values.
     pub variables: Vec<(String, String)>,
 }

@@ -15,8 +15,8 @@ pub(crate) use confine::{
 pub(crate) use ipc::remove_all_items;
 pub(crate) use lookup::by_own_means;
 pub(crate) use process::{
-    Alone, Birth, CloneRequest, LeaveOnDrop, Left, Program, close_range, copy, end_all, give_birth,
-    give_plain_birth, inherited_socket, kill_children, kill_everyone_else, leave,
+    Alone, Birth, CloneRequest, LeaveOnDrop, Left, Program, TAKEN_IN, close_range, copy, end_all,
+    give_birth, give_plain_birth, inherited_socket, kill_children, kill_everyone_else, leave,
     memory_of_children, start_program, wait_for,
 };
 pub(crate) use signal::{default_signals, die_with_parent, outlive_no_parent};

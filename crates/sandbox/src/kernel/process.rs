@@ -101,33 +101,33 @@ pub(crate) struct Left {
     pub(crate) all: u64,
 }
 
-/// Takes in every child of this process, and those that come to it when these end. While some of them run,
-/// `kill` is to end all.
+/// How many are taken in before all are killed again.
+pub(crate) const TAKEN_IN: u32 = 64;
+
+/// Ends every child of this process, and those that come to it when these end, by `kill`, and takes all of
+/// them in. They are killed first: each that is taken in makes room for another one, and whoever makes
+/// processes faster than they are taken in would never be ended.
 pub(crate) fn end_all(kill: impl Fn()) -> Left {
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let mut left = Left::default();
-    let mut killed = false;
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some((_, status))) => {
-                let by_us = killed && status.terminating_signal() == Some(Signal::KILL.as_raw());
-                left.running = left.running.saturating_add(by_us.into());
-                left.all = left.all.saturating_add(1);
+    // Nothing is there to be killed behind most commands.
+    while !matches!(waitid(WaitId::All, ended | WaitIdOptions::NOHANG), Err(Errno::CHILD)) {
+        kill();
+        // One is left where it is when it has ended.
+        let _ = waitid(WaitId::All, ended);
+        for _ in 0..TAKEN_IN {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((_, status))) => {
+                    let killed = status.terminating_signal() == Some(Signal::KILL.as_raw());
+                    left.running = left.running.saturating_add(killed.into());
+                    left.all = left.all.saturating_add(1);
+                }
+                Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => break,
             }
-            Err(Errno::INTR) => {}
-            Ok(None) => {
-                // Whoever is killed makes no more children, so this ends.
-                kill();
-                killed = true;
-                await_child();
-            }
-            Err(_) => return left, // there is none
         }
     }
-}
-
-/// Waits until a child has ended, and leaves it where it is.
-fn await_child() {
-    let _ = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    left
 }
 
 /// Kills the children of this process.

@@ -223,6 +223,26 @@ mod tests {
         assert_eq!(ask(ARCHITECTURE, u32::MAX), absent, "-1");
     }
 
+    #[test]
+    fn values_can_be_left_out() {
+        const BUT: &[Clause] = &[&[none_of(0, &[1, 7]), one_of(1, &[3])]];
+        let rules = [(9, Rule::When(BUT, libc::EACCES))];
+        let refused = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
+        for (first, second, expected) in [
+            (0, 3, libc::SECCOMP_RET_ALLOW),
+            (2, 3, libc::SECCOMP_RET_ALLOW),
+            (1, 3, refused),
+            (7, 3, refused),
+            (1 << 32 | 1, 3, refused),
+            (2, 4, refused),
+        ] {
+            let arguments = [first, second, 0, 0, 0, 0];
+            let filter = compile(&rules, Rule::Allow).unwrap();
+            let asked = Asked { number: 9, architecture: ARCHITECTURE, arguments };
+            assert_eq!(run(&filter, &asked), expected, "{first} {second}");
+        }
+    }
+
     proptest! {
         #[test]
         fn the_filter_decides_like_the_rules(

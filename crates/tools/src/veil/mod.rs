@@ -157,7 +157,10 @@ impl Veil {
         inode: u64,
     ) -> Result<Vec<WorkspacePath>, PathProblem> {
         let Some(closes) = &self.closes else { return Ok(Vec::new()) };
-        names::closed(workspace, closes, (device, inode)).iter().map(|name| told(name)).collect()
+        let names = names::closed(workspace, closes, (device, inode));
+        // As if it led outside: nobody can say that it does not lead to what is closed.
+        let names = names.ok_or(PathProblem::Escapes)?;
+        names.iter().map(|name| told(name)).collect()
     }
 
     /// Whether a folder, or one above it, is not the one that lay beneath the changes of a staged

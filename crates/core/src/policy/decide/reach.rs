@@ -92,10 +92,10 @@ fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
     (files.deny.clone(), finds)
 }
 
-/// Whether a command, however its line is read, is given a file to work on. Otherwise it begins in the folder
-/// in which it starts. What may be no path says nothing (`git grep WORD`, though a file has that name), nor
-/// does what an option reads besides (`grep -r -f LIST`). Who reads nothing and only starts another program
-/// is left to that one.
+/// Whether a command, however its line is read, is given a file to work on, and opens nothing else whatever
+/// stands in that (a source may include another file). Otherwise it begins in the folder in which it starts.
+/// What may be no path says nothing (`git grep WORD`, though a file has that name), nor does what an option
+/// reads besides (`grep -r -f LIST`). Who reads nothing and only starts another program is left to that one.
 fn names_its_files(own: &Command<'_>) -> bool {
     let is_one = |word: &Word<'_>| {
         let PathUse { sure, of_option, is_folder, is_name, guessed, usage, .. } = *word.used;
@@ -107,7 +107,8 @@ fn names_its_files(own: &Command<'_>) -> bool {
     };
     let reads = |reading: &Reading| reading.effects().has(Effect::Reads);
     !own.inner.is_empty() && !own.line.readings().any(reads)
-        || own.readings().all(|words| words.iter().any(is_one))
+        || own.line.readings().all(|reading| reading.is_plain)
+            && own.readings().all(|words| words.iter().any(is_one))
 }
 
 /// Whether a place may hold others.

@@ -131,20 +131,6 @@ pub(super) fn ceiling(
     Some(value)
 }
 
-/// The same for what no program runs without.
-pub(super) fn between(
-    context: &mut Context<'_>,
-    node: &Node,
-    value: Option<u64>,
-    (least, most): (u64, u64),
-) -> Option<u64> {
-    let value = ceiling(context, node, value, most)?;
-    if value < least {
-        context.error(Code::PolicyValue, node, format!("no program runs with less than {least}"));
-    }
-    Some(value)
-}
-
 fn quota(context: &mut Context<'_>, signature: &Signature, node: &Node) -> Quota {
     let mut keys = alloc::vec![key("calls"), key("bytes"), key("wall")];
     if signature.shape == Shape::Fetch {

@@ -126,19 +126,27 @@ fn wait_for_programs(mut started: Started, own_end: &OwnedFd) -> Result<Option<E
     // One at a time: however many they are, the limit of open files holds for this process too.
     let mut handle: Option<(Pid, OwnedFd)> = None;
     loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some((ended, status))) => {
-                if let Some(statuses) = started.note(ended, status.as_raw()) {
-                    let memory = kernel::memory_of_children();
-                    let (tmp_full, tmp_used, left) = (false, false, Left::default());
-                    return Ok(Some(End { statuses, memory, tmp_full, tmp_used, left }));
+        // So many at once and no more: whoever makes orphans without end must not keep the executor from
+        // being heard.
+        let mut left_over = true;
+        for _ in 0..kernel::TAKEN_IN {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((ended, status))) => {
+                    if let Some(statuses) = started.note(ended, status.as_raw()) {
+                        let memory = kernel::memory_of_children();
+                        let (tmp_full, tmp_used, left) = (false, false, Left::default());
+                        return Ok(Some(End { statuses, memory, tmp_full, tmp_used, left }));
+                    }
                 }
-                continue;
+                Err(Errno::INTR) => {}
+                Ok(None) => {
+                    left_over = false;
+                    break;
+                }
+                Err(errno) => return Err(silence(errno).into()),
             }
-            Err(Errno::INTR) => continue,
-            Ok(None) => {}
-            Err(errno) => return Err(silence(errno).into()),
         }
+        let pause = if left_over { Duration::ZERO } else { TAKING_IN };
         let running = started.running().ok_or_else(|| silence(Errno::CHILD))?;
         let held = match handle.take().filter(|(pid, _)| *pid == running) {
             Some(held) => held,
@@ -146,7 +154,7 @@ fn wait_for_programs(mut started: Started, own_end: &OwnedFd) -> Result<Option<E
         };
         let (_, ending) = handle.insert(held);
         let mut files = [PollFd::new(own_end, PollFlags::IN), PollFd::new(ending, PollFlags::IN)];
-        match waiting::wait(&mut files, Some(TAKING_IN)) {
+        match waiting::wait(&mut files, Some(pause)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(silence(errno).into()),
         }

@@ -57,7 +57,7 @@ impl Seat {
         self.cgroups.bound(&run.limits, OWN_PROCESSES).at(Step::Cgroup)?;
         let (line, other_end) = line()?;
         // The kernel counts all processes of a user together, and none of root's.
-        let counted = !geteuid().is_root() && !self.cgroups.bounds_processes();
+        let counted = !is_exempt() && !self.cgroups.bounds_processes();
         let others = counted.then(sample::tasks_of_user);
         let born = kernel::give_plain_birth(self.cgroups.born_into());
         let first = match born.at(Step::Birth)? {
@@ -84,6 +84,13 @@ impl Seat {
     }
 }
 
+/// Whether the kernel bounds the number of this user's processes by nothing: it is root, and of the whole
+/// machine. Whoever is root in a user namespace alone is somebody else outside.
+fn is_exempt() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    geteuid().is_root() && map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
 /// Gives up what this process has and no command needs.
 pub(in crate::backend) fn shed() -> Result<(), Errno> {
     // Whoever of a call is left without a parent comes to this process.
@@ -105,7 +112,7 @@ pub(in crate::backend) fn shed() -> Result<(), Errno> {
 /// By what means processes are bounded where no control group does it. The kernel's own limit
 /// counts every process of the user, and none of root's.
 pub(in crate::backend) fn processes() -> BoundHeld {
-    let (hold, detail) = match (sample::can(), geteuid().is_root()) {
+    let (hold, detail) = match (sample::can(), is_exempt()) {
         (true, true) => (Hold::Weaker, "counted every 50 ms"),
         (true, false) => (Hold::Weaker, "rlimit beyond what the user has, counted every 50 ms"),
         (false, _) => (Hold::Missing, "no control group, and processes cannot be listed"),

@@ -12,11 +12,17 @@ fn beyond(reached: &[Bound], said: Option<Bound>) -> String {
     let told = |own: &&Bound| **own != Bound::Output && Some(**own) != said;
     let (memory, others): (Vec<&Bound>, Vec<&Bound>) =
         reached.iter().filter(told).partition(|own| **own == Bound::Memory);
+    let (crowd, others): (Vec<&Bound>, Vec<&Bound>) =
+        others.into_iter().partition(|own| **own == Bound::Processes);
     let names: Vec<&str> = others.into_iter().map(|own| own.name()).collect();
     let mut words = match names.as_slice() {
         [] => String::new(),
         names => format!("; it ran into its limit of {}", names.join(" and ")),
     };
+    // Whether it wanted more is not always known.
+    if !crowd.is_empty() {
+        words.push_str("; it had as many processes as it may");
+    }
     // The program itself was not: it has an end of its own.
     if !memory.is_empty() {
         words.push_str("; a process of it was ended because memory ran out");
