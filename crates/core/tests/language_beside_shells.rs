@@ -229,8 +229,9 @@ fn compare(bench: &Bench, text: &str, script: &Script, streams: bool) {
     // a rule of its own; it hands on the same word either way, but for this option.
     let mut plain = script.stages().flat_map(|stage| &stage.words).filter_map(Word::plain);
     let open = plain.any(|word| word.contains('['));
-    // Elsewhere than in the empty folder there are names to match.
-    if !open && patterns().count() > 0 && !patterns().any(|own| text_of(own).contains('/')) {
+    // Elsewhere than in the empty folder there are names to match, and so there are in it once it holds a file.
+    let empty = !patterns().any(|own| text_of(own).contains('/')) && dropped.files.is_empty();
+    if !open && patterns().count() > 0 && empty {
         compared.push((bench.run(&["bash", "-O", "nullglob"], text, streams), &dropped, "globs"));
     }
     for (done, meant, shell) in compared {

@@ -596,6 +596,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_read_from_a_word_may_hold_a_carriage_return() {
+        for text in ["cat <<<$'\\r'", "cat <<<$'a\\r\\n'", "cat <<<$'\\n\\r'"] {
+            assert!(parse(text).is_ok(), "{text}");
+            holds(text);
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 

@@ -132,6 +132,10 @@ fn write_stage<'s>(
                 alloc::format!("{}>&{}", number(*stream), number(*target))
             }
             Redirect::Input { path } => alloc::format!("<{}", Word::text(path)),
+            // No body can hold a carriage return; only a word that is read as one has it.
+            Redirect::Here { text } if text.contains('\r') => {
+                alloc::format!("<<<{}", Word::text(text.strip_suffix('\n').unwrap_or(text)))
+            }
             Redirect::Here { text } => {
                 bodies.push(text);
                 alloc::format!("<<'{}'", delimiter(text))
