@@ -63,6 +63,17 @@ pub(crate) fn times(stat: &Stat) -> Timestamps {
     }
 }
 
+/// Whose something is.
+pub(crate) fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
+    (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))
+}
+
+/// Whether this process is in the group that something has.
+pub(crate) fn is_of_our_group(stat: &Stat) -> bool {
+    let group = Gid::from_raw(stat.st_gid);
+    getegid() == group || getgroups().is_ok_and(|own| own.contains(&group))
+}
+
 /// Gives what takes the place of something, or is a copy of it, to the owner and the group of that.
 ///
 /// # Errors
@@ -72,15 +83,14 @@ pub(crate) fn give(to: impl AsFd, before: &Stat) -> Result<(), Errno> {
     if (own.st_uid, own.st_gid) == (before.st_uid, before.st_gid) {
         return Ok(());
     }
-    fchown(to, Some(Uid::from_raw(before.st_uid)), Some(Gid::from_raw(before.st_gid)))
+    let (user, group) = owner(before);
+    fchown(to, user, group)
 }
 
 /// Whether this user can give something to the owner and the group of what stands there.
 pub(crate) fn can_give(before: &Stat) -> bool {
     let me = geteuid();
-    let group = Gid::from_raw(before.st_gid);
-    let is_member = || getgroups().is_ok_and(|own| own.contains(&group));
-    me.is_root() || me.as_raw() == before.st_uid && (getegid() == group || is_member())
+    me.is_root() || me.as_raw() == before.st_uid && is_of_our_group(before)
 }
 
 /// Why nothing takes the place of what belongs to somebody else: it would not be theirs any more.

@@ -180,8 +180,10 @@ mod tests {
         &[one_of(0, &[2, 10]), one_of(2, &[0, 6, 17])],
         &[masked(1, 0xf000, &[0x1000, 0x2000])],
         &[one_of(3, &[0]), high_is_zero(3)],
-        &[none_of(4, &[1, 7, 9]), one_of(5, &[3])],
     ];
+
+    /// Values that are left out; shorter than the clauses above, so that the filter stays short enough.
+    const BUT: &[Clause] = &[&[none_of(0, &[1, 7]), one_of(1, &[3])]];
 
     fn rules() -> impl Strategy<Value = Rule> {
         prop_oneof![
@@ -189,6 +191,7 @@ mod tests {
             4 => Just(Rule::Refuse),
             1 => Just(Rule::Absent),
             1 => Just(Rule::When(CLAUSES, libc::EACCES)),
+            1 => Just(Rule::When(BUT, libc::EACCES)),
         ]
     }
 
@@ -225,7 +228,6 @@ mod tests {
 
     #[test]
     fn values_can_be_left_out() {
-        const BUT: &[Clause] = &[&[none_of(0, &[1, 7]), one_of(1, &[3])]];
         let rules = [(9, Rule::When(BUT, libc::EACCES))];
         let refused = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
         for (first, second, expected) in [
@@ -246,7 +248,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_filter_decides_like_the_rules(
-            listed in proptest::collection::btree_map(0_u32..600, rules(), 0..120),
+            listed in proptest::collection::btree_map(0_u32..600, rules(), 0..250),
             otherwise in rules(),
             arguments in proptest::collection::vec(
                 prop_oneof![0_u64..20, Just(0x1000), Just(0x2fff), Just(1 << 32), any::<u64>()], 6),

@@ -20,11 +20,11 @@ use capsule_core::path::PathProblem;
 use capsule_core::units::show_size;
 use capsule_redact::excerpt;
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, chownat, fchmod, fstat, fstatvfs, futimens,
-    linkat, mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
+    AtFlags, FileType, Mode, OFlags, Stat, chownat, fchmod, fstat, fstatvfs, futimens, linkat,
+    mkdirat, openat, readlinkat, statat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid, getgroups};
+use rustix::process::geteuid;
 
 use super::scan::entries;
 use super::{FOLDER, apart};
@@ -232,7 +232,7 @@ impl<'c> Copier<'c> {
             FileType::Symlink => {
                 symlinkat(readlinkat(from, name, Vec::new())?, to, name)?;
                 // A file system without dates or owners of links is no reason to have none.
-                let (uid, gid) = owner(&stat);
+                let (uid, gid) = node::owner(&stat);
                 let _ = chownat(to, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
                 let _ = utimensat(to, name, &node::times(&stat), AtFlags::SYMLINK_NOFOLLOW);
             }
@@ -357,11 +357,6 @@ impl Entry<'_> {
     }
 }
 
-/// Whose something is.
-fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
-    (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)))
-}
-
 /// Gives what was made to the owner of what it is a copy of; says whether that could be done. Root
 /// reads everything, and commands have no such right: what is its owner's stays that, so that the
 /// kernel decides as in the workspace.
@@ -381,9 +376,7 @@ fn is_open_to_commands(stat: &Stat) -> bool {
     if !me.is_root() {
         return true;
     }
-    let (uid, gid) = owner(stat);
-    let groups = || getgroups().is_ok_and(|own| own.iter().any(|own| Some(*own) == gid));
-    let class = match (uid == Some(me), gid == Some(getegid()) || groups()) {
+    let class = match (me.as_raw() == stat.st_uid, node::is_of_our_group(stat)) {
         (true, _) => 6,
         (false, true) => 3,
         (false, false) => 0,

@@ -63,13 +63,18 @@ impl Workspace {
             Stands::There(found) => Some(found),
             _ => None,
         };
-        let (alias, real) = match found.and_then(|found| self.alias(found, veil)) {
+        // A file that may have other names.
+        let is_linked = |own: &&Found| own.kind() == FileKind::File && own.stat.st_nlink > 1;
+        let linked = found.filter(is_linked).map(|own| (own.stat.st_dev, own.stat.st_ino));
+        let alias = linked.and_then(|(device, inode)| veil.alias(self, device, inode));
+        let (alias, real) = match alias {
             None => (None, real),
             Some(Ok(name)) => (Some(name), real),
             // Protected under a name that cannot be told.
             Some(Err(problem)) => (None, Place::Outside(problem)),
         };
-        let (closed, real) = match found.map(|found| Self::closed_names(self, found, veil)) {
+        let closed = linked.map(|(device, inode)| veil.closed_names(self, device, inode));
+        let (closed, real) = match closed {
             None => (Vec::new(), real),
             Some(Ok(names)) => (names, real),
             Some(Err(problem)) => (Vec::new(), Place::Outside(problem)),
@@ -86,22 +91,6 @@ impl Workspace {
         };
         let names = Vec::new();
         (PathFact { path: path.clone(), real, kind, alias, closed, names, ours }, stands)
-    }
-
-    /// The names of a file that was found which rules close to a tool.
-    fn closed_names(&self, found: &Found, veil: &Veil) -> Result<Vec<WorkspacePath>, PathProblem> {
-        if found.kind() != FileKind::File || found.stat.st_nlink < 2 {
-            return Ok(Vec::new());
-        }
-        veil.closed_names(self, found.stat.st_dev, found.stat.st_ino)
-    }
-
-    /// The protected path that is another name of a file that was found.
-    fn alias(&self, found: &Found, veil: &Veil) -> Option<Result<WorkspacePath, PathProblem>> {
-        if found.kind() != FileKind::File || found.stat.st_nlink < 2 {
-            return None;
-        }
-        veil.alias(self, found.stat.st_dev, found.stat.st_ino)
     }
 
     /// What stands at a path.
