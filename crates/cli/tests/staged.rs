@@ -1260,6 +1260,33 @@ fn a_file_with_several_names_is_split() {
     assert_eq!(root.join("two").metadata().unwrap().nlink(), 1);
 }
 
+/// By a tool as well, which replaces a file: beneath the changes it stays as it was.
+#[test]
+fn a_file_with_several_names_is_written_by_a_tool() {
+    is_split_by_a_tool(&Bed::new());
+}
+
+fn is_split_by_a_tool(bed: &Bed) {
+    const PLAN: &str = r#"version: 1
+steps:
+  - { id: read, tool: shell.run, args: { argv: [cat, one] } }
+  - { id: write, tool: fs.write, args: { path: one, content: new } }
+  - { id: append, tool: fs.write, args: { path: one, content: er, mode: append } }
+  - { id: first, tool: shell.run, args: { argv: [cat, one] }, expect: { stdout: newer } }
+  - { id: second, tool: shell.run, args: { argv: [cat, two] }, expect: { stdout: old } }
+"#;
+    let root = bed.capsule.workspace();
+    fs::write(root.join("one"), "old").unwrap();
+    fs::hard_link(root.join("one"), root.join("two")).unwrap();
+    let plan = bed.capsule.plan(PLAN);
+    let _ = bed.run(&["run", &plan, "--policy", &bed.policy]).exits(0);
+    assert_eq!(bed.changes(), ["M one"]);
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!([read("one"), read("two")], ["old", "old"]);
+    let _ = bed.run(&["apply", "latest"]).exits(0);
+    assert_eq!([read("one"), read("two")], ["newer", "old"]);
+}
+
 /// Which run it was that changed a file.
 #[test]
 fn runs_are_found_by_what_their_commands_changed() {

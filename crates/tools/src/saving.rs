@@ -325,7 +325,14 @@ impl Saving {
         }
         let swap = || renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE);
         let replace = || renameat(folder, beside, folder, name);
-        match exchange(swap, replace, || self.target.holds(folder, beside)) {
+        let exchanged = if self.workspace.lower().is_some() && before.stat.st_nlink > 1 {
+            // Moving it in changes that are laid over the workspace makes another file of it, which nothing
+            // shows to be the one that was judged. Beneath them it stays as it is.
+            replace().map(|()| Exchanged::Overwritten)
+        } else {
+            exchange(swap, replace, || self.target.holds(folder, beside))
+        };
+        match exchanged {
             // The old file; its bytes are kept.
             Ok(Exchanged::Beside) => unlinkat(folder, beside, AtFlags::empty()).map_err(failed),
             Ok(Exchanged::Overwritten) => Ok(()),

@@ -64,6 +64,11 @@ fn tools_and_commands_see_one_copy() {
     is_one_workspace(&copied());
 }
 
+#[test]
+fn a_file_with_several_names_is_written_by_a_tool_in_a_copy() {
+    is_split_by_a_tool(&copied());
+}
+
 /// APR-10.
 #[test]
 fn conflicts_with_a_copy_are_found() {

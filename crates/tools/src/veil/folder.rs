@@ -5,9 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, FileType, Stat, statat};
+use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
 
-use crate::workspace::kind;
+use crate::workspace::{Workspace, kind};
 
 /// A file's identity: its device and inode.
 pub(super) type Identity = (u64, u64);
@@ -15,20 +15,58 @@ pub(super) type Identity = (u64, u64);
 /// A folder that was walked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Folder {
-    pub(super) looks: Looks,
+    looks: Looks,
     /// How it looks beneath the changes that are laid over the workspace: of a folder in which
     /// something was changed, the kernel tells only the changes' own dates.
-    pub(super) lower: Option<Looks>,
+    lower: Option<Looks>,
     /// Whether it or a folder above it is hidden.
     pub(super) closed: bool,
     /// Whether it had last changed long enough before it was walked. Clocks of file systems tick
     /// slowly: a change in the same tick would leave no trace.
-    pub(super) settled: bool,
+    settled: bool,
+}
+
+impl Folder {
+    /// One that is open, at a path beneath the workspace and beneath the changes that are laid over it.
+    pub(super) fn of(
+        folder: BorrowedFd<'_>,
+        lower: Option<BorrowedFd<'_>>,
+        path: &OsStr,
+        closed: bool,
+    ) -> Option<Self> {
+        let stat = fstat(folder).ok()?;
+        let lower = lower_stat(lower, path);
+        let settled = is_settled(&stat) && lower.as_ref().is_none_or(is_settled);
+        Some(Self { looks: looks(&stat), lower: lower.as_ref().map(looks), closed, settled })
+    }
+
+    /// Which one lay beneath the changes.
+    pub(super) fn beneath(&self) -> Option<Identity> {
+        self.lower.map(|(device, inode, ..)| (device, inode))
+    }
+
+    /// Whether it surely is what stands at its path now.
+    pub(super) fn still(&self, workspace: &Workspace, path: &OsStr) -> bool {
+        let now = statat(workspace.root(), here(path), AtFlags::SYMLINK_NOFOLLOW);
+        now.is_ok_and(|now| self.looks_like(&now, workspace.lower(), path))
+    }
+
+    /// Whether it surely is what the system says of its path.
+    pub(super) fn looks_like(
+        &self,
+        now: &Stat,
+        lower: Option<BorrowedFd<'_>>,
+        path: &OsStr,
+    ) -> bool {
+        self.settled
+            && looks(now) == self.looks
+            && lower_stat(lower, path).as_ref().map(looks) == self.lower
+    }
 }
 
 /// By what a folder is known to be the same as before: device, inode, and the times of the last
 /// changes of its entries and of itself, in seconds and nanoseconds.
-pub(super) type Looks = (u64, u64, (i64, i64), (i64, i64));
+type Looks = (u64, u64, (i64, i64), (i64, i64));
 
 /// The slowest tick of a file system's clock, with room to spare.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -38,7 +76,7 @@ pub(super) fn here(path: &OsStr) -> &[u8] {
     if path.is_empty() { b"." } else { path.as_bytes() }
 }
 
-pub(super) fn looks(stat: &Stat) -> Looks {
+fn looks(stat: &Stat) -> Looks {
     let nanos = |nanos| i64::try_from(nanos).unwrap_or(i64::MAX);
     let modified = (stat.st_mtime, nanos(stat.st_mtime_nsec));
     (stat.st_dev, stat.st_ino, modified, (stat.st_ctime, nanos(stat.st_ctime_nsec)))
@@ -52,11 +90,11 @@ pub(super) fn lower_folder(lower: BorrowedFd<'_>, path: &OsStr) -> Option<Identi
 }
 
 /// What the system says of a folder beneath the changes, if it is there.
-pub(super) fn lower_stat(lower: Option<BorrowedFd<'_>>, path: &OsStr) -> Option<Stat> {
+fn lower_stat(lower: Option<BorrowedFd<'_>>, path: &OsStr) -> Option<Stat> {
     statat(lower?, here(path), AtFlags::SYMLINK_NOFOLLOW).ok()
 }
 
-pub(super) fn is_settled(stat: &Stat) -> bool {
+fn is_settled(stat: &Stat) -> bool {
     let latest = stat.st_mtime.max(stat.st_ctime);
     let nanos = u32::try_from(stat.st_ctime_nsec.max(stat.st_mtime_nsec)).unwrap_or(0);
     let changed =

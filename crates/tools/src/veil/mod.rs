@@ -27,14 +27,15 @@ use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
 use capsule_core::path::{PathProblem, WorkspacePath};
 use capsule_core::policy::Invariants;
-use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
 use crate::orders::{GIT, Leads, is_lead};
 use crate::walk::{Entry, Next, Visitor, Waiting, walk};
 use crate::workspace::own::is_listed_store;
 use crate::workspace::{Way, Workspace, kind, told};
-use folder::{Folder, Identity, here, is_settled, looks, lower_folder, lower_stat};
+use folder::{Folder, Identity, here, lower_folder};
+use names::Names;
 
 pub use error::VeilError;
 
@@ -52,6 +53,8 @@ pub struct Veil {
     beneath: OnceCell<BTreeMap<OsString, Identity>>,
     /// What rules close to a tool, if they close anything.
     closes: Option<Box<Conceals>>,
+    /// The names that are closed, as they were when somebody last needed them.
+    names: RefCell<Option<Names>>,
     /// What keeps paths from being changed, if anybody asks for other names of those.
     invariants: Option<Invariants>,
     /// The user's home, from where git takes orders, too.
@@ -95,8 +98,9 @@ impl Veil {
     pub fn new(conceals: Box<Conceals>) -> Self {
         let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (cuts_off, walks) = (false, Cell::new(0));
-        let (closes, invariants, home) = (None, None, None);
-        Self { conceals, cuts_off, drawn, beneath, closes, invariants, home, orders, walks }
+        let (closes, names) = (None, RefCell::new(None));
+        let (invariants, home) = (None, None);
+        Self { conceals, cuts_off, drawn, beneath, closes, names, invariants, home, orders, walks }
     }
 
     /// The same, which knows what rules close to a tool, so that it is closed under other names, too.
@@ -157,10 +161,14 @@ impl Veil {
         inode: u64,
     ) -> Result<Vec<WorkspacePath>, PathProblem> {
         let Some(closes) = &self.closes else { return Ok(Vec::new()) };
-        let names = names::closed(workspace, closes, (device, inode));
+        let mut names = self.names.borrow_mut();
+        if names.as_ref().is_none_or(|names| !names.still(workspace)) {
+            self.walks.set(self.walks.get() + 1);
+            *names = Names::find(workspace, closes);
+        }
         // As if it led outside: nobody can say that it does not lead to what is closed.
-        let names = names.ok_or(PathProblem::Escapes)?;
-        names.iter().map(|name| told(name)).collect()
+        let names = names.as_ref().ok_or(PathProblem::Escapes)?;
+        names.of((device, inode)).iter().map(|name| told(name)).collect()
     }
 
     /// Whether a folder, or one above it, is not the one that lay beneath the changes of a staged
@@ -224,9 +232,8 @@ impl Veil {
         }
         self.follow_up(workspace, &mut drawn);
         let known = drawn.folders.iter();
-        let known = known.filter_map(|(path, own)| Some((path.clone(), own.lower?)));
-        let beneath = known.map(|(path, looks)| (path, (looks.0, looks.1))).collect();
-        let _ = self.beneath.set(beneath);
+        let known = known.filter_map(|(path, own)| Some((path.clone(), own.beneath()?)));
+        let _ = self.beneath.set(known.collect());
         let _ = self.orders.set(self.gathered(workspace, &drawn));
         Some(drawn)
     }
@@ -269,10 +276,7 @@ impl Veil {
         for (path, folder) in &drawn.folders {
             let waiting = || (path.clone(), folder.closed);
             match statat(workspace.root(), here(path), AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(now)
-                    if folder.settled
-                        && looks(&now) == folder.looks
-                        && lower_stat(lower, path).as_ref().map(looks) == folder.lower => {}
+                Ok(now) if folder.looks_like(&now, lower, path) => {}
                 Ok(now) if kind(&now) == FileType::Directory => {
                     changed.push(waiting());
                 }
@@ -425,11 +429,7 @@ impl Looker<'_> {
 
 impl Visitor for Looker<'_> {
     fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>, closed: bool) {
-        if let Ok(stat) = fstat(folder) {
-            let lower = lower_stat(self.lower, path);
-            let settled = is_settled(&stat) && lower.as_ref().is_none_or(is_settled);
-            let lower = lower.as_ref().map(looks);
-            let folder = Folder { looks: looks(&stat), lower, closed, settled };
+        if let Some(folder) = Folder::of(folder, self.lower, path, closed) {
             self.drawn().folders.insert(path.to_owned(), folder);
         }
     }
@@ -556,6 +556,37 @@ mod tests {
         let walks = veil.walks.get();
         let _ = hidden(&veil, &workspace);
         assert_eq!(veil.walks.get(), walks, "nothing changed");
+    }
+
+    #[test]
+    fn closed_names_are_looked_for_once_while_nothing_changes() {
+        let (folder, veil) = veiled(&[]);
+        let veil = veil.closing(Box::new(|path, _| path.name() == Some("shut")));
+        let root = folder.path();
+        fs::create_dir_all(root.join("a/shut")).unwrap();
+        fs::write(root.join("a/shut/x"), "s").unwrap();
+        fs::write(root.join("a/plain"), "p").unwrap();
+        fs::hard_link(root.join("a/shut/x"), root.join("y")).unwrap();
+        fs::hard_link(root.join("a/plain"), root.join("z")).unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        let closed = |path: &str| -> Vec<String> {
+            let found = workspace.find(&WorkspacePath::parse(path).unwrap()).unwrap();
+            let names = veil.closed_names(&workspace, found.stat.st_dev, found.stat.st_ino);
+            names.unwrap().iter().map(|name| name.as_str().to_owned()).collect()
+        };
+        std::thread::sleep(TICK * 2);
+        assert_eq!(closed("y"), ["a/shut/x"]);
+        let walks = veil.walks.get();
+        assert_eq!(closed("z"), [""; 0]);
+        assert_eq!(closed("y"), ["a/shut/x"]);
+        assert_eq!(veil.walks.get(), walks, "nothing changed");
+        // A closed name for a file that had none, and one that goes away, with the folder's date put back.
+        fs::hard_link(root.join("a/plain"), root.join("a/shut/p")).unwrap();
+        assert_eq!(closed("z"), ["a/shut/p"]);
+        let old = fs::metadata(root.join("a/shut")).unwrap().modified().unwrap();
+        fs::rename(root.join("a/shut/x"), root.join("a/shut/w")).unwrap();
+        fs::File::open(root.join("a/shut")).unwrap().set_modified(old).unwrap();
+        assert_eq!(closed("y"), ["a/shut/w"]);
     }
 
     #[test]

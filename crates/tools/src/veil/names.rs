@@ -1,66 +1,104 @@
 //! The names of a file that rules close, whatever name it was asked for by.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use capsule_core::limits;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
-use super::folder::Identity;
+use super::folder::{Folder, Identity};
 use super::{Conceals, everything, told};
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::Workspace;
 
-/// The closed names of the file that has this identity, in order. Every file in a closed place is asked
-/// for its own, since the number that a folder lists may be another one. None where a folder cannot be listed:
-/// nobody knows which names are in it.
-pub(super) fn closed(
-    workspace: &Workspace,
-    closes: &Conceals,
-    file: Identity,
-) -> Option<Vec<OsString>> {
-    let names = Names { closes, file, found: Mutex::default(), unseen: AtomicBool::new(false) };
-    walk(workspace, vec![everything()], &names);
-    if names.unseen.into_inner() {
-        return None;
+/// Every name in a closed place, as it was when the workspace was walked for it.
+#[derive(Default)]
+pub(super) struct Names {
+    of: BTreeMap<Identity, Vec<OsString>>,
+    /// Every folder that was walked.
+    folders: BTreeMap<OsString, Folder>,
+    count: usize,
+    /// Whether there may be more: a folder could not be listed, or there are too many.
+    partial: bool,
+}
+
+impl Names {
+    /// Walks the workspace for them. None where not all can be told: nobody knows which names are missing.
+    pub(super) fn find(workspace: &Workspace, closes: &Conceals) -> Option<Self> {
+        let finder = Finder { closes, workspace, names: Mutex::default() };
+        walk(workspace, vec![everything()], &finder);
+        let mut names = finder.names.into_inner().unwrap_or_else(PoisonError::into_inner);
+        names.of.values_mut().for_each(|own| own.sort());
+        (!names.partial).then_some(names)
     }
-    let mut found = names.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort();
-    Some(found)
+
+    /// Whether they are still the same: no folder was changed. A further name of a file leaves a trace in the
+    /// folder that it stands in.
+    pub(super) fn still(&self, workspace: &Workspace) -> bool {
+        self.folders.iter().all(|(path, folder)| folder.still(workspace, path))
+    }
+
+    /// Those of one file, in order.
+    pub(super) fn of(&self, file: Identity) -> &[OsString] {
+        self.of.get(&file).map_or(&[], Vec::as_slice)
+    }
 }
 
-struct Names<'n> {
-    closes: &'n Conceals,
-    file: Identity,
-    found: Mutex<Vec<OsString>>,
-    /// Whether a folder could not be listed.
-    unseen: AtomicBool,
+struct Finder<'f> {
+    closes: &'f Conceals,
+    workspace: &'f Workspace,
+    names: Mutex<Names>,
 }
 
-impl Visitor for Names<'_> {
+impl Finder<'_> {
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Visitor for Finder<'_> {
+    fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>, closed: bool) {
+        let own = Folder::of(folder, self.workspace.lower(), path, closed);
+        let mut names = self.names();
+        match own {
+            Some(own) => drop(names.folders.insert(path.to_owned(), own)),
+            None => names.partial = true,
+        }
+    }
+
     fn entry(&self, entry: &Entry<'_>) -> Next {
         let is_folder = entry.kind == FileType::Directory;
         let closes = || told(entry.path).map_or(true, |path| (self.closes)(&path, is_folder));
         let closed = entry.closed || closes();
         if closed && entry.kind == FileType::RegularFile {
+            // Each is asked for its own, since the number that a folder lists may be another one.
             let stat = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
-            if stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.file) {
-                let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.push(entry.path.to_owned());
+            let mut names = self.names();
+            match stat {
+                Ok(_) if names.count >= limits::PROTECTED_FILES => names.partial = true,
+                Ok(stat) => {
+                    let of = names.of.entry((stat.st_dev, stat.st_ino));
+                    of.or_default().push(entry.path.to_owned());
+                    names.count += 1;
+                }
+                Err(Errno::NOENT) => {}
+                Err(_) => names.partial = true,
             }
         }
         if closed { Next::EnterClosed } else { Next::Enter }
     }
 
     fn stop(&self) -> bool {
-        false
+        self.names().partial
     }
 
     fn unreadable(&self, _: &OsStr, _: bool, errno: Errno) {
         if !matches!(errno, Errno::NOENT | Errno::NOTDIR) {
-            self.unseen.store(true, Ordering::Relaxed);
+            self.names().partial = true;
         }
     }
 }
