@@ -479,6 +479,7 @@ tools:
       accept: [EDITOR=vi, PAGER=cat*, "GIT_TRACE=*1", NODE_OPTIONS=--require=x, PAGER]
     limits: { timeout: 10, memory: 1TB, timeout_max: 48h }
     form: command
+  test.run: { decision: allow, command: [pytest], limits: { memory: 1B, processes_max: 0 } }
 "#,
     );
     let ran = capsule.run(&["policy", "check", "--policy", &policy]).exits(2);
@@ -520,6 +521,8 @@ tools:
         "a variable has letters, digits and `_`",
         "a duration with its unit is needed",
         "a time limit lies between 1ms and 24h",
+        "the least that can be allowed is 1000000: no program starts in less",
+        "the least that can be allowed is 1: no program starts in less",
         "policy.yaml:2:1",
     ] {
         assert!(ran.stderr.contains(says), "{says}:\n{}", ran.stderr);

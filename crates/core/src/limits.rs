@@ -194,10 +194,12 @@ pub const PROCESSES: u64 = 50;
 pub const PROCESSES_MAX: u64 = 4_096;
 /// Memory of one command.
 pub const MEMORY_BYTES: u64 = 1 << 30;
+/// The least memory that a policy may allow: hardly a program starts in less.
+pub const MEMORY_BYTES_MIN: u64 = 1_000_000;
 /// The most memory that a policy may allow.
 pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
 /// Processor time of all processes of a command together: as much as many processors have in the time that a
-/// command usually gets.
+/// command usually gets. The kernel counts whole seconds; what a policy says is rounded up.
 pub const CPU: Duration = Duration::from_secs(600);
 /// Open files of one process of a command.
 pub const OPEN_FILES: u64 = 1_024;

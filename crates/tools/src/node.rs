@@ -89,8 +89,19 @@ pub(crate) fn give(to: impl AsFd, before: &Stat) -> Result<(), Errno> {
 
 /// Whether this user can give something to the owner and the group of what stands there.
 pub(crate) fn can_give(before: &Stat) -> bool {
-    let me = geteuid();
-    me.is_root() || me.as_raw() == before.st_uid && is_of_our_group(before)
+    may_give_all() || geteuid().as_raw() == before.st_uid && is_of_our_group(before)
+}
+
+/// Whether this process may give files to anybody. Root usually may, but not in every container.
+#[cfg(target_os = "linux")]
+fn may_give_all() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::CHOWN))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn may_give_all() -> bool {
+    geteuid().is_root()
 }
 
 /// Why nothing takes the place of what belongs to somebody else: it would not be theirs any more.
@@ -169,6 +180,16 @@ mod tests {
             assert!(can_give(&theirs) && give(&own, &theirs).is_ok());
             let now = fstat(&own).unwrap();
             assert_eq!((now.st_uid, now.st_gid), (12_345, 54_321));
+            // Root that was not left the right to. What is dropped is dropped for this thread alone.
+            let without = std::thread::spawn(move || {
+                use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+                let mut left = capabilities(None).unwrap();
+                left.effective.remove(CapabilitySet::CHOWN);
+                set_capabilities(None, left).unwrap();
+                assert!(can_give(&mine) && !can_give(&theirs));
+                assert_eq!(give(&tempfile::tempfile().unwrap(), &theirs), Err(Errno::PERM));
+            });
+            without.join().unwrap();
         } else {
             assert!(!can_give(&roots) && give(&own, &roots) == Err(Errno::PERM));
         }

@@ -236,8 +236,14 @@ fn process_limits() -> Value {
                     "processes_max",
                     whole("Processes and threads of the whole tree.", Some(limits::PROCESSES_MAX)),
                 ),
-                ("cpu", about("Processor time of the whole tree.", of("duration"))),
-                ("memory", about("Memory of the whole tree.", of("size"))),
+                (
+                    "cpu",
+                    about(
+                        "Processor time of the whole tree, rounded up to seconds.",
+                        of("duration"),
+                    ),
+                ),
+                ("memory", about("Memory of the whole tree, 1 MB or more.", of("size"))),
             ],
         ),
     )

@@ -131,6 +131,23 @@ pub(super) fn ceiling(
     Some(value)
 }
 
+/// The same, which must not be too little for anything to run either.
+pub(super) fn between(
+    context: &mut Context<'_>,
+    node: &Node,
+    value: Option<u64>,
+    (least, most): (u64, u64),
+) -> Option<u64> {
+    let value = ceiling(context, node, value, most)?;
+    if value < least {
+        let message =
+            format!("the least that can be allowed is {least}: no program starts in less");
+        context.error(Code::PolicyValue, node, message);
+        return None;
+    }
+    Some(value)
+}
+
 fn quota(context: &mut Context<'_>, signature: &Signature, node: &Node) -> Quota {
     let mut keys = alloc::vec![key("calls"), key("bytes"), key("wall")];
     if signature.shape == Shape::Fetch {
