@@ -242,3 +242,31 @@ fn a_bomb_ends_in_the_lower_tier() {
     assert!(reached.contains(&json!("processes")), "{ran}");
     assert!(began.elapsed() < std::time::Duration::from_secs(15), "{ran}");
 }
+
+/// Who changes the workspace and may not see all of it would see all of it: it is refused, and told what helps.
+#[test]
+fn nothing_is_hidden_from_who_changes_the_workspace() {
+    let (capsule, _) = capsule();
+    let of = |reads: &str, deny: &str| {
+        capsule.policy(&format!(
+            "version: 1
+sandbox: {{ floor: landlock }}
+tools:
+  fs.read: {{ decision: allow, paths: {{ allow: [\"**\"]{deny} }} }}
+  shell.run: {{ executables: {{ cp: {{ decision: allow, writes: [\"**\"]{reads} }} }} }}
+"
+        ))
+    };
+    let copy = |policy: &str| {
+        let line = ["exec", "--policy", policy, "--json", "--", "cp", "-r", "open", "new"];
+        capsule.run_without_namespaces(&line)
+    };
+    for policy in [of("", ", deny: [\"other/**\"]"), of(", reads: [\"open/**\", new]", "")] {
+        let told = copy(&policy).exits(8).json();
+        assert_eq!(told["code"], "sandbox.failed", "{told}");
+        let (reason, helps) = (told["reason"].to_string(), told["suggestion"].to_string());
+        assert!(reason.contains("without namespaces, nothing can be hidden"), "{told}");
+        assert!(helps.contains("`fs.write`") && helps.contains("capsule doctor"), "{told}");
+    }
+    assert_eq!(copy(&of("", "")).exits(0).json()["result"]["changes_total"], json!(2));
+}

@@ -521,8 +521,8 @@ tools:
         "a variable has letters, digits and `_`",
         "a duration with its unit is needed",
         "a time limit lies between 1ms and 24h",
-        "the least that can be allowed is 1000000: no program starts in less",
-        "the least that can be allowed is 1: no program starts in less",
+        "the least that can be allowed is 1000000",
+        "the least that can be allowed is 1",
         "policy.yaml:2:1",
     ] {
         assert!(ran.stderr.contains(says), "{says}:\n{}", ran.stderr);

@@ -40,6 +40,10 @@ pub enum SandboxError {
         /// The system's reason.
         reason: String,
     },
+    /// Something that is not to be seen stands in the workspace that the command may change, and only
+    /// mounts of its own could hide it there.
+    #[error("without namespaces, nothing can be hidden from a program that changes the workspace")]
+    Unhidden,
     /// A program is not the file that was decided on.
     #[error("the program was changed after it was decided on")]
     ProgramChanged {

@@ -187,7 +187,7 @@ mod tests {
                 left.effective.remove(CapabilitySet::CHOWN);
                 set_capabilities(None, left).unwrap();
                 assert!(can_give(&mine) && !can_give(&theirs));
-                assert_eq!(give(&tempfile::tempfile().unwrap(), &theirs), Err(Errno::PERM));
+                assert_eq!(give(tempfile::tempfile().unwrap(), &theirs), Err(Errno::PERM));
             });
             without.join().unwrap();
         } else {

@@ -81,6 +81,7 @@ steps! {
     Staging = "lay a folder of changes over the workspace",
     WorkspaceMoved = "find the workspace again at its path",
     Mask = "hide a path",
+    Shut = "hide a path from what changes the workspace",
     Program = "show a program",
     ProgramMoved = "find a program again at its path",
     PivotRoot = "change the root",

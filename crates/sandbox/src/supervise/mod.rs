@@ -438,6 +438,9 @@ fn text(errno: Errno) -> String {
 /// A refusal in our words. `stages` are the programs of the command that was refused.
 fn refused(refusal: Refusal, stages: &[Stage]) -> SandboxError {
     match refusal {
+        Refusal::Failed(Failed { step: Step::Shut, errno: Errno::OPNOTSUPP }) => {
+            SandboxError::Unhidden
+        }
         Refusal::Failed(Failed { step, errno }) => {
             SandboxError::Setup { step: step.text(), reason: text(errno) }
         }

@@ -18,7 +18,7 @@ use crate::policy::commands::{
 };
 use crate::policy::model::Source;
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{between, bounded_time, millis, text, verdict, word};
+use crate::policy::parse::tool::{bounded_time, millis, text, verdict, within, word};
 use crate::policy::variables::{Kind, kind_of, kind_of_set};
 use crate::programs::Effect;
 use crate::yaml::{Key, Node, Section, Value, key, later};
@@ -424,19 +424,19 @@ pub(super) fn process_limits(
         let cpu = bounded_time(context, node).map(millis);
         bounds.cpu_ms = cpu.unwrap_or(bounds.cpu_ms);
     }
-    let mut size = |name: &str, range: (u64, u64), slot: &mut u64| {
+    let mut size = |name: &str, range, slot: &mut u64| {
         if let Some(node) = section.get(name) {
             let size = context.reader.size(node);
-            *slot = between(context, node, size, range).unwrap_or(*slot);
+            *slot = within(context, node, size, range).unwrap_or(*slot);
         }
     };
-    size("stdout_max", (0, limits::OUTPUT_BYTES_MAX), &mut bounds.stdout_bytes);
-    size("stderr_max", (0, limits::OUTPUT_BYTES_MAX), &mut bounds.stderr_bytes);
-    let memory = (limits::MEMORY_BYTES_MIN, limits::MEMORY_BYTES_MAX);
+    size("stdout_max", 0..=limits::OUTPUT_BYTES_MAX, &mut bounds.stdout_bytes);
+    size("stderr_max", 0..=limits::OUTPUT_BYTES_MAX, &mut bounds.stderr_bytes);
+    let memory = limits::MEMORY_BYTES_MIN..=limits::MEMORY_BYTES_MAX;
     size("memory", memory, &mut bounds.memory_bytes);
     if let Some(node) = section.get("processes_max") {
         let number = context.reader.number(node);
-        let number = between(context, node, number, (1, limits::PROCESSES_MAX));
+        let number = within(context, node, number, 1..=limits::PROCESSES_MAX);
         bounds.processes = number.unwrap_or(bounds.processes);
     }
 }

@@ -9,7 +9,7 @@ use crate::limits;
 use crate::net;
 use crate::policy::model::{FetchRule, UrlRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{ceiling, text, untrusted, word};
+use crate::policy::parse::tool::{text, untrusted, within, word};
 use crate::url::UrlPattern;
 use crate::yaml::{Key, Node, Section, Value, key, later};
 
@@ -55,12 +55,12 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
         if let Some(node) = section.get("bytes_max") {
             let size = context.reader.size(node);
             let most = limits::FETCH_BYTES_MAX;
-            rule.bytes_max = ceiling(context, node, size, most).unwrap_or(rule.bytes_max);
+            rule.bytes_max = within(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
         }
         if let Some(node) = section.get("inflated_max") {
             let size = context.reader.size(node);
             let most = limits::INFLATED_BYTES_MAX;
-            rule.inflated_max = ceiling(context, node, size, most).unwrap_or(rule.inflated_max);
+            rule.inflated_max = within(context, node, size, 0..=most).unwrap_or(rule.inflated_max);
         }
     }
     rule
@@ -154,7 +154,7 @@ fn around(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FetchRule
     if let Some(node) = section.get("max") {
         let number = context.reader.number(node);
         let most = limits::REDIRECTS_MAX;
-        rule.redirects = ceiling(context, node, number, most).unwrap_or(0);
+        rule.redirects = within(context, node, number, 0..=most).unwrap_or(0);
     }
     if let Some(node) = section.get("cross_origin")
         && let Some(word) = context.reader.word(node, &Verdict::WORDS)

@@ -9,7 +9,7 @@ use crate::code::Code;
 use crate::limits;
 use crate::policy::model::{FileRule, PathRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{ceiling, text, verdict, word};
+use crate::policy::parse::tool::{text, verdict, within, word};
 use crate::policy::patterns::PathPattern;
 use crate::tool::Signature;
 use crate::yaml::{Key, Node, Section, key};
@@ -131,21 +131,21 @@ fn bounds(context: &mut Context<'_>, signature: &Signature, node: &Node, rule: &
     let most = if writes { limits::WRITE_BYTES_MAX } else { limits::READ_BYTES_MAX };
     if let Some(node) = section.get("bytes_max") {
         let size = context.reader.size(node);
-        rule.bytes_max = ceiling(context, node, size, most).unwrap_or(rule.bytes_max);
+        rule.bytes_max = within(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
     }
     if let Some(node) = section.get("bytes") {
         let size = context.reader.size(node);
-        rule.bytes = ceiling(context, node, size, most).unwrap_or(rule.bytes);
+        rule.bytes = within(context, node, size, 0..=most).unwrap_or(rule.bytes);
     }
     rule.bytes = rule.bytes.min(rule.bytes_max);
     let most = rule.results_max;
     if let Some(node) = section.get("results_max") {
         let number = context.reader.number(node);
-        rule.results_max = ceiling(context, node, number, most).unwrap_or(most);
+        rule.results_max = within(context, node, number, 0..=most).unwrap_or(most);
     }
     if let Some(node) = section.get("results") {
         let number = context.reader.number(node);
-        rule.results = ceiling(context, node, number, most).unwrap_or(rule.results);
+        rule.results = within(context, node, number, 0..=most).unwrap_or(rule.results);
     }
     rule.results = rule.results.min(rule.results_max);
     if let Some(node) = section.get("binary") {

@@ -12,7 +12,7 @@ use crate::path::WorkspacePath;
 use crate::policy::narrow::{GitRule, TestRule};
 use crate::policy::parse::Context;
 use crate::policy::parse::exec::{environment, process_limits};
-use crate::policy::parse::tool::{ceiling, millis};
+use crate::policy::parse::tool::{millis, within};
 use crate::tool::Signature;
 use crate::yaml::{Key, Node, Section, Value, key};
 
@@ -47,16 +47,16 @@ pub(super) fn git(
     };
     if let Some(node) = section.get("bytes") {
         let size = context.reader.size(node);
-        rule.bytes = ceiling(context, node, size, limits::READ_BYTES_MAX).unwrap_or(rule.bytes);
+        rule.bytes = within(context, node, size, 0..=limits::READ_BYTES_MAX).unwrap_or(rule.bytes);
     }
     let most = rule.results_max;
     if let Some(node) = section.get("results_max") {
         let number = context.reader.number(node);
-        rule.results_max = ceiling(context, node, number, most).unwrap_or(most);
+        rule.results_max = within(context, node, number, 0..=most).unwrap_or(most);
     }
     if let Some(node) = section.get("results") {
         let number = context.reader.number(node);
-        rule.results = ceiling(context, node, number, most).unwrap_or(rule.results);
+        rule.results = within(context, node, number, 0..=most).unwrap_or(rule.results);
     }
     rule.results = rule.results.min(rule.results_max);
     rule

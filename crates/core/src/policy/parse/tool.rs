@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use serde_json::Value;
@@ -116,36 +117,21 @@ pub(super) fn bounded_time(context: &mut Context<'_>, node: &Node) -> Option<Dur
     Some(duration)
 }
 
-/// A number up to a ceiling; a policy that wants more is told so instead of being clamped.
-pub(super) fn ceiling(
+/// A number in a range; a policy that wants more or less is told so instead of being clamped.
+pub(super) fn within(
     context: &mut Context<'_>,
     node: &Node,
     value: Option<u64>,
-    most: u64,
+    range: RangeInclusive<u64>,
 ) -> Option<u64> {
     let value = value?;
-    if value > most {
-        context.error(Code::PolicyValue, node, format!("the most that can be allowed is {most}"));
-        return None;
-    }
-    Some(value)
-}
-
-/// The same, which must not be too little for anything to run either.
-pub(super) fn between(
-    context: &mut Context<'_>,
-    node: &Node,
-    value: Option<u64>,
-    (least, most): (u64, u64),
-) -> Option<u64> {
-    let value = ceiling(context, node, value, most)?;
-    if value < least {
-        let message =
-            format!("the least that can be allowed is {least}: no program starts in less");
-        context.error(Code::PolicyValue, node, message);
-        return None;
-    }
-    Some(value)
+    let (which, bound) = match &range {
+        range if range.contains(&value) => return Some(value),
+        range if value < *range.start() => ("least", range.start()),
+        range => ("most", range.end()),
+    };
+    context.error(Code::PolicyValue, node, format!("the {which} that can be allowed is {bound}"));
+    None
 }
 
 fn quota(context: &mut Context<'_>, signature: &Signature, node: &Node) -> Quota {

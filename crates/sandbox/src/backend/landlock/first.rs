@@ -51,7 +51,7 @@ fn raise_landlock(
     }
     if writes {
         // A rule for the whole copy lets everything in it be read. What is hidden was not copied.
-        masks.iter().try_for_each(|path| is_shut(&seat.workspace, path)).at(Step::Mask)?;
+        masks.iter().try_for_each(|path| is_shut(&seat.workspace, path)).at(Step::Shut)?;
         allow(&seat.workspace, Reach::ChangeStaged).at(Step::Workspace)?;
     } else {
         let workspace = rustix::io::dup(&seat.workspace).at(Step::Workspace)?;

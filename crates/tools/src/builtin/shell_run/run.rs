@@ -273,6 +273,10 @@ impl sandbox::Watch for Watch<'_> {
     }
 }
 
+/// What helps where a program may not see all of the workspace that it changes.
+const UNHIDDEN: &str = "use `fs.read` and `fs.write`, which are judged file by file, or a rule without `writes`; \
+    `capsule doctor` says how to get namespaces";
+
 pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> Problem {
     let names = stages.iter().filter_map(|own| own.argv.first());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
@@ -286,5 +290,9 @@ pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> Problem
         SandboxError::Redirect { .. } => Code::FileSystem,
         _ => Code::SandboxFailed,
     };
-    Problem::new(code, format!("`{name}`: {error}"))
+    let problem = Problem::new(code, format!("`{name}`: {error}"));
+    match error {
+        SandboxError::Unhidden => problem.suggest(UNHIDDEN),
+        _ => problem,
+    }
 }
