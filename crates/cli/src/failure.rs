@@ -122,6 +122,28 @@ pub(crate) fn usage(message: impl Into<String>) -> Failure {
     Failure::Problem(Problem::new(Code::Usage, message))
 }
 
+/// A command line that cannot be read: what is wrong with it, without how it should look.
+fn misread(error: &clap::Error) -> Failure {
+    let told = error.render().to_string();
+    let about: Vec<&str> =
+        told.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let message = about.join(" ");
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    Problem::new(Code::Usage, message).suggest(Code::Usage.next_step()).into()
+}
+
+/// Says what is wrong with a command line to whoever wrote it, and, where JSON was asked for, to the
+/// program that reads the output. Whether it could be said.
+pub(crate) fn show_misread(error: &clap::Error) -> bool {
+    let mut words = std::env::args_os().take_while(|word| word != "--");
+    let printed = error.print();
+    if error.use_stderr() && words.any(|word| word == "--json") {
+        // Nobody is told if that fails, either.
+        let _ = Screen::of_programs().say_json(&misread(error).to_json());
+    }
+    printed.is_ok()
+}
+
 impl Failure {
     /// The exit status.
     pub(crate) fn exit(&self) -> u8 {

@@ -40,10 +40,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help goes to standard output and is no error; clap knows which is which.
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let printed = error.print();
+            let printed = failure::show_misread(&error);
             // Nobody needs to wait for an executor that nobody needs.
             commands.inspect(Commands::part);
-            return ExitCode::from(if asked && printed.is_ok() { 0 } else { 2 });
+            return ExitCode::from(if asked && printed { 0 } else { 2 });
         }
     };
     let screen = Screen::new(&arguments.globals);

@@ -50,6 +50,11 @@ impl Screen {
         Self { json: globals.json, color: globals.color, layout }
     }
 
+    /// One for programs that read the output, where nobody could say how it should look.
+    pub(crate) const fn of_programs() -> Self {
+        Self { json: true, color: Color::Never, layout: Layout { width: 80, plain: true } }
+    }
+
     /// How reports are laid out.
     pub(crate) const fn layout(&self) -> Layout {
         self.layout

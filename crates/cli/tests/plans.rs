@@ -549,3 +549,27 @@ steps:
     let text = capsule.run(&line[..7]).exits(3).stdout;
     assert!(text.contains("not yet known 1") && text.contains("writes        out/y"), "{text}");
 }
+
+/// A program that asked for JSON gets it for a line that cannot be read, too; a word of the command's own is none.
+#[test]
+fn a_line_that_cannot_be_read_is_told_as_json() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    for (line, says) in [
+        (&["frobnicate", "--json"][..], "unrecognized subcommand 'frobnicate'"),
+        (&["--json", "run"], "the following required arguments were not provided: <PLAN>"),
+        (&["apply", "latest", "--json", "--al"], "unexpected argument '--al' found"),
+    ] {
+        let ran = capsule.run(line).exits(2);
+        let told = ran.json();
+        assert!(ran.stderr.contains("Usage: capsule"), "{}", ran.stderr);
+        assert_eq!(
+            (told["code"].as_str(), told["exit"].as_u64()),
+            (Some("usage"), Some(2)),
+            "{told}"
+        );
+        assert!(told["message"].as_str().unwrap().starts_with(says), "{told}");
+    }
+    let ran = capsule.run(&["exec", "--frob", "--", "ls", "--json"]).exits(2);
+    assert_eq!(ran.stdout, "", "{}", ran.stderr);
+    assert!(capsule.run(&["run", "--help", "--json"]).exits(0).stdout.starts_with("Run a plan"));
+}
