@@ -6,6 +6,7 @@
 
 mod binary;
 mod law;
+mod least;
 mod line;
 mod options;
 mod p1;

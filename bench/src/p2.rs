@@ -2,7 +2,9 @@
 //! spawn with one durable row; and the walls alone, without policy and journal, of the executor that is
 //! shipped.
 //!
-//! What a run costs once is taken away: a plan of one step is measured beside the plan of many.
+//! What a run costs once is taken away: a plan of one step is measured beside the plan of many. What the three
+//! parts of a call cost is held against what each of them cannot do without (ADR 41): the walls against the
+//! least walls, being durable against one durable row.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,6 +20,7 @@ use capsule_sandbox::{
 
 use crate::Answer;
 use crate::binary::{Binary, quiet};
+use crate::least::Least;
 use crate::options::Options;
 use crate::pairs::{Pairs, seconds};
 use crate::row::{Row, Target};
@@ -32,6 +35,15 @@ tools:
 
 /// How the row is called for which nothing is judged and nothing is written down.
 const WALLS: &str = "the walls alone, per call in one executor";
+
+/// What no confinement of this kind can do without.
+const LEAST: &str = "the least walls, per call";
+
+/// What a call takes in memory beyond its walls.
+const JUDGED: &str = "policy and record, per call";
+
+/// What a call takes on the disk beyond what it takes in memory.
+const DURABLE: &str = "being durable, per call";
 
 /// A file system in memory, where a durable commit costs nothing.
 const IN_MEMORY: &str = "/dev/shm";
@@ -59,16 +71,27 @@ pub(crate) fn measure(options: &Options) -> Answer<Vec<Row>> {
     let mut walls = Walls::new(&durable, &workspace)?;
     let alone =
         Pairs::take(rounds, PAUSE, || walls.spawns(steps), || reference.spawns(steps, false))?;
-    let (spawn, row) = (bare.theirs().median, synced.theirs().median - bare.theirs().median);
+    let least = Least::build(&files)?;
+    let by_least = Pairs::take(rounds, PAUSE, || walls.spawns(steps), || least.spawns(steps))?;
+    let none_less =
+        Pairs::take(rounds, PAUSE, || least.spawns(steps), || reference.spawns(steps, false))?;
+    let spawn = bare.theirs().median;
+    let row = synced.theirs().median - spawn;
     let disk =
         format!("one durable row of the reference takes {:.2} of its spawn here", row / spawn);
     let what = format!("shell.run true, per call of a plan of {steps}");
     let memory = format!("{what}, record in memory");
+    let judged = plain.less(alone.ours().median, 0.0);
+    let durable = synced.less(plain.ours().median, spawn);
     Ok(vec![
         Row::new("P2", &what, "spawn + fdatasync", synced, Target::TimeAtMost(1.2)).note(disk),
         Row::new("P2", memory, "bare spawn", plain, Target::TimeAtMost(2.0)),
         Row::new("P2", what, "bare spawn", bare, Target::None),
         Row::new("P2", WALLS, "bare spawn", alone, Target::TimeAtMost(1.5)),
+        Row::new("P2", LEAST, "bare spawn", none_less, Target::None),
+        Row::new("P2", WALLS, LEAST, by_least, Target::TimeAtMost(1.25)),
+        Row::new("P2", JUDGED, "bare spawn", judged, Target::TimeAtMost(0.5)),
+        Row::new("P2", DURABLE, "fdatasync of one row", durable, Target::TimeAtMost(1.2)),
     ])
 }
 

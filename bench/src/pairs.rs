@@ -67,6 +67,12 @@ impl Pairs {
         Self { ours, theirs }
     }
 
+    /// The same pairs without what each side takes for something else, in seconds.
+    pub(crate) fn less(&self, ours: f64, theirs: f64) -> Self {
+        let less = |all: &[f64], own: f64| all.iter().map(|one| one - own).collect();
+        Self { ours: less(&self.ours, ours), theirs: less(&self.theirs, theirs) }
+    }
+
     /// How many.
     pub(crate) const fn count(&self) -> usize {
         self.ours.len()
@@ -126,6 +132,8 @@ mod tests {
         assert!((times.median - 3.0).abs() < 1e-9);
         assert!((times.least - 2.0).abs() < 1e-9 && (times.most - 10.0).abs() < 1e-9);
         assert!((pairs.speeds().median - 1.0 / 3.0).abs() < 1e-9);
+        let less = pairs.less(1.0, 0.5);
+        assert!((less.times().median - 4.0).abs() < 1e-9 && less.count() == 3);
         assert!((Spread::of(vec![1.0, 3.0]).median - 2.0).abs() < 1e-9);
         assert!(Spread::of(Vec::new()).median.is_nan());
     }

@@ -16,6 +16,8 @@ pub(crate) struct Peer {
     package: &'static str,
 }
 
+/// What builds the least walls ([`crate::least`]).
+pub(crate) const CC: Peer = Peer { names: &["cc", "gcc", "clang"], package: "gcc (Debian)" };
 /// Unprivileged sandboxes by namespaces.
 pub(crate) const BWRAP: Peer = Peer { names: &["bwrap"], package: "bubblewrap (Debian)" };
 /// What comes with the agent of that name.
