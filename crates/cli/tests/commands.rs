@@ -537,6 +537,10 @@ fn daemons_are_named_on_every_screen() {
         }
         let shown = capsule.run(&["show-run", "latest:one", "--json"]).exits(0).json();
         assert_eq!(shown["result"]["left_running"], 1, "{shown}");
+        let line = ["exec", "--policy", &policy, "--", "perl", "-e", daemon];
+        let told = in_tier(&capsule, floor, &line).exits(0).stderr;
+        let note = "note: left running, and ended with the command: 1 process";
+        assert!(told.contains(note), "{floor}: {told}");
         let _ = capsule.run(&["replay", "latest"]).exits(0);
     }
 }

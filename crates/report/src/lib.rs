@@ -37,6 +37,8 @@ pub use policy::{
 pub use prompts::{Asked, Prompts};
 pub use runs::{run_list, run_list_json, when};
 pub use stats::{Friction, Pattern, Row, Safety, Spread, Stats};
-pub use story::{Answer, CallStory, Header, Payloads, Resumed, Sealed, StepStory, Story, kept};
+pub use story::{
+    Answer, CallStory, Header, Payloads, Resumed, Sealed, StepStory, Story, kept, left_running,
+};
 pub use summary::Summary;
 pub use trace::trace_lines;

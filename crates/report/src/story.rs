@@ -282,6 +282,17 @@ impl StepStory {
     }
 }
 
+/// The processes that ran on when the last program of a command had ended, and were ended, in words; none if
+/// its result tells of none.
+#[must_use]
+pub fn left_running(result: &Value) -> Option<String> {
+    match result.get("left_running")?.as_u64()? {
+        0 => None,
+        1 => Some("1 process".into()),
+        some => Some(format!("{some} processes")),
+    }
+}
+
 impl CallStory {
     fn proposed(at: u64, proposed: &CallProposed, args: Option<Value>) -> Self {
         Self {
@@ -375,11 +386,7 @@ impl CallStory {
     /// were none.
     #[must_use]
     pub fn left_running(&self) -> Option<String> {
-        match self.output.as_ref()?.get("left_running")?.as_u64()? {
-            0 => None,
-            1 => Some("1 process".into()),
-            some => Some(format!("{some} processes")),
-        }
+        left_running(self.output.as_ref()?)
     }
 
     /// From its start to its end, in microseconds.

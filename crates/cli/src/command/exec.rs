@@ -9,6 +9,7 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_report::left_running;
 use capsule_runtime::{Commands, Delivered, Hush, Sink};
 use serde_json::{Value, json};
 
@@ -88,7 +89,10 @@ pub(super) fn told(done: &Ended, through: &Through, screen: &Screen) -> Result<(
     if !screen.json {
         let total = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_u64());
         let totals = [total("stdout_bytes_total"), total("stderr_bytes_total")];
-        for line in through.shortcomings(totals.map(Option::unwrap_or_default)) {
+        let mut notes = through.shortcomings(totals.map(Option::unwrap_or_default));
+        let left = delivered.value.as_ref().and_then(left_running);
+        notes.extend(left.map(|left| format!("left running, and ended with the command: {left}")));
+        for line in notes {
             screen.complain(&format!("{HINT}note{HINT:#}: {line}"));
         }
     }
