@@ -129,7 +129,8 @@ fn misread(error: &clap::Error) -> Failure {
         told.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let message = about.join(" ");
     let message = message.strip_prefix("error: ").unwrap_or(&message);
-    Problem::new(Code::Usage, message).suggest(Code::Usage.next_step()).into()
+    let tip = told.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    Problem::new(Code::Usage, message).suggest(tip.unwrap_or(Code::Usage.next_step())).into()
 }
 
 /// Says what is wrong with a command line to whoever wrote it, and, where JSON was asked for, to the

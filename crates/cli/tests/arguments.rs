@@ -258,6 +258,47 @@ fn what_a_rule_closes_is_closed_under_every_name() {
     assert!(cat("also.txt").exits(0).stdout.contains("open"));
 }
 
+/// And stays so in a run that gives one of the names another file: the text would stand under the others.
+#[test]
+fn what_a_rule_closed_stays_closed_in_a_run() {
+    for workspace in ["staged", "direct"] {
+        let capsule = capsule();
+        let root = capsule.workspace();
+        for (text, other) in [("secret/x", "y"), ("secret/z", "w")] {
+            capsule.file(text, "NEEDLE");
+            std::fs::hard_link(root.join(text), root.join(other)).unwrap();
+        }
+        let policy = capsule.policy(&format!(
+            "version: 1
+sandbox: {{ workspace: {workspace} }}
+tools:
+  fs.read: {{ decision: allow, paths: {{ allow: [\"**\"], deny: [\"secret/**\"] }} }}
+  fs.write: {{ decision: allow, paths: [\"**\"] }}
+  shell.run: {{ executables: {{ cat: allow, grep: allow, touch: {{ decision: allow, writes: [\"**\"] }} }} }}
+"
+        ));
+        let plan = capsule.plan(
+            r#"version: 1
+defaults: { on_error: continue }
+steps:
+  - { id: append, tool: fs.write, args: { path: y, content: end, mode: append } }
+  - { id: over, tool: fs.write, args: { path: secret/z, content: new } }
+  - { id: touch, tool: shell.run, args: { argv: [touch, w] } }
+  - { id: one, tool: fs.read, args: { path: y } }
+  - { id: other, tool: fs.read, args: { path: w } }
+  - { id: cat, tool: shell.run, args: { argv: [cat, w] } }
+  - { id: grep, tool: shell.run, args: { argv: [grep, -r, EEDL, .] } }
+"#,
+        );
+        let ran = capsule.run(&["run", &plan, "--policy", &policy, "--json"]);
+        let story = ran.json();
+        assert_eq!(story["steps"][1]["ending"], "ok", "{workspace}: {story}");
+        assert!(!ran.stdout.contains("NEEDLE"), "{workspace}: {story}");
+        // The walls, and not a word, keep the last one from it.
+        assert_eq!(story["calls"][6]["result"]["exit_code"], 2, "{workspace}: {story}");
+    }
+}
+
 /// Makes a repository of a folder, with `deep` in it.
 fn commit_deep(root: &Path) {
     for words in [

@@ -326,8 +326,8 @@ impl Saving {
         let swap = || renameat_with(folder, beside, folder, name, RenameFlags::EXCHANGE);
         let replace = || renameat(folder, beside, folder, name);
         let exchanged = if self.workspace.lower().is_some() && before.stat.st_nlink > 1 {
-            // Moving it in changes that are laid over the workspace makes another file of it, which nothing
-            // shows to be the one that was judged. Beneath them it stays as it is.
+            // An exchange copies the file into the changes that are laid over it: it has another inode there, and
+            // cannot be compared any more. The old file stays beneath, and `apply` compares that.
             replace().map(|()| Exchanged::Overwritten)
         } else {
             exchange(swap, replace, || self.target.holds(folder, beside))

@@ -6,7 +6,7 @@ use capsule_core::programs::Effect;
 use capsule_core::tool::Signature;
 use serde_json::{Map, Value, json};
 
-use crate::schema::{about, list, object, of, text, whole, words};
+use crate::schema::{about, list, object, of, text, whole_from, words};
 
 /// The keys that a tool has that runs programs.
 pub(super) fn keys(tool: &Signature, put: &mut impl FnMut(&str, Value)) {
@@ -234,7 +234,11 @@ fn process_limits() -> Value {
                 ("stderr_max", about("Standard error that is kept.", of("size"))),
                 (
                     "processes_max",
-                    whole("Processes and threads of the whole tree.", Some(limits::PROCESSES_MAX)),
+                    whole_from(
+                        1,
+                        "Processes and threads of the whole tree.",
+                        Some(limits::PROCESSES_MAX),
+                    ),
                 ),
                 (
                     "cpu",

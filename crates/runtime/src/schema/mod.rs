@@ -69,7 +69,11 @@ fn text(about: &str) -> Value {
 }
 
 fn whole(about: &str, most: Option<u64>) -> Value {
-    let mut schema = json!({ "type": "integer", "minimum": 0, "description": about });
+    whole_from(0, about, most)
+}
+
+fn whole_from(least: u64, about: &str, most: Option<u64>) -> Value {
+    let mut schema = json!({ "type": "integer", "minimum": least, "description": about });
     if let (Some(map), Some(most)) = (schema.as_object_mut(), most) {
         map.insert("maximum".into(), most.into());
     }

@@ -68,8 +68,11 @@ impl Folder {
 /// changes of its entries and of itself, in seconds and nanoseconds.
 type Looks = (u64, u64, (i64, i64), (i64, i64));
 
-/// The slowest tick of a file system's clock, with room to spare.
+/// The slowest tick of a clock that tells parts of seconds, with room to spare.
 pub(super) const TICK: Duration = Duration::from_millis(50);
+/// The same of a clock that may tell whole seconds alone (ext4 with small inodes, HFS+), or every second one
+/// (FAT).
+const SLOW_TICK: Duration = Duration::from_secs(3);
 
 /// A path as a call of the system takes it.
 pub(super) fn here(path: &OsStr) -> &[u8] {
@@ -95,9 +98,35 @@ fn lower_stat(lower: Option<BorrowedFd<'_>>, path: &OsStr) -> Option<Stat> {
 }
 
 fn is_settled(stat: &Stat) -> bool {
-    let latest = stat.st_mtime.max(stat.st_ctime);
-    let nanos = u32::try_from(stat.st_ctime_nsec.max(stat.st_mtime_nsec)).unwrap_or(0);
-    let changed =
-        UNIX_EPOCH + Duration::new(u64::try_from(latest).unwrap_or(0), nanos.min(999_999_999));
-    SystemTime::now().duration_since(changed).is_ok_and(|passed| passed > TICK)
+    is_settled_at(stat, SystemTime::now())
+}
+
+fn is_settled_at(stat: &Stat, now: SystemTime) -> bool {
+    let dates = [(stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec)];
+    dates.into_iter().all(|(seconds, nanos)| {
+        let nanos = u32::try_from(nanos).unwrap_or(0).min(999_999_999);
+        let changed = UNIX_EPOCH + Duration::new(u64::try_from(seconds).unwrap_or(0), nanos);
+        let tick = if nanos == 0 { SLOW_TICK } else { TICK };
+        now.duration_since(changed).is_ok_and(|passed| passed > tick)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a clock tells whole seconds, two changes in one second leave the same date.
+    #[test]
+    fn a_folder_is_settled_when_its_clock_has_moved_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut stat = rustix::fs::stat(folder.path()).unwrap();
+        let mut settled = |nanos, seconds: f64| {
+            (stat.st_mtime, stat.st_mtime_nsec) = (1_000, 1);
+            (stat.st_ctime, stat.st_ctime_nsec) = (2_000, nanos);
+            let changed = UNIX_EPOCH + Duration::new(2_000, u32::try_from(nanos).unwrap());
+            is_settled_at(&stat, changed + Duration::from_secs_f64(seconds))
+        };
+        assert_eq!([0.01, 0.1].map(|seconds| settled(7, seconds)), [false, true]);
+        assert_eq!([0.1, 1.5, 3.5].map(|seconds| settled(0, seconds)), [false, false, true]);
+    }
 }

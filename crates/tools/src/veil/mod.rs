@@ -6,6 +6,7 @@
 //! looked into is hidden whole: nobody knows what lies there. What is protected and leads elsewhere is
 //! followed ([`follow`]).
 
+mod closed;
 mod error;
 mod folder;
 mod follow;
@@ -34,9 +35,10 @@ use crate::orders::{GIT, Leads, is_lead};
 use crate::walk::{Entry, Next, Visitor, Waiting, walk};
 use crate::workspace::own::is_listed_store;
 use crate::workspace::{Way, Workspace, kind, told};
+use closed::Closed;
 use folder::{Folder, Identity, here, lower_folder};
-use names::Names;
 
+pub(crate) use closed::Kept;
 pub use error::VeilError;
 
 /// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
@@ -52,9 +54,9 @@ pub struct Veil {
     /// The folders that lay beneath the changes of a staged workspace when it was first walked.
     beneath: OnceCell<BTreeMap<OsString, Identity>>,
     /// What rules close to a tool, if they close anything.
-    closes: Option<Box<Conceals>>,
-    /// The names that are closed, as they were when somebody last needed them.
-    names: RefCell<Option<Names>>,
+    closed: Option<RefCell<Closed>>,
+    /// What was found closed before.
+    kept: Kept,
     /// What keeps paths from being changed, if anybody asks for other names of those.
     invariants: Option<Invariants>,
     /// The user's home, from where git takes orders, too.
@@ -98,15 +100,25 @@ impl Veil {
     pub fn new(conceals: Box<Conceals>) -> Self {
         let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (cuts_off, walks) = (false, Cell::new(0));
-        let (closes, names) = (None, RefCell::new(None));
+        let (closed, kept) = (None, Kept::default());
         let (invariants, home) = (None, None);
-        Self { conceals, cuts_off, drawn, beneath, closes, names, invariants, home, orders, walks }
+        Self { conceals, cuts_off, drawn, beneath, closed, kept, invariants, home, orders, walks }
     }
 
     /// The same, which knows what rules close to a tool, so that it is closed under other names, too.
     #[must_use]
     pub fn closing(self, closes: Box<Conceals>) -> Self {
-        Self { closes: Some(closes), ..self }
+        Self { closed: Some(RefCell::new(Closed::new(closes))), ..self }
+    }
+
+    /// The same, which hides what was found closed in a run so far as well.
+    pub(crate) fn hiding(self, kept: Kept) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// What was found closed in this run so far.
+    pub(crate) fn kept(&self) -> Kept {
+        self.closed.as_ref().map(|closed| closed.borrow().kept().clone()).unwrap_or_default()
     }
 
     /// The same, which hides what leads to processes of the host as well: a pipe that a command reads gives
@@ -153,22 +165,18 @@ impl Veil {
         drawn.protected.get(&(device, inode)).map(|name| told(name))
     }
 
-    /// The names of this file that rules close to a tool; an error where one cannot be told.
+    /// The names of what stands at a place that rules close to a tool, or closed before in this run; an error
+    /// where one cannot be told. `linked` says whether the file may have several names.
     pub(crate) fn closed_names(
         &self,
         workspace: &Workspace,
-        device: u64,
-        inode: u64,
+        place: &WorkspacePath,
+        (device, inode, linked): (u64, u64, bool),
     ) -> Result<Vec<WorkspacePath>, PathProblem> {
-        let Some(closes) = &self.closes else { return Ok(Vec::new()) };
-        let mut names = self.names.borrow_mut();
-        if names.as_ref().is_none_or(|names| !names.still(workspace)) {
-            self.walks.set(self.walks.get() + 1);
-            *names = Names::find(workspace, closes);
-        }
-        // As if it led outside: nobody can say that it does not lead to what is closed.
-        let names = names.as_ref().ok_or(PathProblem::Escapes)?;
-        names.of((device, inode)).iter().map(|name| told(name)).collect()
+        let Some(closed) = &self.closed else { return Ok(Vec::new()) };
+        let file = ((device, inode), linked);
+        let names = closed.borrow_mut().names(workspace, OsStr::new(place.as_str()), file)?;
+        names.iter().map(|name| told(name)).collect()
     }
 
     /// Whether a folder, or one above it, is not the one that lay beneath the changes of a staged
@@ -226,6 +234,7 @@ impl Veil {
     /// Walks all of the workspace; none if it is larger than `most`.
     fn first_look(&self, workspace: &Workspace, most: usize) -> Option<Drawn> {
         let mut drawn = Drawn::default();
+        self.kept.hide(&mut drawn);
         let from = (vec![everything()], Pass::Names);
         if !self.look_at_most(most, workspace, from, &mut drawn) {
             return None;
@@ -556,37 +565,6 @@ mod tests {
         let walks = veil.walks.get();
         let _ = hidden(&veil, &workspace);
         assert_eq!(veil.walks.get(), walks, "nothing changed");
-    }
-
-    #[test]
-    fn closed_names_are_looked_for_once_while_nothing_changes() {
-        let (folder, veil) = veiled(&[]);
-        let veil = veil.closing(Box::new(|path, _| path.name() == Some("shut")));
-        let root = folder.path();
-        fs::create_dir_all(root.join("a/shut")).unwrap();
-        fs::write(root.join("a/shut/x"), "s").unwrap();
-        fs::write(root.join("a/plain"), "p").unwrap();
-        fs::hard_link(root.join("a/shut/x"), root.join("y")).unwrap();
-        fs::hard_link(root.join("a/plain"), root.join("z")).unwrap();
-        let workspace = Workspace::open(root).unwrap();
-        let closed = |path: &str| -> Vec<String> {
-            let found = workspace.find(&WorkspacePath::parse(path).unwrap()).unwrap();
-            let names = veil.closed_names(&workspace, found.stat.st_dev, found.stat.st_ino);
-            names.unwrap().iter().map(|name| name.as_str().to_owned()).collect()
-        };
-        std::thread::sleep(TICK * 2);
-        assert_eq!(closed("y"), ["a/shut/x"]);
-        let walks = veil.walks.get();
-        assert_eq!(closed("z"), [""; 0]);
-        assert_eq!(closed("y"), ["a/shut/x"]);
-        assert_eq!(veil.walks.get(), walks, "nothing changed");
-        // A closed name for a file that had none, and one that goes away, with the folder's date put back.
-        fs::hard_link(root.join("a/plain"), root.join("a/shut/p")).unwrap();
-        assert_eq!(closed("z"), ["a/shut/p"]);
-        let old = fs::metadata(root.join("a/shut")).unwrap().modified().unwrap();
-        fs::rename(root.join("a/shut/x"), root.join("a/shut/w")).unwrap();
-        fs::File::open(root.join("a/shut")).unwrap().set_modified(old).unwrap();
-        assert_eq!(closed("y"), ["a/shut/w"]);
     }
 
     #[test]

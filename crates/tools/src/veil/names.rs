@@ -1,6 +1,6 @@
 //! The names of a file that rules close, whatever name it was asked for by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,10 +15,11 @@ use super::{Conceals, everything, told};
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::Workspace;
 
-/// Every name in a closed place, as it was when the workspace was walked for it.
+/// Every name in a closed place of a file with several names, as it was when the workspace was walked for it.
+/// Who gives a file with one name another one leaves a trace in a folder.
 #[derive(Default)]
 pub(super) struct Names {
-    of: BTreeMap<Identity, Vec<OsString>>,
+    of: BTreeMap<Identity, BTreeSet<OsString>>,
     /// Every folder that was walked.
     folders: BTreeMap<OsString, Folder>,
     count: usize,
@@ -31,8 +32,7 @@ impl Names {
     pub(super) fn find(workspace: &Workspace, closes: &Conceals) -> Option<Self> {
         let finder = Finder { closes, workspace, names: Mutex::default() };
         walk(workspace, vec![everything()], &finder);
-        let mut names = finder.names.into_inner().unwrap_or_else(PoisonError::into_inner);
-        names.of.values_mut().for_each(|own| own.sort());
+        let names = finder.names.into_inner().unwrap_or_else(PoisonError::into_inner);
         (!names.partial).then_some(names)
     }
 
@@ -43,8 +43,8 @@ impl Names {
     }
 
     /// Those of one file, in order.
-    pub(super) fn of(&self, file: Identity) -> &[OsString] {
-        self.of.get(&file).map_or(&[], Vec::as_slice)
+    pub(super) fn of(&self, file: Identity) -> impl Iterator<Item = &OsString> {
+        self.of.get(&file).into_iter().flatten()
     }
 }
 
@@ -74,15 +74,18 @@ impl Visitor for Finder<'_> {
         let is_folder = entry.kind == FileType::Directory;
         let closes = || told(entry.path).map_or(true, |path| (self.closes)(&path, is_folder));
         let closed = entry.closed || closes();
-        if closed && entry.kind == FileType::RegularFile {
+        if closed && entry.kind == FileType::Unknown {
+            self.names().partial = true;
+        } else if closed && entry.kind == FileType::RegularFile {
             // Each is asked for its own, since the number that a folder lists may be another one.
             let stat = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
             let mut names = self.names();
             match stat {
+                Ok(stat) if stat.st_nlink <= 1 => {}
                 Ok(_) if names.count >= limits::PROTECTED_FILES => names.partial = true,
                 Ok(stat) => {
                     let of = names.of.entry((stat.st_dev, stat.st_ino));
-                    of.or_default().push(entry.path.to_owned());
+                    of.or_default().insert(entry.path.to_owned());
                     names.count += 1;
                 }
                 Err(Errno::NOENT) => {}

@@ -73,7 +73,11 @@ impl Workspace {
             // Protected under a name that cannot be told.
             Some(Err(problem)) => (None, Place::Outside(problem)),
         };
-        let closed = linked.map(|(device, inode)| veil.closed_names(self, device, inode));
+        let file = found.filter(|own| own.kind() == FileKind::File);
+        let closed = file.map(|own| {
+            let file = (own.stat.st_dev, own.stat.st_ino, own.stat.st_nlink > 1);
+            veil.closed_names(self, &own.real, file)
+        });
         let (closed, real) = match closed {
             None => (Vec::new(), real),
             Some(Ok(names)) => (names, real),

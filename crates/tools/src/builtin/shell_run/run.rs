@@ -161,7 +161,8 @@ impl Runner {
             // A walk of its own for each call: few programs have a view of their own.
             Some(reads) => {
                 let conceals = Box::new(move |path: &_, folder| reads.conceals(path, folder));
-                drawn(&Veil::new(conceals).cutting_off()).and_then(|(mut hidden, way)| {
+                let veil = Veil::new(conceals).cutting_off().hiding(self.veil.borrow().kept());
+                drawn(&veil).and_then(|(mut hidden, way)| {
                     // Only that of the run knows what was moved since it began.
                     if self.workspace.lower().is_some() {
                         hidden.extend(self.veil.borrow().hidden(&self.workspace)?);
@@ -274,8 +275,8 @@ impl sandbox::Watch for Watch<'_> {
 }
 
 /// What helps where a program may not see all of the workspace that it changes.
-const UNHIDDEN: &str = "use `fs.read` and `fs.write`, which are judged file by file, or a rule without `writes`; \
-    `capsule doctor` says how to get namespaces";
+const UNHIDDEN: &str = "use `fs.read` and `fs.write`, which are judged file by file; `capsule doctor` tells the person \
+    how to get namespaces";
 
 pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> Problem {
     let names = stages.iter().filter_map(|own| own.argv.first());
