@@ -98,6 +98,7 @@ static void live(int line)
         execve("/bin/true", words, environment);
         _exit(127);
     }
+    check(program > 0, "vfork");
     check(waitpid(program, &status, 0) == program, "wait");
     kill(-1, SIGKILL);
     word = WIFEXITED(status) ? (char)WEXITSTATUS(status) : 1;
@@ -154,7 +155,10 @@ int main(int count, char **words)
     char map[64], word = 1;
     uid_t user = getuid();
     gid_t group = getgid();
-    check(times > 0, "least COUNT");
+    if (times <= 0) {
+        fputs("least COUNT\n", stderr);
+        return 2;
+    }
     check(!unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS), "namespaces");
     put("/proc/self/setgroups", "deny");
     snprintf(map, sizeof map, "0 %u 1", user);

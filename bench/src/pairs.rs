@@ -67,12 +67,6 @@ impl Pairs {
         Self { ours, theirs }
     }
 
-    /// The same pairs without what each side takes for something else, in seconds.
-    pub(crate) fn less(&self, ours: f64, theirs: f64) -> Self {
-        let less = |all: &[f64], own: f64| all.iter().map(|one| one - own).collect();
-        Self { ours: less(&self.ours, ours), theirs: less(&self.theirs, theirs) }
-    }
-
     /// How many.
     pub(crate) const fn count(&self) -> usize {
         self.ours.len()
@@ -97,6 +91,13 @@ impl Pairs {
     pub(crate) fn speeds(&self) -> Spread {
         Spread::of(self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| theirs / ours).collect())
     }
+}
+
+/// What something takes beyond a part of it, in seconds, both measured just now. Nothing that a ratio could be
+/// made of where it takes no longer: then it was not measured.
+pub(crate) fn beyond(whole: Answer<f64>, part: Answer<f64>) -> Answer<f64> {
+    let more = whole? - part?;
+    Ok(if more > 0.0 { more } else { f64::NAN })
 }
 
 /// How long something takes, in seconds.
@@ -132,8 +133,9 @@ mod tests {
         assert!((times.median - 3.0).abs() < 1e-9);
         assert!((times.least - 2.0).abs() < 1e-9 && (times.most - 10.0).abs() < 1e-9);
         assert!((pairs.speeds().median - 1.0 / 3.0).abs() < 1e-9);
-        let less = pairs.less(1.0, 0.5);
-        assert!((less.times().median - 4.0).abs() < 1e-9 && less.count() == 3);
+        assert!((beyond(Ok(3.0), Ok(1.0)).unwrap_or_default() - 2.0).abs() < 1e-9);
+        assert!(beyond(Ok(1.0), Ok(1.0)).is_ok_and(f64::is_nan));
+        assert!(beyond(Err(String::new()), Ok(1.0)).is_err());
         assert!((Spread::of(vec![1.0, 3.0]).median - 2.0).abs() < 1e-9);
         assert!(Spread::of(Vec::new()).median.is_nan());
     }
