@@ -299,6 +299,46 @@ steps:
     }
 }
 
+/// So it is with what `never` keeps from being read, where it may be written.
+#[test]
+fn what_nobody_may_read_stays_so_in_a_run() {
+    for workspace in ["staged", "direct"] {
+        let capsule = capsule();
+        let root = capsule.workspace();
+        for (text, other) in [("a.mine", "y"), ("b.mine", "w")] {
+            capsule.file(text, "NEEDLE");
+            std::fs::hard_link(root.join(text), root.join(other)).unwrap();
+        }
+        let policy = capsule.policy(&format!(
+            "version: 1
+sandbox: {{ workspace: {workspace} }}
+never: [{{ id: mine, capabilities: [fs.read, fs.meta], paths: [\"**/*.mine\"], because: Mine. }}]
+tools:
+  fs.read: {{ decision: allow, paths: [\"**\"] }}
+  fs.write: {{ decision: allow, paths: [\"**\"] }}
+  fs.delete: {{ decision: allow, paths: [\"**\"] }}
+  shell.run: {{ executables: {{ cat: allow }} }}
+"
+        ));
+        let plan = capsule.plan(
+            "version: 1
+defaults: { on_error: continue }
+steps:
+  - { id: append, tool: fs.write, args: { path: y, content: end, mode: append } }
+  - { id: delete, tool: fs.delete, args: { path: b.mine } }
+  - { id: one, tool: fs.read, args: { path: y } }
+  - { id: other, tool: fs.read, args: { path: w } }
+  - { id: cat, tool: shell.run, args: { argv: [cat, y, w] } }
+",
+        );
+        let ran = capsule.run(&["run", &plan, "--policy", &policy, "--json"]);
+        let story = ran.json();
+        let endings: Vec<_> = (0..5).map(|step| story["steps"][step]["ending"].clone()).collect();
+        assert_eq!(endings, ["ok", "ok", "denied", "denied", "denied"], "{workspace}: {story}");
+        assert!(!ran.stdout.contains("NEEDLE"), "{workspace}: {story}");
+    }
+}
+
 /// Makes a repository of a folder, with `deep` in it.
 fn commit_deep(root: &Path) {
     for words in [

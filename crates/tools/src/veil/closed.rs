@@ -109,6 +109,7 @@ mod tests {
 
     use super::super::Veil;
     use super::super::folder::TICK;
+    use super::super::tests::make_too_deep;
     use super::*;
 
     /// A workspace in which what is called `shut` is closed.
@@ -183,14 +184,7 @@ mod tests {
     #[test]
     fn what_cannot_be_told_is_as_if_it_led_outside() {
         let (folder, workspace, veil) = bed();
-        let mut at = Workspace::open(folder.path()).unwrap().root().try_clone_to_owned().unwrap();
-        // Too deep to be walked, by anybody.
-        for _ in 0..30 {
-            let name = "d".repeat(200);
-            rustix::fs::mkdirat(&at, &name, rustix::fs::Mode::from_raw_mode(0o755)).unwrap();
-            let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
-            at = rustix::fs::openat(&at, &name, flags, rustix::fs::Mode::empty()).unwrap();
-        }
+        make_too_deep(folder.path());
         assert_eq!(closed(&veil, &workspace, "z"), Err(PathProblem::Escapes));
         // What has one name alone needs no walk.
         fs::write(folder.path().join("alone"), "").unwrap();

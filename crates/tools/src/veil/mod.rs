@@ -10,18 +10,17 @@ mod closed;
 mod error;
 mod folder;
 mod follow;
+mod looker;
 mod names;
 mod orders;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, PoisonError};
 
 use capsule_core::limits;
 use capsule_core::orders::Orders;
@@ -31,12 +30,12 @@ use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
-use crate::orders::{GIT, Leads, is_lead};
-use crate::walk::{Entry, Next, Visitor, Waiting, walk};
-use crate::workspace::own::is_listed_store;
+use crate::orders::{GIT, Leads};
+use crate::walk::{Waiting, walk};
 use crate::workspace::{Way, Workspace, kind, told};
 use closed::Closed;
 use folder::{Folder, Identity, here, lower_folder};
+use looker::{Looker, Pass};
 
 pub(crate) use closed::Kept;
 pub use error::VeilError;
@@ -73,6 +72,12 @@ struct Drawn {
     error: Option<VeilError>,
     /// The protected files, by identity, with one name each.
     protected: BTreeMap<Identity, OsString>,
+    /// Those of them that had other names when they were seen. Whichever of its names is given another file,
+    /// the text stands under the others.
+    shared: BTreeMap<Identity, OsString>,
+    /// The places of the other names, with the one that is protected. Whatever changes a file there in changes
+    /// that are laid over the workspace makes a copy of it.
+    aliases: BTreeMap<OsString, OsString>,
     /// Whether one that was found since the last look at links has other names.
     linked: bool,
     /// Whether folders list other inodes than files have, so that each file must be asked.
@@ -151,18 +156,23 @@ impl Veil {
         self.drawn.get().is_some()
     }
 
-    /// The protected path that is another name of this file, if there is one; an error where that
-    /// name cannot be told. Either way the file is protected.
+    /// The protected path that is another name of what stands at a place, or was before in this run; an error
+    /// where that name cannot be told. Either way the file is protected. `linked` says whether it may have
+    /// several names now.
     #[must_use]
     pub(crate) fn alias(
         &self,
         workspace: &Workspace,
-        device: u64,
-        inode: u64,
+        place: &WorkspacePath,
+        (device, inode, linked): (u64, u64, bool),
     ) -> Option<Result<WorkspacePath, PathProblem>> {
-        let drawn = self.up_to_date(workspace);
+        let drawn = if linked { self.up_to_date(workspace) } else { self.drawn.get()? };
         let drawn = drawn.borrow();
-        drawn.protected.get(&(device, inode)).map(|name| told(name))
+        let (file, place) = ((device, inode), OsStr::new(place.as_str()));
+        let own = drawn.protected.get(&file).filter(|_| linked);
+        let before = || drawn.shared.get(&file).or_else(|| drawn.aliases.get(place));
+        let name = own.or_else(|| before().filter(|name| *name != place))?;
+        Some(told(name))
     }
 
     /// The names of what stands at a place that rules close to a tool, or closed before in this run; an error
@@ -312,11 +322,6 @@ impl Veil {
     }
 }
 
-/// Whether a file of this kind leads to whoever else has it open.
-fn leads_out(kind: FileType) -> bool {
-    !matches!(kind, FileType::Directory | FileType::RegularFile | FileType::Symlink)
-}
-
 /// The whole workspace, as a walk is told to begin.
 fn everything() -> Waiting {
     (OsString::new(), false)
@@ -342,7 +347,10 @@ impl Drawn {
             return;
         }
         self.protected.insert(identity, path.to_owned());
-        self.linked |= stat.st_nlink > 1;
+        if stat.st_nlink > 1 {
+            self.shared.insert(identity, path.to_owned());
+            self.linked = true;
+        }
     }
 
     /// Hides a folder that cannot be looked into.
@@ -356,141 +364,10 @@ impl Drawn {
     }
 }
 
-/// What a walk is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    /// Find what is protected by its name.
-    Names,
-    /// Find other names of what is protected.
-    Links,
-    /// Both, in a folder that changed and in folders that are new.
-    Again,
-}
-
-/// Collects what is to be hidden while the workspace is walked.
-struct Looker<'l> {
-    conceals: &'l Conceals,
-    /// Whether what is neither file, folder nor link is hidden.
-    cuts_off: bool,
-    /// What says which links lead to orders, if somebody wants to know.
-    invariants: Option<&'l Invariants>,
-    /// What lies beneath the changes of a staged workspace.
-    lower: Option<BorrowedFd<'l>>,
-    pass: Pass,
-    /// The inodes that were protected when the walk began.
-    inodes: BTreeSet<u64>,
-    /// Whether every file is to be asked for its identity, listed or not.
-    every_file: bool,
-    drawn: Mutex<Drawn>,
-    /// How often it may be asked whether to stop, and how often it was: once for every folder, and more
-    /// often in large ones.
-    most: usize,
-    seen: AtomicUsize,
-}
-
-impl Looker<'_> {
-    /// Whether it saw more than it may.
-    fn is_over(&self) -> bool {
-        self.seen.load(Ordering::Relaxed) > self.most
-    }
-
-    fn drawn(&self) -> MutexGuard<'_, Drawn> {
-        self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether an entry is protected by its name.
-    fn is_concealed(&self, path: &OsStr, kind: FileType) -> bool {
-        told(path).map_or(true, |path| (self.conceals)(&path, kind == FileType::Directory))
-    }
-
-    /// Notes what is protected: by its own name, or because it lies in what is.
-    fn protect(&self, entry: &Entry<'_>) {
-        let stat = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
-        let mut drawn = self.drawn();
-        if !entry.closed {
-            drawn.hide(entry.path);
-        }
-        match (entry.kind, stat) {
-            (FileType::RegularFile, Ok(stat)) => {
-                if entry.name == GIT {
-                    drawn.links.insert(entry.path.to_owned());
-                }
-                drawn.inodes_differ |= stat.st_ino != entry.inode;
-                drawn.protect(entry.path, &stat);
-            }
-            (FileType::Symlink, _) => drop(drawn.links.insert(entry.path.to_owned())),
-            _ => {}
-        }
-    }
-
-    /// Hides the entry if it is another name of a protected file.
-    fn unmask(&self, entry: &Entry<'_>) {
-        if !self.every_file && !self.inodes.contains(&entry.inode) {
-            return;
-        }
-        let stat = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
-        let mut drawn = self.drawn();
-        if stat.is_ok_and(|stat| drawn.protected.contains_key(&(stat.st_dev, stat.st_ino))) {
-            drawn.hide(entry.path);
-        }
-    }
-}
-
-impl Visitor for Looker<'_> {
-    fn folder(&self, path: &OsStr, folder: BorrowedFd<'_>, closed: bool) {
-        if let Some(folder) = Folder::of(folder, self.lower, path, closed) {
-            self.drawn().folders.insert(path.to_owned(), folder);
-        }
-    }
-
-    fn entry(&self, entry: &Entry<'_>) -> Next {
-        if let Some(invariants) = self.invariants
-            && is_lead(entry)
-        {
-            self.drawn().leads.note(entry, invariants);
-        }
-        // A folder may be hidden because a protected link leads to it.
-        let closed = entry.closed
-            || self.is_concealed(entry.path, entry.kind)
-            || self.cuts_off && leads_out(entry.kind)
-            || entry.kind == FileType::Directory && self.drawn().hidden.contains(entry.path)
-            || self.pass != Pass::Links && is_listed_store(entry.folder, entry.name);
-        if closed {
-            if self.pass == Pass::Links {
-                return Next::Leave;
-            }
-            self.protect(entry);
-        } else if entry.kind == FileType::RegularFile && self.pass != Pass::Names {
-            self.unmask(entry);
-        }
-        // Folders that are known are looked at for themselves if they changed.
-        let is_known = self.pass == Pass::Again
-            && entry.kind == FileType::Directory
-            && self.drawn().folders.get(entry.path).is_some_and(|known| known.closed == closed);
-        match (is_known, closed) {
-            (true, _) => Next::Leave,
-            (false, true) => Next::EnterClosed,
-            (false, false) => Next::Enter,
-        }
-    }
-
-    fn stop(&self) -> bool {
-        self.seen.fetch_add(1, Ordering::Relaxed);
-        self.is_over()
-    }
-
-    fn unreadable(&self, path: &OsStr, closed: bool, errno: Errno) {
-        if !matches!(errno, Errno::NOENT | Errno::NOTDIR) {
-            self.drawn().shut(path, closed);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
 
     use rustix::fs::{Mode, OFlags};
 
@@ -513,8 +390,20 @@ mod tests {
 
     fn alias(veil: &Veil, workspace: &Workspace, path: &str) -> Option<String> {
         let found = workspace.find(&WorkspacePath::parse(path).unwrap()).unwrap();
-        let alias = veil.alias(workspace, found.stat.st_dev, found.stat.st_ino)?;
+        let file = (found.stat.st_dev, found.stat.st_ino, found.stat.st_nlink > 1);
+        let alias = veil.alias(workspace, &found.real, file)?;
         Some(alias.map_or_else(|problem| format!("{problem:?}"), |path| path.as_str().to_owned()))
+    }
+
+    /// Makes folders that are too deep to be walked, by anybody.
+    pub(super) fn make_too_deep(root: &Path) {
+        let mut at = Workspace::open(root).unwrap().root().try_clone_to_owned().unwrap();
+        for _ in 0..30 {
+            let name = "d".repeat(200);
+            rustix::fs::mkdirat(&at, &name, Mode::from_raw_mode(0o755)).unwrap();
+            let flags = OFlags::PATH | OFlags::DIRECTORY;
+            at = rustix::fs::openat(&at, &name, flags, Mode::empty()).unwrap();
+        }
     }
 
     #[test]
@@ -565,6 +454,26 @@ mod tests {
         let walks = veil.walks.get();
         let _ = hidden(&veil, &workspace);
         assert_eq!(veil.walks.get(), walks, "nothing changed");
+    }
+
+    /// Whichever of its names is given another file, the text is where it was protected.
+    #[test]
+    fn what_was_protected_stays_protected() {
+        for replaced in ["innocent.txt", "a/.env"] {
+            let (folder, veil) = veiled(&[".env"]);
+            let root = folder.path();
+            fs::create_dir(root.join("a")).unwrap();
+            fs::write(root.join("a/.env"), "s").unwrap();
+            fs::hard_link(root.join("a/.env"), root.join("innocent.txt")).unwrap();
+            fs::write(root.join("other"), "o").unwrap();
+            let workspace = Workspace::open(root).unwrap();
+            assert_eq!(alias(&veil, &workspace, replaced).as_deref(), Some("a/.env"));
+            fs::rename(root.join("other"), root.join(replaced)).unwrap();
+            assert_eq!(alias(&veil, &workspace, "innocent.txt").as_deref(), Some("a/.env"));
+            fs::write(root.join("new"), "n").unwrap();
+            assert_eq!(alias(&veil, &workspace, "new"), None);
+            assert!(hidden(&veil, &workspace).contains(&"innocent.txt".into()), "{replaced}");
+        }
     }
 
     #[test]
@@ -668,14 +577,7 @@ mod tests {
     fn what_cannot_be_looked_into_is_hidden() {
         let (folder, veil) = veiled(&[".env"]);
         let root = folder.path();
-        let deep: PathBuf = std::iter::repeat_n("d".repeat(200), 30).collect();
-        let mut at = Workspace::open(root).unwrap().root().try_clone_to_owned().unwrap();
-        for part in &deep {
-            let part = part.as_bytes();
-            rustix::fs::mkdirat(&at, part, Mode::from_raw_mode(0o755)).unwrap();
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
-            at = rustix::fs::openat(&at, part, flags, Mode::empty()).unwrap();
-        }
+        make_too_deep(root);
         fs::create_dir(root.join("shut")).unwrap();
         fs::set_permissions(root.join("shut"), fs::Permissions::from_mode(0o311)).unwrap();
         let workspace = Workspace::open(root).unwrap();
