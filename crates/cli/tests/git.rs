@@ -538,13 +538,17 @@ fn what_is_closed_is_left_out_and_said_to_be() {
     capsule.file(".env", "TOKEN=old\n");
     capsule.file("keys/server.pem", "PEM\n");
     capsule.file("private/x", "PRIVATE\n");
+    capsule.file("linked.md", "old\n");
     git(&capsule, &["add", "-f", "."]);
     git(&capsule, &["commit", "-qm", "all of it"]);
     capsule.file(".env", "TOKEN=new\n");
     capsule.file("keys/server.pem", "PEM2\n");
     capsule.file("private/x", "PRIVATE2\n");
     capsule.file("a.md", "open\n");
-    // Another name of a protected file is protected as well.
+    // Another name of a closed file is closed as well, and one of a protected file protected.
+    fs::remove_file(capsule.workspace().join("linked.md")).unwrap();
+    fs::hard_link(capsule.workspace().join("private/x"), capsule.workspace().join("linked.md"))
+        .unwrap();
     fs::remove_file(capsule.workspace().join("docs/b.md")).unwrap();
     fs::hard_link(capsule.workspace().join(".env"), capsule.workspace().join("docs/b.md")).unwrap();
     let closed = |answer: &Value, left_out: u64| {
@@ -555,9 +559,9 @@ fn what_is_closed_is_left_out_and_said_to_be() {
         assert_eq!(answer["left_out"], left_out, "{text}");
     };
     let diff = result(&capsule, &policy, "git.diff", json!({}));
-    closed(&diff, 4);
+    closed(&diff, 5);
     assert_eq!(diff["files"], json!([{ "path": "a.md", "added": 1, "removed": 1 }]));
-    closed(&result(&capsule, &policy, "git.status", json!({})), 4);
+    closed(&result(&capsule, &policy, "git.status", json!({})), 5);
     git(&capsule, &["add", "-f", ".env", "keys", "private"]);
     closed(&result(&capsule, &policy, "git.diff", json!({ "staged": true })), 3);
     // A protected file that is gone, and one that takes its content under an open name.

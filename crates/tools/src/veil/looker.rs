@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use capsule_core::policy::Invariants;
-use rustix::fs::{AtFlags, FileType, statat};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
 use super::folder::Folder;
@@ -91,12 +91,13 @@ impl Looker<'_> {
             return;
         }
         let stat = statat(entry.folder, entry.name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
-        let Ok(file) = stat.map(|stat| (stat.st_dev, stat.st_ino)) else { return };
         let mut drawn = self.drawn();
-        if let Some(name) = drawn.protected.get(&file).cloned() {
+        // One that has no other name has the number of a protected file that is gone.
+        let is_alias = |stat: Stat| {
+            stat.st_nlink > 1 && drawn.protected.contains_key(&(stat.st_dev, stat.st_ino))
+        };
+        if stat.is_ok_and(is_alias) {
             drawn.hide(entry.path);
-            drawn.aliases.insert(entry.path.to_owned(), name.clone());
-            drawn.shared.insert(file, name);
         }
     }
 }

@@ -6,7 +6,6 @@
 //! looked into is hidden whole: nobody knows what lies there. What is protected and leads elsewhere is
 //! followed ([`follow`]).
 
-mod closed;
 mod error;
 mod folder;
 mod follow;
@@ -33,11 +32,10 @@ use rustix::io::Errno;
 use crate::orders::{GIT, Leads};
 use crate::walk::{Waiting, walk};
 use crate::workspace::{Way, Workspace, kind, told};
-use closed::Closed;
 use folder::{Folder, Identity, here, lower_folder};
 use looker::{Looker, Pass};
+use names::Names;
 
-pub(crate) use closed::Kept;
 pub use error::VeilError;
 
 /// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
@@ -53,9 +51,9 @@ pub struct Veil {
     /// The folders that lay beneath the changes of a staged workspace when it was first walked.
     beneath: OnceCell<BTreeMap<OsString, Identity>>,
     /// What rules close to a tool, if they close anything.
-    closed: Option<RefCell<Closed>>,
-    /// What was found closed before.
-    kept: Kept,
+    closes: Option<Box<Conceals>>,
+    /// The names that are closed, as they were when somebody last needed them.
+    names: RefCell<Option<Names>>,
     /// What keeps paths from being changed, if anybody asks for other names of those.
     invariants: Option<Invariants>,
     /// The user's home, from where git takes orders, too.
@@ -72,12 +70,6 @@ struct Drawn {
     error: Option<VeilError>,
     /// The protected files, by identity, with one name each.
     protected: BTreeMap<Identity, OsString>,
-    /// Those of them that had other names when they were seen. Whichever of its names is given another file,
-    /// the text stands under the others.
-    shared: BTreeMap<Identity, OsString>,
-    /// The places of the other names, with the one that is protected. Whatever changes a file there in changes
-    /// that are laid over the workspace makes a copy of it.
-    aliases: BTreeMap<OsString, OsString>,
     /// Whether one that was found since the last look at links has other names.
     linked: bool,
     /// Whether folders list other inodes than files have, so that each file must be asked.
@@ -105,25 +97,15 @@ impl Veil {
     pub fn new(conceals: Box<Conceals>) -> Self {
         let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (cuts_off, walks) = (false, Cell::new(0));
-        let (closed, kept) = (None, Kept::default());
+        let (closes, names) = (None, RefCell::new(None));
         let (invariants, home) = (None, None);
-        Self { conceals, cuts_off, drawn, beneath, closed, kept, invariants, home, orders, walks }
+        Self { conceals, cuts_off, drawn, beneath, closes, names, invariants, home, orders, walks }
     }
 
     /// The same, which knows what rules close to a tool, so that it is closed under other names, too.
     #[must_use]
     pub fn closing(self, closes: Box<Conceals>) -> Self {
-        Self { closed: Some(RefCell::new(Closed::new(closes))), ..self }
-    }
-
-    /// The same, which hides what was found closed in a run so far as well.
-    pub(crate) fn hiding(self, kept: Kept) -> Self {
-        Self { kept, ..self }
-    }
-
-    /// What was found closed in this run so far.
-    pub(crate) fn kept(&self) -> Kept {
-        self.closed.as_ref().map(|closed| closed.borrow().kept().clone()).unwrap_or_default()
+        Self { closes: Some(closes), ..self }
     }
 
     /// The same, which hides what leads to processes of the host as well: a pipe that a command reads gives
@@ -156,37 +138,36 @@ impl Veil {
         self.drawn.get().is_some()
     }
 
-    /// The protected path that is another name of what stands at a place, or was before in this run; an error
-    /// where that name cannot be told. Either way the file is protected. `linked` says whether it may have
-    /// several names now.
+    /// The protected path that is another name of this file, if there is one; an error where that
+    /// name cannot be told. Either way the file is protected.
     #[must_use]
     pub(crate) fn alias(
         &self,
         workspace: &Workspace,
-        place: &WorkspacePath,
-        (device, inode, linked): (u64, u64, bool),
+        device: u64,
+        inode: u64,
     ) -> Option<Result<WorkspacePath, PathProblem>> {
-        let drawn = if linked { self.up_to_date(workspace) } else { self.drawn.get()? };
+        let drawn = self.up_to_date(workspace);
         let drawn = drawn.borrow();
-        let (file, place) = ((device, inode), OsStr::new(place.as_str()));
-        let own = drawn.protected.get(&file).filter(|_| linked);
-        let before = || drawn.shared.get(&file).or_else(|| drawn.aliases.get(place));
-        let name = own.or_else(|| before().filter(|name| *name != place))?;
-        Some(told(name))
+        drawn.protected.get(&(device, inode)).map(|name| told(name))
     }
 
-    /// The names of what stands at a place that rules close to a tool, or closed before in this run; an error
-    /// where one cannot be told. `linked` says whether the file may have several names.
+    /// The names of this file, which has several, that rules close to a tool; an error where one cannot be told.
     pub(crate) fn closed_names(
         &self,
         workspace: &Workspace,
-        place: &WorkspacePath,
-        (device, inode, linked): (u64, u64, bool),
+        device: u64,
+        inode: u64,
     ) -> Result<Vec<WorkspacePath>, PathProblem> {
-        let Some(closed) = &self.closed else { return Ok(Vec::new()) };
-        let file = ((device, inode), linked);
-        let names = closed.borrow_mut().names(workspace, OsStr::new(place.as_str()), file)?;
-        names.iter().map(|name| told(name)).collect()
+        let Some(closes) = &self.closes else { return Ok(Vec::new()) };
+        let mut names = self.names.borrow_mut();
+        if names.as_ref().is_none_or(|names| !names.still(workspace)) {
+            self.walks.set(self.walks.get() + 1);
+            *names = Names::find(workspace, closes);
+        }
+        // As if it led outside: nobody can say that it does not lead to what is closed.
+        let names = names.as_ref().ok_or(PathProblem::Escapes)?;
+        names.of((device, inode)).map(|name| told(name)).collect()
     }
 
     /// Whether a folder, or one above it, is not the one that lay beneath the changes of a staged
@@ -244,7 +225,6 @@ impl Veil {
     /// Walks all of the workspace; none if it is larger than `most`.
     fn first_look(&self, workspace: &Workspace, most: usize) -> Option<Drawn> {
         let mut drawn = Drawn::default();
-        self.kept.hide(&mut drawn);
         let from = (vec![everything()], Pass::Names);
         if !self.look_at_most(most, workspace, from, &mut drawn) {
             return None;
@@ -347,10 +327,7 @@ impl Drawn {
             return;
         }
         self.protected.insert(identity, path.to_owned());
-        if stat.st_nlink > 1 {
-            self.shared.insert(identity, path.to_owned());
-            self.linked = true;
-        }
+        self.linked |= stat.st_nlink > 1;
     }
 
     /// Hides a folder that cannot be looked into.
@@ -390,8 +367,7 @@ mod tests {
 
     fn alias(veil: &Veil, workspace: &Workspace, path: &str) -> Option<String> {
         let found = workspace.find(&WorkspacePath::parse(path).unwrap()).unwrap();
-        let file = (found.stat.st_dev, found.stat.st_ino, found.stat.st_nlink > 1);
-        let alias = veil.alias(workspace, &found.real, file)?;
+        let alias = veil.alias(workspace, found.stat.st_dev, found.stat.st_ino)?;
         Some(alias.map_or_else(|problem| format!("{problem:?}"), |path| path.as_str().to_owned()))
     }
 
@@ -456,23 +432,53 @@ mod tests {
         assert_eq!(veil.walks.get(), walks, "nothing changed");
     }
 
-    /// Whichever of its names is given another file, the text is where it was protected.
+    /// A walk for each file would take long where there are many links.
     #[test]
-    fn what_was_protected_stays_protected() {
-        for replaced in ["innocent.txt", "a/.env"] {
-            let (folder, veil) = veiled(&[".env"]);
-            let root = folder.path();
-            fs::create_dir(root.join("a")).unwrap();
-            fs::write(root.join("a/.env"), "s").unwrap();
-            fs::hard_link(root.join("a/.env"), root.join("innocent.txt")).unwrap();
-            fs::write(root.join("other"), "o").unwrap();
-            let workspace = Workspace::open(root).unwrap();
-            assert_eq!(alias(&veil, &workspace, replaced).as_deref(), Some("a/.env"));
-            fs::rename(root.join("other"), root.join(replaced)).unwrap();
-            assert_eq!(alias(&veil, &workspace, "innocent.txt").as_deref(), Some("a/.env"));
-            fs::write(root.join("new"), "n").unwrap();
-            assert_eq!(alias(&veil, &workspace, "new"), None);
-            assert!(hidden(&veil, &workspace).contains(&"innocent.txt".into()), "{replaced}");
+    fn closed_names_are_looked_for_once_while_nothing_changes() {
+        let (folder, veil) = veiled(&[]);
+        let veil = veil.closing(Box::new(|path, _| path.name() == Some("shut")));
+        let root = folder.path();
+        fs::create_dir_all(root.join("a/shut")).unwrap();
+        fs::write(root.join("a/shut/x"), "s").unwrap();
+        fs::write(root.join("a/plain"), "p").unwrap();
+        fs::hard_link(root.join("a/shut/x"), root.join("y")).unwrap();
+        fs::hard_link(root.join("a/plain"), root.join("z")).unwrap();
+        let workspace = Workspace::open(root).unwrap();
+        let closed = |path: &str| -> Result<Vec<String>, PathProblem> {
+            let found = workspace.find(&WorkspacePath::parse(path).unwrap()).unwrap();
+            let names = veil.closed_names(&workspace, found.stat.st_dev, found.stat.st_ino)?;
+            Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
+        };
+        std::thread::sleep(TICK * 2);
+        assert_eq!(closed("y").unwrap(), ["a/shut/x"]);
+        let walks = veil.walks.get();
+        assert_eq!(closed("z").unwrap(), [""; 0]);
+        assert_eq!(closed("y").unwrap(), ["a/shut/x"]);
+        assert_eq!(veil.walks.get(), walks, "nothing changed");
+        // A closed name for a file that had none, and one that is renamed, with the folder's date put back.
+        fs::hard_link(root.join("a/plain"), root.join("a/shut/p")).unwrap();
+        assert_eq!(closed("z").unwrap(), ["a/shut/p"]);
+        let old = fs::metadata(root.join("a/shut")).unwrap().modified().unwrap();
+        fs::rename(root.join("a/shut/x"), root.join("a/shut/w")).unwrap();
+        fs::File::open(root.join("a/shut")).unwrap().set_modified(old).unwrap();
+        assert_eq!(closed("y").unwrap(), ["a/shut/w"]);
+        // What cannot be told is as if it led outside.
+        make_too_deep(root);
+        assert_eq!(closed("y"), Err(PathProblem::Escapes));
+    }
+
+    /// Many file systems give the number of a file that is gone to the next one.
+    #[test]
+    fn a_file_that_has_the_number_of_another_is_not_that() {
+        let (folder, veil) = veiled(&[".env"]);
+        let root = folder.path();
+        let workspace = Workspace::open(root).unwrap();
+        for round in 0..16 {
+            fs::write(root.join(".env"), "s").unwrap();
+            assert_eq!(hidden(&veil, &workspace), [".env"]);
+            fs::remove_file(root.join(".env")).unwrap();
+            fs::write(root.join(format!("plain-{round}")), "p").unwrap();
+            assert_eq!(hidden(&veil, &workspace), [".env"]);
         }
     }
 

@@ -63,20 +63,17 @@ impl Workspace {
             Stands::There(found) => Some(found),
             _ => None,
         };
-        let file = found.filter(|own| own.kind() == FileKind::File);
-        let file = file.map(|own| {
-            // Whether it may have other names.
-            let linked = own.stat.st_nlink > 1;
-            (&own.real, (own.stat.st_dev, own.stat.st_ino, linked))
-        });
-        let alias = file.and_then(|(real, file)| veil.alias(self, real, file));
+        // A file that may have other names.
+        let is_linked = |own: &&Found| own.kind() == FileKind::File && own.stat.st_nlink > 1;
+        let linked = found.filter(is_linked).map(|own| (own.stat.st_dev, own.stat.st_ino));
+        let alias = linked.and_then(|(device, inode)| veil.alias(self, device, inode));
         let (alias, real) = match alias {
             None => (None, real),
             Some(Ok(name)) => (Some(name), real),
             // Protected under a name that cannot be told.
             Some(Err(problem)) => (None, Place::Outside(problem)),
         };
-        let closed = file.map(|(real, file)| veil.closed_names(self, real, file));
+        let closed = linked.map(|(device, inode)| veil.closed_names(self, device, inode));
         let (closed, real) = match closed {
             None => (Vec::new(), real),
             Some(Ok(names)) => (names, real),

@@ -225,6 +225,11 @@ fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option
         Use::Delete => "fs.delete",
         Use::Read | Use::ReadTree => "fs.read",
     });
+    if !matches!(used.usage, Use::Read | Use::ReadTree)
+        && let Some(finding) = fact.and_then(|fact| files::split(policy, fact))
+    {
+        return Some(finding);
+    }
     let finding = match policy.files(&tool) {
         Some(files) => closed_argument(files, path, *fact, used),
         None => match fact.map(|fact| &fact.real) {

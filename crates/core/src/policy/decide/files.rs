@@ -16,6 +16,9 @@ use crate::programs::{PathUse, Use};
 use crate::tool::ToolName;
 use capsule_redact::excerpt;
 
+/// What reads a file.
+const READ: &str = "fs.read";
+
 /// Checks the path of a file tool. Nothing found means that the tool's own word decides.
 pub(super) fn check(
     files: &FileRule,
@@ -59,7 +62,19 @@ pub(super) fn check_content(policy: &Policy, case: &Case<'_>) -> Vec<Finding> {
         }
         _ => {}
     }
+    if matches!(case.action, Action::Write { .. } | Action::Edit { .. } | Action::Delete { .. }) {
+        findings.extend(case.facts.paths.iter().filter_map(|fact| split(policy, fact)));
+    }
     findings
+}
+
+/// Whoever changes a file with several names may leave its text in a file that has none of those which
+/// `fs.read` denies (ADR 42).
+pub(super) fn split(policy: &Policy, fact: &PathFact) -> Option<Finding> {
+    let name = ToolName::asked(READ);
+    let (rule, files) = policy.tool(&name).zip(policy.files(&name))?;
+    let pattern = denied(files, fact.closed.iter())?;
+    Some(Shut::Denied(pattern).finding(files, &fact.path).by(READ, &rule.source))
 }
 
 /// Refuses masks in what is to be written. Where the policy has them put back into what they stand for,
@@ -114,7 +129,6 @@ pub(super) fn check_tree(
 /// Checks that what is edited may be read, where the policy says what may be: the errors of an edit
 /// tell what is in a file, and so do those of putting masks back.
 fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<Finding> {
-    const READ: &str = "fs.read";
     let name = ToolName::asked(READ);
     let (Some(rule), Some(files), Some(path)) =
         (policy.tool(&name), policy.files(&name), target.inside())

@@ -83,12 +83,20 @@ fn forbidden_word(rule: &Never, command: &Command<'_>) -> Option<String> {
             Use::Read | Use::ReadTree => Capability::FsRead,
         });
         let tree = used.usage != Use::Read;
-        rule.capabilities.intersects(power)
-            && places.iter().flatten().any(|(path, fact)| {
-                covers(rule, path, *fact) || tree && covers_beneath(rule, path, *fact)
-            })
+        places.iter().flatten().any(|(path, fact)| {
+            rule.capabilities.intersects(over(power, *fact))
+                && (covers(rule, path, *fact) || tree && covers_beneath(rule, path, *fact))
+        })
     };
     command.words().find(covered).map(|word| format!("`{}`", word.used.path))
+}
+
+/// What whoever has this power over a file comes to have: a file that has another name, which is protected,
+/// comes apart when it is changed, and then no such name leads to its text (ADR 42).
+fn over(power: Capabilities, fact: Option<&PathFact>) -> Capabilities {
+    let changes = Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
+    let is_shared = fact.is_some_and(|fact| fact.alias.is_some());
+    if is_shared && power.intersects(changes) { power.with(Capability::FsRead) } else { power }
 }
 
 /// Whether the rule protects whatever is in a folder: `**/.ssh/**` and the folder `.ssh`.
@@ -101,7 +109,7 @@ fn forbidden_path(rule: &Never, case: &Case<'_>) -> Option<String> {
     let power = match case.action {
         Action::Run { .. } => Capabilities::of(Capability::FsMeta),
         Action::Git { .. } => Capabilities::of(Capability::FsMeta).with(Capability::FsRead),
-        _ => case.capabilities(),
+        _ => case.facts.paths.iter().fold(case.capabilities(), |own, fact| over(own, Some(fact))),
     };
     if !rule.capabilities.intersects(power) {
         return None;

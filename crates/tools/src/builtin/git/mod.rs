@@ -17,7 +17,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capsule_core::action::{Action, FileKind, PathTarget, Question};
+use capsule_core::action::{Action, FileKind, PathTarget, Place, Question};
 use capsule_core::code::Code;
 use capsule_core::confinement::{Confinement, Enforcement, ProcessLimits, Walls};
 use capsule_core::evidence::{Permit, Prepared as Hands};
@@ -187,13 +187,17 @@ impl Asking<'_> {
         }
     }
 
-    /// Whether a path of the repository may be shown: no invariant protects it, it is open to
-    /// `fs.read`, and nothing hides it from commands.
+    /// Whether a path of the repository may be shown: no invariant protects it, it is open to `fs.read` under
+    /// every name of the file that stands there, and nothing hides it from commands.
     pub(super) fn shows(&self, path: &[u8], hidden: &[OsString]) -> bool {
         let name = std::str::from_utf8(path).ok().map(|name| name.trim_end_matches('/'));
         let Some(path) = name.and_then(WorkspacePath::beneath) else { return false };
         let is_hidden = |own: &OsString| Path::new(path.as_str()).starts_with(Path::new(own));
-        self.contents.shows(&path) && !hidden.iter().any(is_hidden)
+        let (fact, _) = self.runner.workspace.look(&path, &self.runner.veil.borrow());
+        // Nobody can say which names it has.
+        let is_unknown = fact.kind == FileKind::File && matches!(fact.real, Place::Outside(_));
+        let mut names = [&path].into_iter().chain(&fact.closed);
+        names.all(|own| self.contents.shows(own)) && !is_unknown && !hidden.iter().any(is_hidden)
     }
 
     /// What is hidden from commands now.

@@ -161,8 +161,7 @@ impl Runner {
             // A walk of its own for each call: few programs have a view of their own.
             Some(reads) => {
                 let conceals = Box::new(move |path: &_, folder| reads.conceals(path, folder));
-                let veil = Veil::new(conceals).cutting_off().hiding(self.veil.borrow().kept());
-                drawn(&veil).and_then(|(mut hidden, way)| {
+                drawn(&Veil::new(conceals).cutting_off()).and_then(|(mut hidden, way)| {
                     // Only that of the run knows what was moved since it began.
                     if self.workspace.lower().is_some() {
                         hidden.extend(self.veil.borrow().hidden(&self.workspace)?);
