@@ -393,6 +393,9 @@ tools:
             // Nor is one that may name others.
             ("gcc -E docs/a.c", DEEP, false),
             ("grep -r NEEDLE . | cat docs/a.md -", DEEP, false),
+            // Who only deletes, or does nothing, does not open it to who reads beside it.
+            ("rm list | grep -r NEEDLE .", DEEP, false),
+            ("true | grep -r NEEDLE .", DEEP, false),
             // What is open is found, and who names one file sees that.
             ("grep -r NEEDLE .", "NEEDLE of docs", true),
             ("cat docs/a.md", "NEEDLE of docs", true),

@@ -67,16 +67,18 @@ pub(super) fn reach(policy: &Arc<Policy>, rule: &ToolRule, own: &Command<'_>) ->
 /// whether the command may come upon it, because it is given a folder, or nothing, or a list. So it is for
 /// one that does nothing but what its words say: what a policy closes to `fs.read` a build may need
 /// (`target/**`), and whoever runs the code of others reads what the walls show. What is only deleted is not
-/// read.
+/// read; but who does no more than that does not open it to the others of a pipeline either.
 fn closed(policy: &Policy, own: &Command<'_>) -> (Vec<PathPattern>, bool) {
     let files = policy.files(&ToolName::asked("fs.read"));
     let said = [Effect::Opens, Effect::Writes, Effect::Deletes, Effect::Network];
     let said = said.into_iter().fold(Effects::of(Effect::Reads), Effects::with);
     let does = own.line.effects();
-    let hides = !does.within(Effects::of(Effect::Deletes)) && does.within(said);
-    let Some(files) = files.filter(|own| !own.deny.is_empty() && hides) else {
+    let Some(files) = files.filter(|own| !own.deny.is_empty() && does.within(said)) else {
         return (Vec::new(), false);
     };
+    if does.within(Effects::of(Effect::Deletes)) {
+        return (files.deny.clone(), false);
+    }
     let all = own.all();
     let words = all.iter().flat_map(|own| own.words());
     let named: Vec<_> = words.filter(|word| !word.used.is_folder && !word.used.is_name).collect();
