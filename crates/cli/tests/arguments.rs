@@ -288,25 +288,26 @@ fn what_nobody_may_read_is_not_split() {
     let steps = steps
         .map(|(at, (tool, args, _))| format!("  - {{ id: s{at}, tool: {tool}, args: {args} }}\n"));
     let steps: String = steps.collect();
+    let mine = "{ id: mine, capabilities: [fs.read], paths: [\"secret/**\"], because: Mine. }";
+    let other = "{ id: other, capabilities: [fs.meta], paths: [\"*.meta\"], because: Not shown. }";
+    let (one, two) = (format!("[{mine}]"), format!("[{other}, {mine}]"));
+    let deny = "[\"secret/**\"]";
     for (workspace, never, deny) in [
-        ("staged", "[]", "[\"secret/**\"]"),
-        ("direct", "[]", "[\"secret/**\"]"),
-        (
-            "staged",
-            "[{ id: mine, capabilities: [fs.read], paths: [\"secret/**\"], because: Mine. }]",
-            "[]",
-        ),
-        (
-            "direct",
-            "[{ id: mine, capabilities: [fs.read], paths: [\"secret/**\"], because: Mine. }]",
-            "[]",
-        ),
+        ("staged", "[]", deny),
+        ("direct", "[]", deny),
+        ("staged", &one, "[]"),
+        ("direct", &one, "[]"),
+        ("staged", &two, "[]"),
+        ("direct", &two, "[]"),
     ] {
         let capsule = capsule();
         let root = capsule.workspace();
         for (text, other) in [("secret/x", "y"), ("plain", "plain-too")] {
             capsule.file(text, if text == "plain" { "open" } else { "NEEDLE" });
             std::fs::hard_link(root.join(text), root.join(other)).unwrap();
+        }
+        for name in ["a.meta", "z.meta"] {
+            std::fs::hard_link(root.join("secret/x"), root.join(name)).unwrap();
         }
         capsule.file("secret/alone", "old");
         let policy = capsule.policy(&format!(

@@ -23,7 +23,8 @@ pub struct PathFact {
     /// Names of the same file that rules of the policy close to a tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<WorkspacePath>,
-    /// Protected names by which the host comes to it for its orders, where it is to be changed.
+    /// Further protected names: of the same file, and, where it is to be changed, those by which the host comes
+    /// to it for its orders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<WorkspacePath>,
     /// Whether it is a store of ours by what it holds, or lies beside one by its name.

@@ -68,8 +68,8 @@ struct Drawn {
     /// What is hidden, beneath the workspace, in bytes.
     hidden: BTreeSet<OsString>,
     error: Option<VeilError>,
-    /// The protected files, by identity, with one name each.
-    protected: BTreeMap<Identity, OsString>,
+    /// The protected files, by identity, with the names that are protected, up to [`NAMES`].
+    protected: BTreeMap<Identity, BTreeSet<OsString>>,
     /// Whether one that was found since the last look at links has other names.
     linked: bool,
     /// Whether folders list other inodes than files have, so that each file must be asked.
@@ -83,6 +83,9 @@ struct Drawn {
     /// What may lead to orders.
     leads: Leads,
 }
+
+/// How many protected names of one file are told apart: different rules may protect them.
+const NAMES: usize = 64;
 
 /// What is known of orders, or why it is not.
 type Known = Result<Rc<Orders>, Problem>;
@@ -138,18 +141,18 @@ impl Veil {
         self.drawn.get().is_some()
     }
 
-    /// The protected path that is another name of this file, if there is one; an error where that
-    /// name cannot be told. Either way the file is protected.
-    #[must_use]
-    pub(crate) fn alias(
+    /// The protected paths that are names of this file; an error where one cannot be told. Either way the
+    /// file is protected.
+    pub(crate) fn aliases(
         &self,
         workspace: &Workspace,
         device: u64,
         inode: u64,
-    ) -> Option<Result<WorkspacePath, PathProblem>> {
+    ) -> Result<Vec<WorkspacePath>, PathProblem> {
         let drawn = self.up_to_date(workspace);
         let drawn = drawn.borrow();
-        drawn.protected.get(&(device, inode)).map(|name| told(name))
+        let names = drawn.protected.get(&(device, inode)).into_iter().flatten();
+        names.map(|name| told(name)).collect()
     }
 
     /// The names of this file, which has several, that rules close to a tool; an error where one cannot be told.
@@ -319,14 +322,17 @@ impl Drawn {
     /// Notes a protected file, to know it again under other names.
     fn protect(&mut self, path: &OsStr, stat: &Stat) {
         let identity = (stat.st_dev, stat.st_ino);
-        if self.protected.contains_key(&identity) {
+        if let Some(names) = self.protected.get_mut(&identity) {
+            if names.len() < NAMES {
+                names.insert(path.to_owned());
+            }
             return;
         }
         if self.protected.len() >= limits::PROTECTED_FILES {
             self.error = Some(VeilError::TooMany);
             return;
         }
-        self.protected.insert(identity, path.to_owned());
+        self.protected.insert(identity, BTreeSet::from([path.to_owned()]));
         self.linked |= stat.st_nlink > 1;
     }
 
@@ -367,8 +373,10 @@ mod tests {
 
     fn alias(veil: &Veil, workspace: &Workspace, path: &str) -> Option<String> {
         let found = workspace.find(&WorkspacePath::parse(path).unwrap()).unwrap();
-        let alias = veil.alias(workspace, found.stat.st_dev, found.stat.st_ino)?;
-        Some(alias.map_or_else(|problem| format!("{problem:?}"), |path| path.as_str().to_owned()))
+        match veil.aliases(workspace, found.stat.st_dev, found.stat.st_ino) {
+            Ok(names) => names.first().map(|name| name.as_str().to_owned()),
+            Err(problem) => Some(format!("{problem:?}")),
+        }
     }
 
     /// Makes folders that are too deep to be walked, by anybody.

@@ -79,10 +79,10 @@ impl Veil {
         }
         let mut names = orders.names(real);
         names.extend(repositories(workspace, real).names(real));
-        names.sort();
-        names.dedup();
         names.retain(|name| invariants.hold(name));
-        fact.names = names;
+        fact.names.extend(names);
+        fact.names.sort();
+        fact.names.dedup();
         Ok(())
     }
 }

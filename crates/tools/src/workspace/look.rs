@@ -66,13 +66,14 @@ impl Workspace {
         // A file that may have other names.
         let is_linked = |own: &&Found| own.kind() == FileKind::File && own.stat.st_nlink > 1;
         let linked = found.filter(is_linked).map(|own| (own.stat.st_dev, own.stat.st_ino));
-        let alias = linked.and_then(|(device, inode)| veil.alias(self, device, inode));
-        let (alias, real) = match alias {
-            None => (None, real),
-            Some(Ok(name)) => (Some(name), real),
+        let aliases = linked.map(|(device, inode)| veil.aliases(self, device, inode));
+        let (mut names, real) = match aliases {
+            None => (Vec::new(), real),
+            Some(Ok(names)) => (names, real),
             // Protected under a name that cannot be told.
-            Some(Err(problem)) => (None, Place::Outside(problem)),
+            Some(Err(problem)) => (Vec::new(), Place::Outside(problem)),
         };
+        let alias = (!names.is_empty()).then(|| names.remove(0));
         let closed = linked.map(|(device, inode)| veil.closed_names(self, device, inode));
         let (closed, real) = match closed {
             None => (Vec::new(), real),
@@ -89,7 +90,6 @@ impl Workspace {
             Place::Inside(real) => self.is_ours(real, found),
             Place::Outside(_) => false,
         };
-        let names = Vec::new();
         (PathFact { path: path.clone(), real, kind, alias, closed, names, ours }, stands)
     }
 
