@@ -58,7 +58,8 @@ impl Binary {
     /// A command line of the binary that needs no policy.
     pub(crate) fn bare(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(words).arg("--store").arg(&self.store);
+        // `latest` is what worked in this workspace.
+        command.args(words).arg("--workspace").arg(&self.workspace).arg("--store").arg(&self.store);
         command
     }
 }
