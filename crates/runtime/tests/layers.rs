@@ -554,3 +554,21 @@ fn what_a_layer_opens_stays_closed() {
         assert_eq!(seen, is_seen, "{own}");
     }
 }
+
+/// A bound that was once let through is refused in a new text, and read where it was recorded: by the policy, and by
+/// what lies over it.
+#[test]
+fn what_is_refused_in_a_new_text_is_read_where_it_was_recorded() {
+    for limits in ["memory: 1B", "processes_max: 0"] {
+        let text = format!(
+            "version: 1\ntools: {{ shell.run: {{ limits: {{ {limits} }}, executables: [ls] }} }}\n"
+        );
+        let refused = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap_err();
+        assert!(refused.iter().any(|own| own.message.starts_with("the least that")), "{refused:?}");
+        let read = Draft::parse_again(&text, "policy.yaml", "/home/ada", CATALOGUE, None);
+        assert!(read.is_ok(), "{limits}: {read:?}");
+        // More than the most was never let through.
+        let more = text.replace("1B", "1TB").replace(": 0", ": 99999");
+        assert!(Draft::parse_again(&more, "policy.yaml", "/home/ada", CATALOGUE, None).is_err());
+    }
+}

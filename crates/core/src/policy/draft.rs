@@ -29,6 +29,8 @@ pub struct Draft {
     seam: (Range<usize>, usize),
     /// Whether it is the base policy itself, byte by byte.
     is_base: bool,
+    /// Whether its text was recorded.
+    again: bool,
 }
 
 /// A policy that another one extends, as its text is.
@@ -59,6 +61,14 @@ pub struct Roots {
     pub lifts: bool,
 }
 
+/// What is refused in a new text alone is read where it was recorded: a run under it is replayed.
+fn as_new(mut problems: Diagnostics, again: bool) -> Diagnostics {
+    for own in problems.iter_mut().filter(|own| !again && own.code == Code::PolicyValue) {
+        own.severity = Severity::Error;
+    }
+    problems
+}
+
 impl Draft {
     /// Reads a policy. `name` is how its place is shown; `home` is the folder that `~` stands for.
     ///
@@ -74,7 +84,7 @@ impl Draft {
             let text = shipped(name.strip_prefix("builtin:")?)?;
             Some(Under { name, text })
         };
-        Self::read(text, name, home, tools, &carried)
+        Self::read((text, name), home, tools, &carried, false)
     }
 
     /// Reads a policy again whose text was recorded, over the text that was recorded with it.
@@ -89,25 +99,27 @@ impl Draft {
         extended: Option<&Extended>,
     ) -> Result<(Self, Diagnostics), Diagnostics> {
         let recorded = |_: &'static str| extended.map(Extended::under);
-        Self::read(text, name, home, tools, &recorded)
+        Self::read((text, name), home, tools, &recorded, true)
     }
 
     fn read(
-        text: &str,
-        name: &str,
+        (text, name): (&str, &str),
         home: &str,
         tools: Catalogue,
         layers: Layers<'_>,
+        again: bool,
     ) -> Result<(Self, Diagnostics), Diagnostics> {
         let Parsed { policy, problems, under } = parse::policy(text, name, home, tools, layers);
         let (under, at) = under.unzip();
         let extended = |own: Under<'_>| Extended { name: own.name.into(), text: own.text.into() };
+        let problems = as_new(problems, again);
         match policy {
             Some(policy) if problems.iter().all(|p| p.severity == Severity::Warning) => {
                 let seam = (at.unwrap_or_default(), text.len());
                 let is_base = name == base::NAME && shipped("base") == Some(text);
                 let own = extended(Under { name, text });
-                Ok((Self { policy, own, extended: under.map(extended), seam, is_base }, problems))
+                let extended = under.map(extended);
+                Ok((Self { policy, own, extended, seam, is_base, again }, problems))
             }
             _ => Err(problems),
         }
@@ -127,6 +139,7 @@ impl Draft {
         let beneath = (self.own.under(), self.extended.as_ref().map(Extended::under));
         let Parsed { policy, problems, .. } =
             parse::layer((text, name), kind, beneath, home, tools);
+        let problems = as_new(problems, self.again);
         match policy {
             Some(policy) if problems.iter().all(|p| p.severity == Severity::Warning) => {
                 Ok((LayerDraft { policy, kind, place: name.into() }, problems))

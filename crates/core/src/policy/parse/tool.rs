@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::code::Code;
 use crate::decision::Verdict;
+use crate::diagnostic::Diagnostic;
 use crate::limits;
 use crate::policy::model::{Constraint, Example, Expected, Quota, ToolRule};
 use crate::policy::parse::{Context, exec, fetch, files, narrow};
@@ -117,7 +118,8 @@ pub(super) fn bounded_time(context: &mut Context<'_>, node: &Node) -> Option<Dur
     Some(duration)
 }
 
-/// A number in a range; a policy that wants more or less is told so instead of being clamped.
+/// A number in a range; a policy that wants more or less is told so instead of being clamped. Less was once let
+/// through, and is read where it was recorded.
 pub(super) fn within(
     context: &mut Context<'_>,
     node: &Node,
@@ -125,13 +127,17 @@ pub(super) fn within(
     range: RangeInclusive<u64>,
 ) -> Option<u64> {
     let value = value?;
-    let (which, bound) = match &range {
-        range if range.contains(&value) => return Some(value),
-        range if value < *range.start() => ("least", range.start()),
-        range => ("most", range.end()),
-    };
-    context.error(Code::PolicyValue, node, format!("the {which} that can be allowed is {bound}"));
-    None
+    let said = |which, bound| format!("the {which} that can be allowed is {bound}");
+    if value > *range.end() {
+        context.error(Code::PolicyValue, node, said("most", range.end()));
+        return None;
+    }
+    if value < *range.start() {
+        let message = said("least", range.start());
+        let own = Diagnostic::warning(Code::PolicyValue, node.span.clone(), message);
+        context.reader.problem(own);
+    }
+    Some(value)
 }
 
 fn quota(context: &mut Context<'_>, signature: &Signature, node: &Node) -> Quota {
