@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/sched.h>
@@ -27,8 +28,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As many numbers as the filter of a command names. */
-enum { REFUSED = 90 };
+/* Into how many runs the numbers of system calls fall, so that the filter is as long as that of a command. */
+enum { RUNS = 36 };
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
 
 static void check(int holds, const char *what)
 {
@@ -63,18 +70,32 @@ static void raise_landlock(void)
     close(rules);
 }
 
+/* A tree of comparisons that finds the run of a number among those from `low` to before `high`. */
+static unsigned short grow(struct sock_filter *tree, int low, int high)
+{
+    const int middle = (low + high) / 2;
+    if (high - low == 1) {
+        /* Numbers that no kernel has yet: it is their count that matters. */
+        const unsigned answer = low % 2 ? SECCOMP_RET_ERRNO | 1 : SECCOMP_RET_ALLOW;
+        tree[0] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
+        return 1;
+    }
+    const unsigned short left = grow(tree + 1, low, middle);
+    const unsigned short right = grow(tree + 1 + left, middle, high);
+    tree[0] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 900 + middle, left, 0);
+    return 1 + left + right;
+}
+
 static void attach_filter(void)
 {
-    struct sock_filter filter[2 * REFUSED + 2];
-    struct sock_fprog program = {.filter = filter};
-    filter[program.len++] = (struct sock_filter)BPF_STMT(
-        BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (int i = 0; i < REFUSED; i++) {
-        /* Numbers that no kernel has yet: it is their count that matters. */
-        filter[program.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 900 + i, 0, 1);
-        filter[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1);
-    }
-    filter[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_filter filter[2 * RUNS + 4] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    };
+    struct sock_fprog program = {.len = 4, .filter = filter};
+    program.len += grow(filter + program.len, 0, RUNS);
     check(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "filter");
 }
 

@@ -58,6 +58,9 @@ fn cells(row: &Row) -> Vec<String> {
 fn ratio(spread: Spread) -> String {
     let digits = if spread.median < 0.1 { 4 } else { 2 };
     let Spread { median, least, most } = spread;
+    if most.is_nan() {
+        return format!("{median:.digits$} ({least:.digits$}-unmeasured)");
+    }
     format!("{median:.digits$} ({least:.digits$}-{most:.digits$})")
 }
 
