@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
 use capsule_testkit::Capsule;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const POLICY: &str = r#"version: 1
 sandbox: { floor: landlock }
@@ -180,6 +180,43 @@ fn changes_are_staged_in_the_lower_tier() {
     let _ = capsule.run_without_namespaces(&call).exits(0);
     assert!(!capsule.workspace().join("new.txt").exists());
     assert!(capsule.run(&["changes", "latest"]).exits(0).stdout.contains("new.txt"));
+}
+
+/// C7, SAF-4: another name of a protected file is not in the copy either. A tool that would see an empty file
+/// there changes nothing, and nothing else of the run is lost for it.
+#[test]
+fn tools_change_nothing_at_other_names_of_protected_files() {
+    for hidden in ["[fs.read, fs.meta]", "[fs.read]", "[fs.meta]"] {
+        let (capsule, _) = capsule();
+        let root = capsule.workspace();
+        std::fs::hard_link(root.join("x.secret"), root.join("alias")).unwrap();
+        let policy = POLICY
+            .replace("perl: allow", "perl: { decision: allow, writes: ['**'] }")
+            .replace("[fs.read, fs.meta]", hidden);
+        let policy = capsule.policy(&policy);
+        let step = |tool: &str, args: Value| {
+            format!("- {{ tool: {tool}, args: {args}, on_error: continue }}\n")
+        };
+        let make = "open F, '>', 'made' or die; print F 'new'";
+        let plan = [
+            step("shell.run", json!({ "argv": ["perl", "-e", make] })),
+            step("fs.write", json!({ "path": "alias", "content": "x", "mode": "append" })),
+            step("fs.write", json!({ "path": "alias", "content": "x" })),
+            step("fs.write", json!({ "path": "other.txt", "content": "x" })),
+        ];
+        let plan = capsule.plan(&format!("version: 1\nsteps:\n{}", plan.concat()));
+        let ran = capsule.run_without_namespaces(&["run", &plan, "--policy", &policy, "--json"]);
+        let calls = ran.json()["calls"].clone();
+        for refused in [1, 2] {
+            assert_ne!(calls[refused]["status"], "ok", "{hidden}: {calls}");
+        }
+        assert_eq!(calls[3]["status"], "ok", "{hidden}: {calls}");
+        let _ = capsule.run(&["apply", "latest"]).exits(0);
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        assert_eq!((read("made").as_str(), read("other.txt").as_str()), ("new", "x"));
+        let secret = "content of x.secret";
+        assert_eq!((read("alias").as_str(), read("x.secret").as_str()), (secret, secret));
+    }
 }
 
 /// Reads what it may and what it may not; makes, changes and removes.

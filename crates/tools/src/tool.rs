@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capsule_core::action::{Action, Facts, PathTarget, ProgramFact};
+use capsule_core::action::{Action, Facts, PathTarget, Place, ProgramFact};
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::evidence::Prepared as Hands;
@@ -184,10 +184,22 @@ pub(crate) fn prepare_change(
         unkept = why;
         Ok(hands)
     });
-    if let Err(problem) = name_paths(&mut prepared.facts, context) {
+    if let Err(problem) = not_withheld(&prepared.facts, context)
+        .and_then(|()| name_paths(&mut prepared.facts, context))
+    {
         prepared.hands = Box::new(Unable(problem));
     }
     Prepared { facts: Facts { unkept, masks, ..prepared.facts }, ..prepared }
+}
+
+/// Whether what is to be changed is there for tools to see, where they work in a copy of the workspace.
+fn not_withheld(facts: &Facts, context: &Context<'_>) -> Result<(), Problem> {
+    let Ok(Some(staging)) = context.staging else { return Ok(()) };
+    let real = facts.paths.iter().filter_map(|fact| match &fact.real {
+        Place::Inside(real) => Some(real),
+        Place::Outside(_) => None,
+    });
+    real.filter_map(|real| staging.withheld(real)).next().map_or(Ok(()), Err)
 }
 
 /// The preflight of an action on one path. The facts that are judged and what the hands hold come

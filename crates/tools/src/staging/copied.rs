@@ -11,9 +11,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
 use rustix::io::Errno;
 
@@ -136,6 +138,16 @@ fn digest(staging: &Staging, path: &OsStr, stat: &Stat) -> Option<Digest> {
     let folder = staging.upper_folder(folder).ok()?;
     let mut file = node::open(folder.as_fd(), name, stat).ok()?;
     Digest::of_all(|buffer| file.read(buffer)).ok()
+}
+
+impl Staging {
+    /// Why a tool must not change a path, if what stands there in the workspace is not in the copy. It would
+    /// see nothing there and make a file, and nothing of the run could be applied.
+    pub(crate) fn withheld(&self, path: &WorkspacePath) -> Option<Problem> {
+        let why = self.copied.as_ref()?.refusal(path.as_str(), false)?;
+        let message = format!("`{path}` cannot be changed in the copy of the workspace: {why}");
+        Some(Problem::new(Code::ChangeRefused, message).suggest("choose another path"))
+    }
 }
 
 impl Copied {
