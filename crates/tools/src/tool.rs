@@ -184,22 +184,20 @@ pub(crate) fn prepare_change(
         unkept = why;
         Ok(hands)
     });
-    if let Err(problem) = not_withheld(&prepared.facts, context)
-        .and_then(|()| name_paths(&mut prepared.facts, context))
-    {
+    let shown = are_shown(&prepared.facts, context);
+    if let Err(problem) = shown.and_then(|()| name_paths(&mut prepared.facts, context)) {
         prepared.hands = Box::new(Unable(problem));
     }
     Prepared { facts: Facts { unkept, masks, ..prepared.facts }, ..prepared }
 }
 
-/// Whether what is to be changed is there for tools to see, where they work in a copy of the workspace.
-fn not_withheld(facts: &Facts, context: &Context<'_>) -> Result<(), Problem> {
+/// Whether tools see what is to be changed, where they work in a copy of the workspace.
+fn are_shown(facts: &Facts, context: &Context<'_>) -> Result<(), Problem> {
     let Ok(Some(staging)) = context.staging else { return Ok(()) };
-    let real = facts.paths.iter().filter_map(|fact| match &fact.real {
-        Place::Inside(real) => Some(real),
-        Place::Outside(_) => None,
-    });
-    real.filter_map(|real| staging.withheld(real)).next().map_or(Ok(()), Err)
+    facts.paths.iter().try_for_each(|fact| match &fact.real {
+        Place::Inside(real) => staging.shows(real),
+        Place::Outside(_) => Ok(()),
+    })
 }
 
 /// The preflight of an action on one path. The facts that are judged and what the hands hold come

@@ -141,12 +141,16 @@ fn digest(staging: &Staging, path: &OsStr, stat: &Stat) -> Option<Digest> {
 }
 
 impl Staging {
-    /// Why a tool must not change a path, if what stands there in the workspace is not in the copy. It would
-    /// see nothing there and make a file, and nothing of the run could be applied.
-    pub(crate) fn withheld(&self, path: &WorkspacePath) -> Option<Problem> {
-        let why = self.copied.as_ref()?.refusal(path.as_str(), false)?;
+    /// Whether what stands at a path in the workspace stands in a copy of it, too. A tool would see nothing
+    /// there, or an empty file, and once it had changed that, nothing of the run could be applied.
+    ///
+    /// # Errors
+    /// [`Code::ChangeRefused`] where it was not copied.
+    pub(crate) fn shows(&self, path: &WorkspacePath) -> Result<(), Problem> {
+        let refusal = self.copied.as_ref().and_then(|own| own.refusal(path.as_str(), false));
+        let Some(why) = refusal else { return Ok(()) };
         let message = format!("`{path}` cannot be changed in the copy of the workspace: {why}");
-        Some(Problem::new(Code::ChangeRefused, message).suggest("choose another path"))
+        Err(Problem::new(Code::ChangeRefused, message).suggest("choose another path"))
     }
 }
 
