@@ -63,30 +63,44 @@ impl Position {
     /// The position of a byte in a text.
     #[must_use]
     pub fn of(text: &str, byte: usize) -> Self {
-        let mut byte = byte.min(text.len());
-        while !text.is_char_boundary(byte) {
-            byte -= 1;
-        }
-        let before = text.get(..byte).unwrap_or(text);
+        let before = text.get(..text.floor_char_boundary(byte)).unwrap_or(text);
         let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
         let last = before.rsplit('\n').next().unwrap_or("");
         Self { line, column: last.chars().count() + 1 }
     }
 }
 
-/// Where the lines of a text begin, for whoever asks for many positions.
+/// Where the lines of a text begin, for whoever asks for many positions. In a long line (JSON is YAML,
+/// and is often written as one) it also knows places between, so that no question counts it all.
 #[derive(Clone, Debug)]
 pub struct Lines<'t> {
     text: &'t str,
-    starts: Vec<usize>,
+    /// Known places, in order; the first is the start of the text.
+    known: Vec<(usize, Position)>,
 }
 
 impl<'t> Lines<'t> {
+    /// How many bytes of a line are counted at most, from the place before.
+    const APART: usize = 256;
+
     /// Finds the lines of a text.
     #[must_use]
     pub fn of(text: &'t str) -> Self {
-        let behind = text.match_indices('\n').map(|(at, _)| at + 1);
-        Self { text, starts: core::iter::once(0).chain(behind).collect() }
+        let mut known = Vec::new();
+        let mut byte = 0;
+        for (index, whole) in text.split('\n').enumerate() {
+            let (mut rest, mut position) = (whole, Position { line: index + 1, column: 1 });
+            known.push((byte, position));
+            while rest.len() > Self::APART {
+                let (near, far) = rest.split_at(rest.floor_char_boundary(Self::APART));
+                position.column += near.chars().count();
+                byte += near.len();
+                rest = far;
+                known.push((byte, position));
+            }
+            byte += rest.len() + 1;
+        }
+        Self { text, known }
     }
 
     /// The text.
@@ -98,10 +112,12 @@ impl<'t> Lines<'t> {
     /// The position of a byte.
     #[must_use]
     pub fn position(&self, byte: usize) -> Position {
-        let line = self.starts.partition_point(|start| *start <= byte.min(self.text.len()));
-        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        let inner = Position::of(self.text.get(start..).unwrap_or(""), byte - start.min(byte));
-        Position { line: line.max(1), ..inner }
+        let byte = self.text.floor_char_boundary(byte);
+        let before = self.known.partition_point(|(start, _)| *start <= byte);
+        let start = Position { line: 1, column: 1 };
+        let (from, near) = self.known.get(before.saturating_sub(1)).copied().unwrap_or((0, start));
+        let between = self.text.get(from..byte).unwrap_or("");
+        Position { column: near.column + between.chars().count(), ..near }
     }
 }
 
@@ -110,11 +126,14 @@ pub type Diagnostics = Vec<Diagnostic>;
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
 
     #[test]
     fn lines_know_every_position() {
-        for text in ["", "a", "\n", "a\nbé\n\nc", "é\r\nx\n"] {
+        let long = format!("a\n{}\n{}b", "é".repeat(300), "c".repeat(3 * Lines::APART));
+        for text in ["", "a", "\n", "a\nbé\n\nc", "é\r\nx\n", &long] {
             let lines = Lines::of(text);
             for byte in 0..text.len() + 2 {
                 assert_eq!(lines.position(byte), Position::of(text, byte), "{text:?} {byte}");
