@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::Capsule;
+use capsule_testkit::{Capsule, side_by_side};
 use serde_json::{Value, json};
 
 const POLICY: &str = r#"version: 1
@@ -354,7 +354,7 @@ fn commit_deep(root: &Path) {
 #[test]
 fn what_is_denied_is_not_found_either() {
     const DEEP: &str = "NEEDLE of deep";
-    let mut wrong = Vec::new();
+    let mut rows = Vec::new();
     for floor in ["namespaces", "landlock"] {
         let policy = |deny: &str| {
             format!(
@@ -408,34 +408,33 @@ tools:
             ("perl -e 'open F, q(deep/own/x); print <F>'", DEEP, true),
             ("perl -e 'open F, q(deep/own/x); print <F>' | cat", DEEP, true),
         ] {
-            let mut tried = vec![(&closing, found)];
+            rows.push((floor, command, text, closing.clone(), found));
             // What nothing denies is found by all of them.
-            let open = policy("");
-            tried.extend((!found).then_some((&open, true)));
-            for (policy, found) in tried {
-                let capsule = capsule();
-                capsule.file("docs/a.md", "NEEDLE of docs\n");
-                capsule.file("docs/needle", "NEEDLE\n");
-                capsule.file("NEEDLE", "");
-                capsule.file("docs/a.c", "#include \"../deep/own/x\"\n");
-                capsule.file("list", "deep/own/x\n");
-                if command.contains("git ") {
-                    capsule.file("deep/own/x", "as it was\n");
-                    commit_deep(&capsule.workspace());
-                }
-                capsule.file("deep/own/x", format!("{DEEP}\n"));
-                let args = json!({ "command": command }).to_string();
-                let policy = capsule.policy(policy);
-                let line = ["call", "shell.run", "--policy", &policy, "--json", "--args", &args];
-                let ran = match floor {
-                    "landlock" => capsule.run_without_namespaces(&line),
-                    _ => capsule.run(&line),
-                };
-                if ran.stdout.contains(text) != found {
-                    wrong.push(format!("{floor}: {command}: {} {}", ran.status, ran.stdout));
-                }
-            }
+            rows.extend((!found).then(|| (floor, command, text, policy(""), true)));
         }
     }
+    let wrong = side_by_side(rows, |(floor, command, text, policy, found)| {
+        let capsule = capsule();
+        capsule.file("docs/a.md", "NEEDLE of docs\n");
+        capsule.file("docs/needle", "NEEDLE\n");
+        capsule.file("NEEDLE", "");
+        capsule.file("docs/a.c", "#include \"../deep/own/x\"\n");
+        capsule.file("list", "deep/own/x\n");
+        if command.contains("git ") {
+            capsule.file("deep/own/x", "as it was\n");
+            commit_deep(&capsule.workspace());
+        }
+        capsule.file("deep/own/x", format!("{DEEP}\n"));
+        let args = json!({ "command": command }).to_string();
+        let policy = capsule.policy(&policy);
+        let line = ["call", "shell.run", "--policy", &policy, "--json", "--args", &args];
+        let ran = match floor {
+            "landlock" => capsule.run_without_namespaces(&line),
+            _ => capsule.run(&line),
+        };
+        (ran.stdout.contains(text) != found)
+            .then(|| format!("{floor}: {command}: {} {}", ran.status, ran.stdout))
+    });
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -20,7 +20,7 @@ use capsule_core::action::Facts;
 use capsule_core::policy::{Case, Draft, Roots, Usage};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe, explain_case};
-use capsule_testkit::{Capsule, Server};
+use capsule_testkit::{Capsule, Server, side_by_side};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -221,16 +221,13 @@ groups! {
 
 fn check_file(wanted: &str) {
     let (_, file) = files().into_iter().find(|(name, _)| name == wanted).unwrap();
-    let mut failures = Vec::new();
-    let mut checked = 0;
-    for row in file.row {
-        if row.test.is_some() {
-            continue;
-        }
-        checked += 1;
-        let wrong = check(&row);
-        failures.extend(wrong.into_iter().map(|why| format!("{} {}: {why}", row.id, row.what)));
-    }
+    let rows: Vec<Row> = file.row.into_iter().filter(|row| row.test.is_none()).collect();
+    let checked = rows.len();
+    let failures = side_by_side(rows, |row| {
+        let wrong = check(&row).into_iter();
+        wrong.map(|why| format!("{} {}: {why}", row.id, row.what)).collect::<Vec<_>>()
+    });
+    let failures = failures.concat();
     assert!(checked > 0, "{wanted} has no rows");
     assert!(failures.is_empty(), "{} of {checked} rows:\n{}", failures.len(), failures.join("\n"));
 }

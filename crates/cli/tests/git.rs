@@ -12,7 +12,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use capsule_testkit::Capsule;
+use capsule_testkit::{Capsule, side_by_side};
 use serde_json::{Value, json};
 
 const POLICY: &str = "version: 1
@@ -415,8 +415,8 @@ fn hostile(done: fn(&Capsule)) -> Capsule {
 /// B4, B5, B10, B11: what a repository names does not run. A plain command shows that it would.
 #[test]
 fn nothing_that_a_repository_names_runs() {
-    let mut wrong = Vec::new();
-    for (what, done, line) in HOSTILE {
+    let wrong = side_by_side(HOSTILE, |(what, done, line)| {
+        let mut wrong = Vec::new();
         let capsule = hostile(*done);
         let policy = capsule.policy(POLICY);
         let shown = ["exec", "--policy", &policy, "--json", "--", "git"];
@@ -433,7 +433,9 @@ fn nothing_that_a_repository_names_runs() {
                 wrong.push(format!("{what}: {tool}: {answer}"));
             }
         }
-    }
+        wrong
+    });
+    let wrong = wrong.concat();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::Capsule;
+use capsule_testkit::{Capsule, side_by_side};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -328,7 +328,7 @@ fn nothing_else_changes() {
             }
         }
     }
-    for (text, learns) in [
+    let policies = [
         (
             "version: 1\nname: p\nextends: builtin:assistant\n",
             &["git add a", "git stash", "touch a"][..],
@@ -341,7 +341,8 @@ fn nothing_else_changes() {
             "version: 1\nname: p\ntools: { shell.run: { form: command, executables: { git: ask, cp: allow } } }\n",
             &["git log", "git add a", "mkdir a"][..],
         ),
-    ] {
+    ];
+    let _ = side_by_side(policies, |(text, learns)| {
         let capsule = capsule();
         let policy = capsule.policy(text);
         let mut calls: Vec<_> = learns.iter().map(|line| command(line)).collect();
@@ -371,7 +372,7 @@ fn nothing_else_changes() {
             }
         }
         assert!(strange.is_empty(), "{text}: {}", strange.join("\n"));
-    }
+    });
 }
 
 /// Whether a line has git without a subcommand: `git --version`.

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use capsule_testkit::Capsule;
+use capsule_testkit::{Capsule, side_by_side};
 use serde_json::{Value, json};
 
 fn capsule() -> Capsule {
@@ -301,12 +301,13 @@ fn a_slip_is_noticed_by_the_test_that_is_there_for_it() {
     let fates = mutation["rows"].as_array().unwrap().iter().map(|row| &row["fate"]);
     assert!(fates.clone().all(|fate| fate == "noticed"), "{mutation}");
     assert_eq!(mutation["mutants"], fates.count());
-    for (index, (.., slip)) in TESTS.iter().enumerate() {
+    let _ = side_by_side(TESTS.iter().enumerate(), |(index, (.., slip))| {
+        let capsule = self::capsule();
         let others = TESTS.iter().enumerate().filter(|(other, _)| *other != index);
         let policy = capsule.policy(&with_tests(others.map(|(_, test)| test)));
         let survived = survivors(&mutate(&capsule, &policy, 2));
         assert!(survived.iter().any(|own| own.contains(slip)), "{slip}: {survived:?}");
-    }
+    });
 }
 
 /// What is shipped says of every rule what it decides.

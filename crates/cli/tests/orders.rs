@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, Ran, side_by_side};
 use serde_json::json;
 
 const TOOLS: &str = r#"
@@ -130,28 +130,27 @@ type Lay = fn(&Path);
 
 /// Each row in every way: what is closed stays as it was, what is open is changed.
 fn check(rows: &[(&str, Lay, &[&str], &[&str])], ways: &[Way]) {
-    let mut wrong = Vec::new();
+    let mut tried = Vec::new();
     for (what, row, closed, open) in rows {
         for way in ways {
-            for (path, is_open) in
-                closed.iter().map(|own| (own, false)).chain(open.iter().map(|own| (own, true)))
-            {
-                let bed = Bed::new(|root| {
-                    lay(root);
-                    row(root);
-                });
-                let ran = bed.append(*way, path);
-                // In the workspace itself, what is new is told when it is there.
-                let told = ran.stdout.contains("change.protected");
-                if bed.has_evil(path) != is_open && !(told && *way == Way::Direct && !is_open) {
-                    wrong.push(format!(
-                        "{what}, {path}, {way:?}: {} {} {}",
-                        ran.status, ran.stdout, ran.stderr
-                    ));
-                }
-            }
+            tried.extend(closed.iter().map(|path| (what, row, way, path, false)));
+            tried.extend(open.iter().map(|path| (what, row, way, path, true)));
         }
     }
+    let wrong = side_by_side(tried, |(what, row, way, path, is_open)| {
+        let bed = Bed::new(|root| {
+            lay(root);
+            row(root);
+        });
+        let ran = bed.append(*way, path);
+        // In the workspace itself, what is new is told when it is there.
+        let told = ran.stdout.contains("change.protected");
+        let is_held = bed.has_evil(path) == is_open || told && *way == Way::Direct && !is_open;
+        (!is_held).then(|| {
+            format!("{what}, {path}, {way:?}: {} {} {}", ran.status, ran.stdout, ran.stderr)
+        })
+    });
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

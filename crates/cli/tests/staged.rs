@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_testkit::{Capsule, Ran};
+use capsule_testkit::{Capsule, Ran, side_by_side};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -1010,8 +1010,7 @@ fn many_done() -> Tree {
 #[test]
 fn a_killed_apply_can_be_gone_on_with() {
     let wanted = many_done();
-    let mut interrupted = 0;
-    for round in 0..12 {
+    let interrupted = side_by_side(0..12, |round| {
         let (bed, run) = with_many();
         let before = bed.tree();
         let mut child =
@@ -1024,14 +1023,15 @@ fn a_killed_apply_can_be_gone_on_with() {
             assert!(whole || path.contains(".capsule-apply-"), "{path}: {found}");
         }
         let told = bed.run(&["changes", &run, "--json"]).exits(0).json();
-        if !told["staged"].is_null() {
-            interrupted += 1;
+        let was_interrupted = !told["staged"].is_null();
+        if was_interrupted {
             let _ = bed.run(&["apply", &run]).exits(0);
         }
         assert_eq!(bed.tree(), wanted);
         let _ = bed.run(&["verify"]).exits(0);
-    }
-    assert!(interrupted > 0, "none was interrupted");
+        was_interrupted
+    });
+    assert!(interrupted.contains(&true), "none was interrupted");
 }
 
 /// A workspace in which somebody was killed over applying [`MANY`], the run, and what stood there before.

@@ -1,5 +1,5 @@
 //! What tests need again and again: a workspace that goes away, the binary with surroundings of
-//! its own, a run that was recorded, and a server on loopback.
+//! its own, a run that was recorded, rows that are tried side by side, and a server on loopback.
 //!
 //! A test kit may panic: that is how a test says that it failed.
 
@@ -7,7 +7,9 @@
 
 mod binary;
 pub mod recorded;
+mod rows;
 mod server;
 
 pub use binary::{Capsule, Ran};
+pub use rows::side_by_side;
 pub use server::{Request, Server};
