@@ -6,14 +6,13 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command};
 
 use capsule_core::confinement::Tier;
+use tempfile::TempDir;
 
 /// Says which world a process is in; without it, the one it finds.
 const VARIABLE: &str = "CAPSULE_TEST_WORLD";
-/// Nobody.
-const USER: u32 = 65_534;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum World {
@@ -72,27 +71,37 @@ pub(crate) fn current() -> World {
     }
 }
 
+/// The worlds that are tried beside this one.
+pub(crate) fn beside(world: World) -> &'static [World] {
+    if world == World::Root { &[World::User, World::Landlock, World::LandlockUser] } else { &[] }
+}
+
 /// The worlds that are tried behind this one.
-pub(crate) fn others(world: World) -> &'static [World] {
+pub(crate) fn behind(world: World) -> &'static [World] {
     match (world, std::env::var_os(VARIABLE)) {
-        (World::Root, _) => &[
-            World::User,
-            World::NoCgroups,
-            World::Landlock,
-            World::LandlockUser,
-            World::Bubblewrap,
-        ],
+        (World::Root, _) => &[World::NoCgroups, World::Bubblewrap],
         (World::User, None) => &[World::LandlockUser, World::Bubblewrap],
         _ => &[],
     }
 }
 
+/// Who somebody is there who was root. Some limits are a user's and not a call's, so no two worlds
+/// that are tried beside each other have the same.
+fn user(world: World) -> Option<u32> {
+    match world {
+        World::User => Some(65_534),
+        World::LandlockUser => Some(65_533),
+        World::Bubblewrap => Some(65_532),
+        World::Root | World::NoCgroups | World::Landlock => None,
+    }
+}
+
 /// A namespace of users in which no further one can be made, as on a machine that allows none.
-fn without_namespaces(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
+fn without_namespaces(program: &Path, words: &[String]) -> io::Result<Child> {
     const NO_MORE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", NO_MORE]).arg(program).args(words);
-    command.env(VARIABLE, World::Landlock.to_string()).env_remove("TMPDIR").status()
+    command.env(VARIABLE, World::Landlock.to_string()).env_remove("TMPDIR").spawn()
 }
 
 /// Rules out, for this process and all that it starts, what the filters of containers rule out: no
@@ -142,23 +151,37 @@ fn step(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: code.try_into().unwrap(), jt: yes, jf: no, k }
 }
 
-/// Runs the tests once more in another world.
-pub(crate) fn enter(world: World, words: &[String]) -> bool {
-    // Where cargo builds, an ordinary user may have no business.
+/// The tests, once more, in another world and a process of their own: who has left root cannot come back.
+pub(crate) struct Entered {
+    child: Child,
+    /// Where the program lies: where cargo builds, an ordinary user may have no business.
+    _folder: TempDir,
+}
+
+impl Entered {
+    /// Waits for the end, and says whether all was as it should be.
+    pub(crate) fn succeeds(mut self) -> bool {
+        self.child.wait().unwrap().success()
+    }
+}
+
+/// Begins with the tests in another world.
+pub(crate) fn enter(world: World, words: &[String]) -> Entered {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("walls");
     fs::copy("/proc/self/exe", &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let status = match world {
+    let child = match world {
         World::Root => panic!("the first world"),
         World::User | World::LandlockUser | World::Bubblewrap => {
             let mut command = Command::new(&program);
             command.args(words).env(VARIABLE, world.to_string()).env_remove("TMPDIR");
-            if rustix::process::geteuid().is_root() {
-                command.uid(USER).gid(USER);
+            let user = user(world).filter(|_| rustix::process::geteuid().is_root());
+            if let Some(user) = user {
+                command.uid(user).gid(user);
             }
-            command.status()
+            command.spawn()
         }
         World::NoCgroups => Command::new("unshare")
             .args([
@@ -170,8 +193,8 @@ pub(crate) fn enter(world: World, words: &[String]) -> bool {
             .arg(&program)
             .args(words)
             .env(VARIABLE, "no-cgroups")
-            .status(),
+            .spawn(),
         World::Landlock => without_namespaces(&program, words),
     };
-    status.unwrap().success()
+    Entered { child: child.unwrap(), _folder: folder }
 }
