@@ -365,7 +365,7 @@ fn scene(row: &Row) -> Scene {
     }
     if row.abstract_socket {
         use std::os::linux::net::SocketAddrExt;
-        let name = format!("capsule-attack-{}", std::process::id());
+        let name = format!("capsule-attack-{}-{}", row.id, std::process::id());
         let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
         kept.push(Box::new(std::os::unix::net::UnixListener::bind_addr(&address).unwrap()));
         word = Some(name);

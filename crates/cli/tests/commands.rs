@@ -381,9 +381,10 @@ fn the_copy_that_runs_a_command_has_nothing_of_the_user() {
     let canary = format!("canary-{}", std::process::id());
     capsule.set("CAPSULE_TEST_CANARY", &canary);
     let policy = capsule.policy(POLICY);
-    let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", "4"]);
+    let time = format!("4.0{}", std::process::id());
+    let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", &time]);
     let executor = executor_of(child.id());
-    wait_until("the command starts", || !processes("sleep 4").is_empty());
+    wait_until("the command starts", || !processes(&format!("sleep {time}")).is_empty());
     let words = fs::read(format!("/proc/{executor}/cmdline")).unwrap();
     assert!(words.starts_with(b"capsule-executor\0"), "{}", String::from_utf8_lossy(&words));
     assert!(words["capsule-executor".len()..].iter().all(|byte| *byte == 0));
@@ -408,9 +409,10 @@ fn what_the_user_preloads_is_not_copied() {
     let mut capsule = capsule();
     capsule.set("LD_LIBRARY_PATH", "/nowhere/capsule-test-libraries");
     let policy = capsule.policy(POLICY);
-    let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", "3"]);
+    let time = format!("3.0{}", std::process::id());
+    let mut child = start(&capsule, &["exec", "--policy", &policy, "--", "sleep", &time]);
     let executor = executor_of(child.id());
-    wait_until("the command starts", || !processes("sleep 3").is_empty());
+    wait_until("the command starts", || !processes(&format!("sleep {time}")).is_empty());
     let words = fs::read(format!("/proc/{executor}/cmdline")).unwrap();
     assert!(words.starts_with(b"capsule-executor\0__capsule-executor\0"), "{words:?}");
     if fs::File::open(format!("/proc/{executor}/mem")).is_ok() {

@@ -1,15 +1,40 @@
 //! The rows of a table, tried side by side.
 
 use std::panic::resume_unwind;
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex};
 use std::thread::{available_parallelism, scope};
 
-/// Does the same with every row, as many at once as there are processors, and gives what came of each
-/// in the order of the rows. For rows that have nothing to do with each other, in a test that would
-/// otherwise go through them alone while the other processors wait for it.
+/// How many rows are being tried, of all tables of this process together.
+static BUSY: Mutex<usize> = Mutex::new(0);
+/// Somebody is through with a row.
+static FREED: Condvar = Condvar::new();
+
+/// A place at a processor, until it is dropped.
+struct Place;
+
+impl Place {
+    /// Waits for one of so many.
+    fn wait(count: usize) -> Self {
+        let mut busy = FREED.wait_while(BUSY.lock().unwrap(), |busy| *busy >= count).unwrap();
+        *busy += 1;
+        Self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *BUSY.lock().unwrap() -= 1;
+        FREED.notify_one();
+    }
+}
+
+/// Does the same with every row, and gives what came of each in the order of the rows. As many rows are
+/// tried at once as there are processors, those of other tables in this process counted with them. For
+/// rows that have nothing to do with each other, in a test that would otherwise go through them alone
+/// while the other processors wait for it. A row has no table of its own.
 ///
 /// # Panics
-/// When it panics for a row, with what that said, and behind the rows that had begun.
+/// When it panics for a row, with what that said, once the others are through.
 pub fn side_by_side<R: Send, T: Send>(
     rows: impl IntoIterator<Item = R, IntoIter: Send>,
     each: impl Fn(R) -> T + Sync,
@@ -17,14 +42,15 @@ pub fn side_by_side<R: Send, T: Send>(
     let waiting = Mutex::new(rows.into_iter().enumerate());
     // By itself: the lock is not held while a row is tried.
     let next = || waiting.lock().unwrap().next();
+    let count = available_parallelism().map_or(1, usize::from);
     let worker = || {
         let mut done = Vec::new();
         while let Some((index, row)) = next() {
+            let _place = Place::wait(count);
             done.push((index, each(row)));
         }
         done
     };
-    let count = available_parallelism().map_or(1, usize::from);
     let mut done: Vec<(usize, T)> = scope(|scope| {
         let workers: Vec<_> = (0..count).map(|_| scope.spawn(worker)).collect();
         let ended = workers.into_iter().map(|one| one.join());

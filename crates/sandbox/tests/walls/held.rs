@@ -32,7 +32,7 @@ fn a_held_command_has_not_begun() {
         let marker = marker(round);
         let script = format!("echo $$; exec sleep {marker}");
         let mut long = launch("/bin/sh", &["sh", "-c", &script]);
-        long.limits.timeout_ms = 500;
+        long.limits.timeout_ms = 1_000;
         let held = bed.executor.hold(long).unwrap();
         std::thread::sleep(LONG_ENOUGH);
         assert_eq!(processes_with(&marker), 0, "round {round}");
@@ -73,9 +73,9 @@ fn what_never_begins_is_never_run() {
 fn time_counts_from_the_beginning() {
     let mut bed = Bed::plain();
     let mut short = launch("/bin/true", &["true"]);
-    short.limits.timeout_ms = 200;
+    short.limits.timeout_ms = 600;
     let held = bed.executor.hold(short).unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(1_100));
     let exit = bed.begin(held, &mut Nobody);
     assert_eq!((exit.how, exit.reached), (How::Exited(0), Vec::new()));
     let mut long = launch("/bin/sleep", &["sleep", "60"]);
@@ -113,14 +113,14 @@ fn the_executor_keeps_the_time_by_itself() {
     let marker = marker(9);
     let script = format!("sleep {marker} & echo out; wait");
     let mut noisy = launch("/bin/sh", &["sh", "-c", &script]);
-    noisy.limits.timeout_ms = 600;
+    noisy.limits.timeout_ms = 1_200;
     let held = bed.executor.hold(noisy).unwrap();
-    std::thread::sleep(Duration::from_millis(400));
+    std::thread::sleep(Duration::from_millis(800));
     let mut stuck = Stuck { marker, since: Instant::now(), freed: None };
     let exit = bed.begin(held, &mut stuck);
     assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::TimedOut, "out\n"));
     let freed = stuck.freed.unwrap();
-    assert!(freed >= Duration::from_millis(600) && freed < Duration::from_secs(3), "{freed:?}");
+    assert!(freed >= Duration::from_millis(1_200) && freed < Duration::from_secs(4), "{freed:?}");
 }
 
 /// A command that ends by itself while its end is asked for is over, and the next one is not ended in its

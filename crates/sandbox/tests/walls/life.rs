@@ -1,5 +1,6 @@
 //! Who dies with whom, and what is left behind: nothing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -62,7 +63,7 @@ struct Belongings {
 fn belongings(executor: Option<u32>) -> Belongings {
     let count = |path: &str| fs::read_dir(path).map_or(0, Iterator::count);
     // By the number of whoever made it: others may be at work on this machine.
-    let makers = [Some(std::process::id()), executor].map(|id| format!("-{}", id.unwrap_or(0)));
+    let makers = [Some(std::process::id()), executor].map(|id| format!("-{}-", id.unwrap_or(0)));
     let temporary = |name: &str| {
         name.starts_with("capsule-") && makers.iter().any(|maker| name.contains(maker))
     };
@@ -84,14 +85,28 @@ fn belongings(executor: Option<u32>) -> Belongings {
     }
 }
 
-/// How many control groups of a name there are.
-fn count_cgroups(name: &str) -> usize {
+/// The control groups of a name.
+fn cgroups(name: &str) -> Vec<String> {
     let found = Command::new("find")
         .args(["/sys/fs/cgroup", "-type", "d", "-name", name])
         .stderr(Stdio::null())
         .output()
         .unwrap();
-    text(&found.stdout).lines().count()
+    text(&found.stdout).lines().map(str::to_owned).collect()
+}
+
+fn count_cgroups(name: &str) -> usize {
+    cgroups(name).len()
+}
+
+/// The control groups of executors that are gone: others are at work beside this world.
+fn abandoned_cgroups() -> BTreeSet<String> {
+    let groups = cgroups("capsule-*").into_iter();
+    let is_abandoned = |group: &String| {
+        let id = group.rsplit_once("capsule-").map_or("", |(_, id)| id);
+        !Path::new("/proc").join(id).exists()
+    };
+    groups.filter(is_abandoned).collect()
 }
 
 fn a_thousand_calls_leave_nothing() {
@@ -127,7 +142,7 @@ fn a_thousand_calls_leave_nothing() {
     (after.executor_descriptors, after.descriptors) =
         (before.executor_descriptors, before.descriptors);
     assert_eq!(after.cgroups, 0, "the groups go with the executor");
-    assert_eq!(processes_with(&format!("capsule-executor-{id}")), 0);
+    wait_until("the executor is gone", || !Path::new(&format!("/proc/{id}")).exists());
 }
 
 fn failed_calls_leave_nothing() {
@@ -259,7 +274,7 @@ pub(crate) fn decide(words: &[String]) -> ExitCode {
 fn killing_the_deciding_process_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let marker = format!("mark-{}-kill", std::process::id());
-    let groups = count_cgroups("capsule-*");
+    let abandoned = abandoned_cgroups();
     let rounds = 300;
     for round in 0..rounds {
         let mut decider = Command::new("/proc/self/exe")
@@ -275,7 +290,7 @@ fn killing_the_deciding_process_leaves_nothing() {
         decider.wait().unwrap();
         wait_until(&format!("round {round}, after {delay:?}"), || processes_with(&marker) == 0);
     }
-    wait_until("the groups go, too", || count_cgroups("capsule-*") <= groups);
+    wait_until("the groups go, too", || abandoned_cgroups().is_subset(&abandoned));
 }
 
 fn parting_leaves_nothing() {

@@ -2,10 +2,10 @@
 //!
 //! The test binary is three programs in one: the tests, the executor (which it starts as itself),
 //! and a probe that it shows to the sandbox and that does there what a hostile program would do.
-//! Run as root, everything is tried as root, beside that as an ordinary user, and as both where no
-//! namespaces can be had; then some of it as root without control groups, and as much as possible on
-//! another sandbox ([`bubblewrap`]). Each world must fail what it does not claim to hold ([`gaps`]). A
-//! test that cannot be run has failed.
+//! Run as root, everything is tried as root and as an ordinary user, and as both where no namespaces
+//! can be had; some of it as root without control groups; and as much as possible on another sandbox
+//! ([`bubblewrap`]). Some of these worlds are tried beside each other ([`world`]). Each must fail what
+//! it does not claim to hold ([`gaps`]). A test that cannot be run has failed.
 
 #![allow(
     clippy::unwrap_used,
@@ -71,6 +71,11 @@ fn main() -> ExitCode {
     if world == world::World::LandlockUser {
         world::be_contained();
     }
+    let loud = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        eprint!("{world}: ");
+        loud(panic);
+    }));
     let beside: Vec<Entered> =
         world::beside(world).iter().map(|other| world::enter(*other, &words)).collect();
     let mut failed = Vec::new();

@@ -73,20 +73,22 @@ pub(crate) fn current() -> World {
 
 /// The worlds that are tried beside this one.
 pub(crate) fn beside(world: World) -> &'static [World] {
-    if world == World::Root { &[World::User, World::Landlock, World::LandlockUser] } else { &[] }
+    if world == World::Root { &[World::NoCgroups, World::LandlockUser] } else { &[] }
 }
 
-/// The worlds that are tried behind this one.
+/// The worlds that are tried behind this one. Those that make control groups are all behind [`World::Root`]:
+/// an executor that starts clears away what another one has left, and some tests look for just that.
 pub(crate) fn behind(world: World) -> &'static [World] {
     match (world, std::env::var_os(VARIABLE)) {
-        (World::Root, _) => &[World::NoCgroups, World::Bubblewrap],
+        (World::Root, _) => &[World::Landlock],
+        (World::NoCgroups, _) => &[World::User, World::Bubblewrap],
         (World::User, None) => &[World::LandlockUser, World::Bubblewrap],
         _ => &[],
     }
 }
 
-/// Who somebody is there who was root. Some limits are a user's and not a call's, so no two worlds
-/// that are tried beside each other have the same.
+/// Who somebody is there who was root. Some limits are a user's and not a call's, so no two ordinary
+/// users are the same.
 fn user(world: World) -> Option<u32> {
     match world {
         World::User => Some(65_534),
@@ -97,11 +99,12 @@ fn user(world: World) -> Option<u32> {
 }
 
 /// A namespace of users in which no further one can be made, as on a machine that allows none.
-fn without_namespaces(program: &Path, words: &[String]) -> io::Result<Child> {
+fn without_namespaces(program: &Path, words: &[String]) -> Command {
     const NO_MORE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", NO_MORE]).arg(program).args(words);
-    command.env(VARIABLE, World::Landlock.to_string()).env_remove("TMPDIR").spawn()
+    command.env(VARIABLE, World::Landlock.to_string()).env_remove("TMPDIR");
+    command
 }
 
 /// Rules out, for this process and all that it starts, what the filters of containers rule out: no
@@ -172,7 +175,7 @@ pub(crate) fn enter(world: World, words: &[String]) -> Entered {
     let program = folder.path().join("walls");
     fs::copy("/proc/self/exe", &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let child = match world {
+    let mut command = match world {
         World::Root => panic!("the first world"),
         World::User | World::LandlockUser | World::Bubblewrap => {
             let mut command = Command::new(&program);
@@ -181,20 +184,22 @@ pub(crate) fn enter(world: World, words: &[String]) -> Entered {
             if let Some(user) = user {
                 command.uid(user).gid(user);
             }
-            command.spawn()
+            command
         }
-        World::NoCgroups => Command::new("unshare")
-            .args([
-                "--mount",
-                "sh",
-                "-c",
-                "mount -t tmpfs none /sys/fs/cgroup && exec \"$0\" \"$@\"",
-            ])
-            .arg(&program)
-            .args(words)
-            .env(VARIABLE, "no-cgroups")
-            .spawn(),
+        World::NoCgroups => {
+            let mut command = Command::new("unshare");
+            let script = "mount -t tmpfs none /sys/fs/cgroup && exec \"$0\" \"$@\"";
+            command.args(["--mount", "sh", "-c", script]).arg(&program).args(words);
+            command.env(VARIABLE, "no-cgroups");
+            command
+        }
         World::Landlock => without_namespaces(&program, words),
     };
-    Entered { child: child.unwrap(), _folder: folder }
+    // Where this one ends early, nobody waits for the other's end any more.
+    let end_with_us = || {
+        let kill = Some(rustix::process::Signal::KILL);
+        rustix::process::set_parent_process_death_signal(kill).map_err(io::Error::from)
+    };
+    unsafe { command.pre_exec(end_with_us) };
+    Entered { child: command.spawn().unwrap(), _folder: folder }
 }
