@@ -120,7 +120,7 @@ fn the_executor_keeps_the_time_by_itself() {
     let exit = bed.begin(held, &mut stuck);
     assert_eq!((exit.how, text(&exit.stdout.bytes).as_str()), (How::TimedOut, "out\n"));
     let freed = stuck.freed.unwrap();
-    assert!(freed >= Duration::from_millis(1_200) && freed < Duration::from_secs(4), "{freed:?}");
+    assert!(freed >= Duration::from_millis(1_200) && freed < Duration::from_secs(3), "{freed:?}");
 }
 
 /// A command that ends by itself while its end is asked for is over, and the next one is not ended in its

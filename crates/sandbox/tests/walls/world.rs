@@ -73,15 +73,14 @@ pub(crate) fn current() -> World {
 
 /// The worlds that are tried beside this one.
 pub(crate) fn beside(world: World) -> &'static [World] {
-    if world == World::Root { &[World::NoCgroups, World::LandlockUser] } else { &[] }
+    if world == World::Root { &[World::User, World::LandlockUser, World::NoCgroups] } else { &[] }
 }
 
 /// The worlds that are tried behind this one. Those that make control groups are all behind [`World::Root`]:
 /// an executor that starts clears away what another one has left, and some tests look for just that.
 pub(crate) fn behind(world: World) -> &'static [World] {
     match (world, std::env::var_os(VARIABLE)) {
-        (World::Root, _) => &[World::Landlock],
-        (World::NoCgroups, _) => &[World::User, World::Bubblewrap],
+        (World::Root, _) => &[World::Landlock, World::Bubblewrap],
         (World::User, None) => &[World::LandlockUser, World::Bubblewrap],
         _ => &[],
     }
