@@ -1006,6 +1006,12 @@ fn many_done() -> Tree {
     bed.tree()
 }
 
+/// Whether something of [`MANY`] is applied.
+fn has_begun(bed: &Bed) -> bool {
+    let read = fs::read_to_string(bed.capsule.workspace().join("s1/f1"));
+    read.is_ok_and(|own| own == "new")
+}
+
 /// APR-10: applying that is killed leaves each file old or new, a record, and can be gone on with.
 #[test]
 fn a_killed_apply_can_be_gone_on_with() {
@@ -1017,12 +1023,8 @@ fn a_killed_apply_can_be_gone_on_with() {
             bed.capsule.command(&["apply", &run]).stdout(Stdio::null()).spawn().unwrap();
         if let Some(later) = round.checked_sub(4) {
             // When something is applied, and then a little later each time.
-            let has_begun = || {
-                let read = fs::read_to_string(bed.capsule.workspace().join("s1/f1"));
-                read.is_ok_and(|own| own == "new")
-            };
             wait_until("it begins to change", || {
-                has_begun() || child.try_wait().unwrap().is_some()
+                has_begun(&bed) || child.try_wait().unwrap().is_some()
             });
             std::thread::sleep(Duration::from_micros(900 * later));
         } else {
@@ -1054,10 +1056,7 @@ fn half_done() -> (Bed, String, Tree) {
         let before = bed.tree();
         let mut child =
             bed.capsule.command(&["apply", &run]).stdout(Stdio::null()).spawn().unwrap();
-        wait_until("it begins to change", || {
-            let read = fs::read_to_string(bed.capsule.workspace().join("s1/f1"));
-            read.is_ok_and(|own| own == "new")
-        });
+        wait_until("it begins to change", || has_begun(&bed));
         child.kill().unwrap();
         let _ = child.wait().unwrap();
         // Where it was faster, there is nothing to go on with.
