@@ -2,7 +2,7 @@
 //!
 //! The program that hostile repositories name here says so and then waits for longer than a call may
 //! take: had it run even once, git would not have answered. Whoever runs it by mistake waits, and
-//! nothing else happens.
+//! nothing else happens. Only where [`PLAIN`] lies beside it, it ends at once.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
@@ -17,14 +17,17 @@ use serde_json::{Value, json};
 
 const POLICY: &str = "version: 1
 tools:
-  git.status: { decision: allow, limits: { timeout: 5s } }
-  git.diff: { decision: allow, limits: { timeout: 5s } }
-  git.log: { decision: allow, limits: { timeout: 5s } }
-  shell.run: { executables: { git: allow }, limits: { timeout: 1s } }
+  git.status: { decision: allow, limits: { timeout: 30s } }
+  git.diff: { decision: allow, limits: { timeout: 30s } }
+  git.log: { decision: allow, limits: { timeout: 30s } }
+  shell.run: { executables: { git: allow } }
 ";
 
 /// What a hostile repository names.
-const EVIL: &str = "#!/bin/sh\necho EVIL >&2\nexec sleep 10\n";
+const EVIL: &str = "#!/bin/sh\necho EVIL >&2\n[ -e /workspace/plain ] || exec sleep 60\n";
+
+/// Where this lies, whoever runs that program is not kept waiting.
+const PLAIN: &str = "plain";
 
 fn capsule() -> Capsule {
     Capsule::new(env!("CARGO_BIN_EXE_capsule"))
@@ -407,8 +410,10 @@ fn hostile(done: fn(&Capsule)) -> Capsule {
     done(&capsule);
     // Not as git has written it down, so that it has to look at what is in there, and not only where the clock
     // has not gone on since.
-    let file = fs::File::options().append(true).open(capsule.workspace().join("a.md")).unwrap();
-    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    for path in ["a.md", "docs/b.md"] {
+        let file = fs::File::options().append(true).open(capsule.workspace().join(path)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    }
     capsule
 }
 
@@ -421,9 +426,10 @@ fn nothing_that_a_repository_names_runs() {
         let policy = capsule.policy(POLICY);
         let shown = ["exec", "--policy", &policy, "--json", "--", "git"];
         let plain: Vec<&str> = shown.into_iter().chain(line.iter().copied()).collect();
+        let marked = capsule.file(PLAIN, "");
         let plain = capsule.run(&plain).json();
-        let ran = plain["code"] == "exec.timeout" || plain.to_string().contains("EVIL");
-        if !ran {
+        fs::remove_file(marked).unwrap();
+        if !plain.to_string().contains("EVIL") {
             wrong.push(format!("{what}: a plain command runs nothing either: {plain}"));
         }
         for tool in ["git.status", "git.diff", "git.log"] {
