@@ -495,7 +495,9 @@ fn limits_are_named_on_every_screen() {
             "version: 1\nsandbox: {{ floor: {floor} }}\ntools:\n  shell.run:\n    decision: allow
     executables: [perl]\n    limits: {limits}\n"
         ));
-        let crowd = "for (1..40) { my $pid = fork; exit 1 if !defined $pid; $pid or sleep 60 }";
+        // Where the kernel refuses none, they stay, and are seen.
+        let crowd =
+            "for (1..40) { my $pid = fork; exit 1 if !defined $pid; $pid or sleep 60 } sleep 60";
         for (script, time, name) in [
             (crowd, "60s", "processes"),
             ("print 'x' x 5000", "60s", "output"),

@@ -66,13 +66,15 @@ pub(super) fn until_the_end(
     let largest = memory.max(seen.peak);
     let left = end.as_ref().map(|end| end.left).unwrap_or_default();
     // Those that were left were as many with the last program, which had just ended.
-    let full = seen.full || left.all > 0 && left.all.saturating_add(1) >= limits.processes;
+    let together = if left.all > 0 { left.all.saturating_add(1) } else { 0 };
+    let full = seen.full || together > 0 && together >= limits.processes;
+    let crowded = seen.crowded || view.counts_processes() && together > limits.processes;
     let ended = Reply::Ended(Ended {
         statuses: end.map(|end| end.statuses).unwrap_or_default(),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
         out_of_processor: seen.spent,
-        crowded: used.crowded || seen.crowded,
+        crowded: used.crowded || crowded,
         full: full && view.counts_processes(),
         left_running: left.running,
         tmp_full: seen.tmp_full || tmp_full,
