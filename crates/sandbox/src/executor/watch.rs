@@ -11,6 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::processor::Spending;
 use super::sample;
 use crate::backend::{First, View};
+use crate::kernel::Left;
 use crate::protocol::{At as _, Begin, Ended, Failed, Refusal, Reply, Request, Step, socket};
 use crate::waiting;
 
@@ -41,7 +42,7 @@ pub(super) fn until_the_end(
     limits: &ProcessLimits,
     (first, begin): (&First, &Begin),
 ) -> Ending {
-    let seen = match watch(view, socket, limits, (first, begin)) {
+    let mut seen = match watch(view, socket, limits, (first, begin)) {
         Ok(Some(mut seen)) => {
             seen.weigh(view, limits);
             seen
@@ -65,17 +66,14 @@ pub(super) fn until_the_end(
     let (memory, tmp_full) = end.as_ref().map_or((0, false), |end| (end.memory, end.tmp_full));
     let largest = memory.max(seen.peak);
     let left = end.as_ref().map(|end| end.left).unwrap_or_default();
-    // Those that were left were as many with the last program, which had just ended.
-    let together = if left.all > 0 { left.all.saturating_add(1) } else { 0 };
-    let full = seen.full || together > 0 && together >= limits.processes;
-    let crowded = seen.crowded || view.counts_processes() && together > limits.processes;
+    seen.count_left(view, limits, left);
     let ended = Reply::Ended(Ended {
         statuses: end.map(|end| end.statuses).unwrap_or_default(),
         out_of_memory: used.ran_out || seen.exceeded,
         out_of_time: seen.late,
         out_of_processor: seen.spent,
-        crowded: used.crowded || crowded,
-        full: full && view.counts_processes(),
+        crowded: used.crowded || seen.crowded,
+        full: seen.full,
         left_running: left.running,
         tmp_full: seen.tmp_full || tmp_full,
         peak_memory: used.peak.or(Some(largest).filter(|most| *most > 0)),
@@ -128,6 +126,15 @@ impl Seen {
         }
         self.weigh(view, limits);
         Ok(())
+    }
+
+    /// Counts those that the last program left: they were as many with it, and it had just ended.
+    fn count_left(&mut self, view: &View, limits: &ProcessLimits, left: Left) {
+        if left.all > 0 && view.counts_processes() {
+            let together = left.all.saturating_add(1);
+            self.full |= together >= limits.processes;
+            self.crowded |= together > limits.processes;
+        }
     }
 
     /// Looks at what was written.
