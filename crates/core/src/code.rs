@@ -114,37 +114,37 @@ codes! {
         "Nothing: the call went on.";
     Asked = "policy.asked", Person, ApprovalNeeded,
         "The policy wants a person to approve the call.", "The rule says `ask`, or the profile does.",
-        "Approve it where you are asked, or give the rule a decision of its own.";
+        "Approve it where you are asked.";
     Never = "policy.never", Policy, Denied,
         "A `never` rule forbids the call; no profile, grant or approval lifts it.",
         "The call touches what the rule protects.",
-        "Do without it. If the rule is your own and wrong, change the rule in the policy file.";
+        "Do without it, and tell the person what it was for.";
     BaseDenied = "policy.base-denied", Policy, Denied,
         "The built-in base policy denies this program.",
         "Network programs are denied while commands have no network.",
-        "Use `http.get` for a download, or let the person do it from the host.";
+        "Let the person do it from the host; `http.get` fetches an address that the policy names.";
     NoRule = "policy.no-rule", Policy, Denied,
         "No rule of the policy names this, and what is not named is denied.",
         "The tool, program or subcommand is missing from the policy.",
-        "Add the narrowest rule that covers it, and check it with `capsule policy explain`.";
+        "Use what the policy names, or tell the person what is missing.";
     RuleDenied = "policy.denied", Policy, Denied,
         "The rule that matches says `deny`.", "The policy's author decided so.",
-        "Do it another way, or change the rule.";
+        "Do without it, or tell the person what it is for.";
     ProfileDenied = "profile.denied", Policy, Denied,
         "The profile denies what the call needs, whatever the rule says.",
         "A stricter profile than the rule was written for.",
-        "Do without it, or choose another profile with `--profile`.";
+        "Do without it, or tell the person what it is for.";
     RiskBlocked = "risk.blocked", Policy, Denied,
         "The call costs more, if it goes wrong, than the policy lets anybody approve.",
         "What it does cannot be brought back, or the program is not the one that is pinned.",
-        "Let the person do it. `risk.block_at` says from where on a call is refused.";
+        "Let the person do it.";
     ToolUnknown = "tool.unknown", Asker, Denied,
         "There is no tool of that name.", "A spelling, or a tool that this build does not carry.",
         "Use a name as the reference lists it, for example `fs.read`.";
     ApprovalNeeded = "approval.needed", Person, ApprovalNeeded,
         "An approval was needed and nobody could be asked.",
         "The rule says `ask`, and this run has no person in front of it.",
-        "Give the rule the decision `allow`, or leave the step out.";
+        "Run it where a person can answer, or leave the step out.";
     ApprovalDenied = "approval.denied", Person, Denied,
         "A person said no.", "They saw the call and did not want it.",
         "Do without it, and go by what they said.";
@@ -223,11 +223,11 @@ codes! {
         "Mend what the message names, or take it away; a program tells its user.";
     PathNotAllowed = "path.not-allowed", Policy, Denied,
         "The policy does not open this path to the tool.", "`paths.allow` does not cover it, or `paths.deny` does.",
-        "Use a path that the policy allows, or widen `paths.allow` by the narrowest pattern.";
+        "Use a path that the policy allows.";
     PathHidden = "path.hidden", Policy, Denied,
         "The path is hidden, and the policy denies hidden files.",
         "A component that begins with a dot.",
-        "Leave hidden files alone, or set `hidden: allow` for this tool.";
+        "Leave hidden files alone.";
     PathSymlink = "path.symlink", Policy, Denied,
         "The path goes through a symbolic link, and the policy denies links.",
         "`symlinks: deny`.", "Name the real path.";
@@ -235,10 +235,10 @@ codes! {
     // ---- files -----------------------------------------------------------------------------------
     FileNotFound = "fs.not-found", World, ToolFailed,
         "There is nothing at that path.", "A spelling, or the file was never made.",
-        "List the folder with `fs.list`.";
+        "Check the spelling, and which names there are.";
     FileNotRegular = "fs.not-a-file", World, ToolFailed,
         "What is there is not a regular file.", "A folder, pipe, socket or device.",
-        "Use `fs.list` for a folder; the others are not read.";
+        "A folder is listed; the others are not read.";
     FileNotFolder = "fs.not-a-folder", World, ToolFailed,
         "What is there is not a folder.", "A file was named where a folder is needed.",
         "Name the folder.";
@@ -262,7 +262,7 @@ codes! {
 
     FileNotEmpty = "fs.not-empty", World, ToolFailed,
         "The folder is not empty.", "`fs.delete` of a folder without `recursive`.",
-        "List it with `fs.list`; if all of it is to go, say `recursive: true`.";
+        "If all of it is to go, say `recursive: true`.";
     FileTooMany = "fs.too-many-entries", World, ToolFailed,
         "The folder holds more entries than are deleted at once.",
         "A folder of build results or dependencies.",
@@ -293,7 +293,7 @@ codes! {
         "Search for fewer lines, or raise the limit.";
     EditBinary = "edit.binary", World, ToolFailed,
         "The file is not text.", "A NUL byte, or bytes that no encoding explains.",
-        "Write the whole file with `fs.write`.";
+        "Write the whole file anew.";
     EditEncoding = "edit.encoding", Asker, ToolFailed,
         "The file's encoding cannot say the replacement.",
         "A character that Latin-1 does not have, in a file that is not UTF-8.",
@@ -308,7 +308,7 @@ codes! {
         "The URL cannot be parsed.", "A missing scheme or host.", "Write `https://host/path`.";
     NetScheme = "net.scheme", Policy, Denied,
         "Only http and https are fetched.", "`file:`, `ftp:`, `data:` and their like.",
-        "Use `fs.read` for files.";
+        "Name an address that begins with `https://` or `http://`.";
     NetUserinfo = "net.userinfo", Policy, Denied,
         "The URL carries a user name or password.", "`https://user@host/`.",
         "Leave the credentials out.";
@@ -318,7 +318,7 @@ codes! {
     NetPrivate = "net.private-address", Policy, Denied,
         "The address is private, local or reserved.",
         "A name that resolves to loopback, link-local, private or metadata addresses.",
-        "Name the address under `private_ips.allow` if it is meant.";
+        "Use an address that is open to everybody.";
     NetHeader = "net.header", Policy, Denied,
         "The header may not be set by a call.", "`Host`, `Cookie`, `Authorization` and their like.",
         "Leave the header out.";
@@ -361,7 +361,7 @@ codes! {
     ExecFlagEffect = "exec.flag-effect", Policy, Denied,
         "The flag makes the program do more than its rule says, or it is not known what the flag does.",
         "An option such as `--ext-diff` or `--output` of git, or one that the program is not known to have.",
-        "Leave the flag out, or name it under `flags.allow`.";
+        "Leave the flag out.";
     ExecAmbiguous = "exec.ambiguous", Policy, Denied,
         "It cannot be told which word is the subcommand, or which files a word names.",
         "An option before the subcommand that is not known to take a value or not; a pathspec such as `:(icase)x`.",
@@ -375,11 +375,11 @@ codes! {
     ExecForm = "exec.form-denied", Policy, Denied,
         "The policy takes commands as a list of words only.",
         "A call with `command`, under a policy without `form: command`.",
-        "Send `argv`, or let the policy say `form: command`.";
+        "Send `argv`: the program and each argument as a word of its own.";
     ExecVariable = "exec.variable-denied", Policy, Denied,
         "The policy does not let a command line set this variable.",
         "`NAME=value program` or `env NAME=value program`, and `env.accept` does not list the name.",
-        "Leave the variable out, or let the policy list it under `env.accept`.";
+        "Leave the variable out.";
     ExecArgv = "exec.argv-invalid", Asker, Denied,
         "The command line cannot be run.", "An empty argv, a NUL byte, or too many words.",
         "Send `argv` as a list of plain words.";
@@ -408,7 +408,7 @@ codes! {
     // ---- repositories and tests ------------------------------------------------------------------
     GitNone = "git.no-repository", World, ToolFailed,
         "The workspace is not the root of a repository.", "It has no folder `.git`.",
-        "Look at files with `fs.list` and `fs.read`, or open the repository's root as the workspace.";
+        "Look at the files themselves, or open the repository's root as the workspace.";
     GitElsewhere = "git.elsewhere", World, ToolFailed,
         "The repository lies somewhere else than in the workspace's own folder `.git`.",
         "A linked worktree or submodule, or a file that sends git to another folder.",
@@ -427,7 +427,7 @@ codes! {
     ChangeRefused = "change.refused", Policy, Denied,
         "The command changed something that it may not change; nothing of it can be applied.",
         "A path that `writes` does not name, or that an invariant protects.",
-        "Look at `capsule changes`. A path that is meant belongs under `writes`; what an invariant protects a person changes.";
+        "Drop it with `capsule discard`, after a look at it with `capsule changes`; a person makes the change that is meant.";
     ChangeProtected = "change.protected", Policy, Denied,
         "Something that an invariant protects was made or changed in the workspace while a command ran; it is there.",
         "A command that changes the workspace itself, where nothing keeps a new name from being made; or somebody else who changed it meanwhile.",
@@ -466,29 +466,29 @@ codes! {
     // ---- quotas ----------------------------------------------------------------------------------
     QuotaCalls = "quota.calls", Policy, BudgetUsedUp,
         "The tool has been called as often as this run may.", "`quota.calls`.",
-        "Combine calls, or raise the quota.";
+        "Combine calls, or ask the person.";
     QuotaBytes = "quota.bytes", Policy, BudgetUsedUp,
         "The tool has moved as many bytes as this run may.", "`quota.bytes`.",
-        "Ask for less, or raise the quota.";
+        "Ask for less, or ask the person.";
     QuotaWall = "quota.wall", Policy, BudgetUsedUp,
         "The tool has run as long as this run may.", "`quota.wall`.",
-        "Ask for less, or raise the quota.";
+        "Ask for less, or ask the person.";
     QuotaPerHost = "quota.per-host", Policy, BudgetUsedUp,
         "The host has been asked as often as this run may.", "`quota.per_host`.",
-        "Combine requests, or raise the quota.";
+        "Combine requests, or ask the person.";
 
     BudgetCalls = "budget.calls", Policy, BudgetUsedUp,
         "The run has made as many calls as it may.", "`budgets.run.calls`.",
-        "Combine calls, or raise the budget.";
+        "Combine calls, or ask the person.";
     BudgetWall = "budget.wall", Policy, BudgetUsedUp,
         "The calls of the run have taken as long as they may.", "`budgets.run.wall`.",
-        "Ask for less, or raise the budget.";
+        "Ask for less, or ask the person.";
     BudgetWritten = "budget.written", Policy, BudgetUsedUp,
         "The run would write more than it may.", "`budgets.run.written`.",
-        "Write less, or raise the budget.";
+        "Write less, or ask the person.";
     BudgetFetched = "budget.fetched", Policy, BudgetUsedUp,
         "The run has fetched as much as it may.", "`budgets.run.fetched`.",
-        "Fetch less, or raise the budget.";
+        "Fetch less, or ask the person.";
     BudgetSameCall = "budget.same-call", Policy, BudgetUsedUp,
         "The same call was made as often as it may be.", "A loop; `budgets.loops.same_call`.",
         "Do something else: the same call will say the same.";
@@ -560,7 +560,7 @@ codes! {
     PolicyLift = "policy.lift-not-yours", Asker, BadUsage,
         "The policy drops a rule of the base policy, and lies in the workspace.",
         "`lift:` in a file that came with the workspace.",
-        "Keep a policy of your own outside of the workspace, and drop the rule there.";
+        "Leave `lift:` out of a file that comes with a workspace.";
     PolicyLayer = "policy.layer", Asker, BadUsage,
         "A layer stands where a policy is needed, or says what no layer may say.",
         "`layer:` in a file that `--policy` names, or `lift:` in a layer.",
@@ -572,7 +572,7 @@ codes! {
     PolicyMilder = "policy.milder-profile", Asker, BadUsage,
         "The command line chooses a built-in profile that is milder than the policy's own.",
         "`--profile autonomous` over a policy that is supervised.",
-        "Let the policy say so: `profile:`, or a profile of that name under `profiles:`.";
+        "Choose a profile that the policy defines, or a stricter one.";
     PolicyProfile = "policy.unknown-profile", Asker, BadUsage,
         "The policy has no such profile, and none of that name is built in.", "A spelling.",
         "Use one of the profiles that are listed beside it.";
@@ -799,6 +799,30 @@ mod tests {
                 "{slug} is not a readable slug"
             );
             assert_eq!(Code::from_slug(slug), Some(*code));
+        }
+    }
+
+    /// A denial never advises to open more: its next step is what the model is told.
+    #[test]
+    fn no_denial_advises_to_open_more() {
+        const OPENING: [&str; 12] = [
+            "widen",
+            "raise",
+            "let the policy",
+            "under `",
+            "`path:`",
+            "change the rule",
+            "add the",
+            "add a",
+            "--profile",
+            "decision `allow`",
+            "set `",
+            "in the policy",
+        ];
+        for code in Code::ALL.iter().filter(|code| code.class() == Class::Denied) {
+            let step = code.next_step().to_lowercase();
+            let advice = OPENING.iter().find(|words| step.contains(*words));
+            assert_eq!(advice, None, "{code}: {step}");
         }
     }
 

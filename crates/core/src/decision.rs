@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::Capabilities;
 use crate::code::Code;
+use crate::exit::Exit;
 use crate::outcome::Problem;
 use crate::risk::Risk;
 
@@ -95,6 +96,12 @@ impl Decision {
             suggestion: problem.suggestion,
             liftable: false,
         }
+    }
+
+    /// Whether it refuses a call that could not be understood: nothing was decided about that.
+    #[must_use]
+    pub fn is_misunderstood(&self) -> bool {
+        self.verdict == Verdict::Deny && self.code.exit() == Exit::ToolFailed
     }
 
     /// The same with nobody there to ask.

@@ -99,6 +99,13 @@ pub fn show_span(millis: u64) -> String {
     }
 }
 
+/// So many of something: `1 call`, `2 calls`.
+#[must_use]
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

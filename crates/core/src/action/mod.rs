@@ -23,6 +23,7 @@ use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::programs::{CommandLine, PathUse, Start};
 use crate::undo::Unkept;
+use crate::units::counted;
 use crate::url::Address;
 
 pub use command::{
@@ -299,6 +300,17 @@ impl Action {
         }
     }
 
+    /// Whether it would change something outside of the workspace.
+    #[must_use]
+    pub const fn changes_outside(&self) -> bool {
+        match self {
+            Self::Write { path, .. } | Self::Edit { path, .. } | Self::Delete { path, .. } => {
+                path.inside().is_none()
+            }
+            _ => false,
+        }
+    }
+
     /// Every path that the action names by itself, without those among a command's arguments.
     #[must_use]
     pub fn named(&self) -> Vec<&PathTarget> {
@@ -377,7 +389,7 @@ impl Action {
             },
             Self::Apply { changes, .. } | Self::Undo { changes, .. } => match changes.as_slice() {
                 [one] => one.path.clone(),
-                many => alloc::format!("{} changes", many.len()),
+                many => counted(many.len(), "change"),
             },
         }
     }

@@ -228,9 +228,13 @@ fn is_login(lead: &str, rest: &str) -> bool {
 }
 
 impl Exact {
-    /// Whether it is a text, which has lines. Names, words and paths have none.
+    /// Whether it is a text, which has lines. Names and paths have none, nor has a program; another word of
+    /// a command line may have some, such as a message or a program text.
     #[must_use]
     pub fn is_text(&self) -> bool {
-        self.name.as_deref().is_some_and(|name| TEXTS.contains(&name))
+        match &self.name {
+            Some(name) => TEXTS.contains(&name.as_str()),
+            None => self.note.is_none() && self.text.contains('\n'),
+        }
     }
 }

@@ -292,7 +292,7 @@ fn lift(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics {
         } else if !may {
             let message = "a policy that lies in the workspace only tightens";
             let problem = Diagnostic::error(Code::PolicyLift, at, message);
-            problems.push(problem.hint("keep a policy of your own outside of the workspace"));
+            problems.push(problem.hint("leave `lift` out"));
         }
     }
     // What is handed on by a policy of ours drops nothing for a text that may only tighten.

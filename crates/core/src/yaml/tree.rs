@@ -9,9 +9,11 @@ use core::ops::Range;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::Value as Json;
 
+use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::limits;
 use crate::yaml::Dialect;
+use capsule_redact::excerpt;
 
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,12 +140,48 @@ pub fn parse(text: &str, dialect: &Dialect) -> Result<Option<Node>, Diagnostic> 
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
-            let at = places.byte(error.marker().index());
-            Diagnostic::error(dialect.syntax, at..at, error.info().to_string())
+            unreadable(text, places.byte(error.marker().index()), error.info(), dialect.syntax)
         })?;
         builder.take(event, places.range(span))?;
     }
     Ok(builder.root)
+}
+
+/// A text that is no YAML. The parser notices a tab in an indentation one line early or late, and reads a
+/// pattern without quotes as something else.
+fn unreadable(text: &str, at: usize, info: &str, code: Code) -> Diagnostic {
+    if let Some(tab) = tab(text, at, info.contains("tab")) {
+        return Diagnostic::error(code, tab..tab + 1, "a tab stands in the indentation")
+            .hint("indent with blanks");
+    }
+    let word = text.get(at..).unwrap_or_default();
+    let word = word.split([',', ']', '}', '\n']).next().unwrap_or_default().trim_end();
+    match word.chars().next() {
+        Some(first @ ('*' | '&' | '!' | '%' | '@' | '`' | '|' | '>')) if word.len() > 1 => {
+            let word = excerpt(word, limits::QUOTED_CHARS);
+            let message =
+                format!("`{word}` has no quotes, so that its `{first}` means something in YAML");
+            Diagnostic::error(code, at..at, message).hint(format!("put it in quotes: `\"{word}\"`"))
+        }
+        _ => Diagnostic::error(code, at..at, info.to_string()),
+    }
+}
+
+/// The first tab among what a line begins with: in the line of a place, the one before it, or the next one;
+/// in any line behind it where the parser speaks of a tab.
+fn tab(text: &str, at: usize, is_certain: bool) -> Option<usize> {
+    let before = text.get(..at)?;
+    let line = before.rfind('\n').map_or(0, |end| end + 1);
+    let mut start = before.get(..line.saturating_sub(1))?.rfind('\n').map_or(0, |end| end + 1);
+    let most = if is_certain { usize::MAX } else { 3 };
+    for line in text.get(start..)?.split_inclusive('\n').take(most) {
+        let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
+        if let Some(tab) = line.get(..indentation)?.find('\t') {
+            return Some(start + tab);
+        }
+        start += line.len();
+    }
+    None
 }
 
 /// Where characters stand in bytes.
@@ -275,6 +313,6 @@ impl Builder<'_> {
 
     fn feature(&self, span: Range<usize>, what: &str) -> Diagnostic {
         Diagnostic::error(self.dialect.yaml, span, format!("{what} is not part of the language"))
-            .hint("write the value out in plain YAML")
+            .hint("write the value out in plain YAML; a text that begins with `!`, `&` or `*` stands in quotes")
     }
 }

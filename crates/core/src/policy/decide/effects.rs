@@ -1,20 +1,24 @@
 //! What a command does, against the words that a policy has for it.
 
 use alloc::format;
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
+use crate::capability::Capability;
 use crate::decision::Verdict;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::Finding;
-use crate::programs::{Added, Effect};
+use crate::policy::model::{Constraint, Policy};
+use crate::programs::{Added, Effect, Effects};
+use crate::tool::ToolName;
 use capsule_redact::excerpt;
 
 /// The strictest word for what a program does that no rule names.
 pub(super) fn by_effects<'r>(
+    policy: &Policy,
     rule: &EffectRule,
     reasons: impl Iterator<Item = &'r Added>,
-    shown: &str,
-    id: &str,
+    (shown, id): (&str, &str),
 ) -> Option<Finding> {
     let each = reasons.flat_map(|added| added.effects.iter().map(move |effect| (effect, added)));
     let (effect, added) = each.max_by_key(|(effect, _)| (rule.word(*effect).0, *effect))?;
@@ -25,35 +29,79 @@ pub(super) fn by_effects<'r>(
     };
     let suggestion = match verdict {
         Verdict::Allow => None,
-        _ => Some(added.instead.clone().unwrap_or_else(|| instead(effect).to_string())),
+        _ => Some(added.instead.clone().unwrap_or_else(|| instead(policy, effect))),
     };
     let id = format!("{id}/effects.{}", effect.name());
     Some(Finding::word(verdict, reason).by(id, source).suggest(suggestion))
 }
 
+/// The tools of ours that do what programs with these effects do, with the paths that the policy opens to
+/// them; none where it opens none of them.
+pub(super) fn tools(policy: &Policy, does: Effects) -> Option<String> {
+    let tools: &[(&str, Capability)] = if does.has(Effect::Deletes) {
+        &[("fs.delete", Capability::FsDelete)]
+    } else if does.has(Effect::Writes) {
+        &[("fs.edit", Capability::FsWrite), ("fs.write", Capability::FsWrite)]
+    } else if does.has(Effect::Network) {
+        &[("http.get", Capability::NetEgress)]
+    } else if does.within(Effects::of(Effect::Reads).with(Effect::Opens)) {
+        &[("fs.read", Capability::FsRead)]
+    } else {
+        return None;
+    };
+    let open = |(name, capability): &(&str, Capability)| {
+        let rule = policy.tool(&ToolName::asked(name))?;
+        let denied = rule.decision == Some(Verdict::Deny)
+            || policy.profile.of_one(*capability) == Verdict::Deny;
+        let paths = match &rule.constraint {
+            Constraint::Files(files) => files.allow.iter().map(|own| own.text.as_str()).collect(),
+            _ => Vec::new(),
+        };
+        let within = match paths.as_slice() {
+            [] | ["**"] => String::new(),
+            some => format!(" (in `{}`)", some.join("`, `")),
+        };
+        (!denied).then(|| format!("`{name}`{within}"))
+    };
+    let open: Vec<String> = tools.iter().filter_map(open).collect();
+    (!open.is_empty()).then(|| open.join(" or "))
+}
+
 /// What to do instead of a command with this effect, where the table of programs knows nothing
 /// better.
-const fn instead(effect: Effect) -> &'static str {
+fn instead(policy: &Policy, effect: Effect) -> String {
+    let tools = tools(policy, Effects::of(effect));
+    match (effect, tools) {
+        (Effect::Reads | Effect::Opens, Some(tools)) => {
+            return format!("read the file with {tools}");
+        }
+        (Effect::Writes, Some(tools)) => return format!("write the file with {tools}"),
+        (Effect::Network, Some(tools)) => {
+            return format!(
+                "use {tools} for an address that the policy names, or ask the user to fetch it"
+            );
+        }
+        _ => {}
+    }
     match effect {
-        Effect::Reads | Effect::Opens => "read the file with `fs.read`",
-        Effect::Writes => "write the file with `fs.write` or `fs.edit`",
+        Effect::Reads | Effect::Opens => "tell the user which file, and what for",
+        Effect::Writes => {
+            "`fs.edit` or `fs.write` would do it, and the policy opens neither: tell the user what to change"
+        }
         Effect::Deletes => "name what shall go, and let the user decide",
         Effect::Runs => "run the project's own tests or build by their usual command",
         Effect::Starts => "leave the option out; the program does its own work without it",
         Effect::Code => "write the program to a file of the project, and run that",
         Effect::Interactive => "use a command that asks nothing and ends by itself",
-        Effect::Network => {
-            "use `http.get` for an address that the policy names, or ask the user to fetch it"
-        }
+        Effect::Network => "ask the user to fetch it",
         Effect::Publishes => "say what is ready; the user sends it from the host",
         Effect::System => "tell the user what has to be changed on the machine, and why",
         Effect::Destroys => "tell the user what would be lost, and let them do it",
         Effect::Secrets => "ask the user for the one value that is needed",
         Effect::Shell => "run the program itself; pipelines and lists need no shell",
-        Effect::Unknown => {
-            "use a program and options that are known, or let the policy name this one"
-        }
+        Effect::Unknown => "use a program and options that are known",
     }
+    .to_string()
 }
 
 /// How many characters of a word are quoted.

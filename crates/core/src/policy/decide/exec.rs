@@ -12,7 +12,7 @@ use crate::limits;
 use crate::path::WorkspacePath;
 use crate::policy::commands::{CommandRule, EffectRule, ExecRule, FlagRule, ProgramRule};
 use crate::policy::decide::command::{Command, Named, Word};
-use crate::policy::decide::effects::by_effects;
+use crate::policy::decide::effects::{self, by_effects};
 use crate::policy::decide::everything::{everything, whole_walk};
 use crate::policy::decide::files::{self, closed_argument, outside};
 use crate::policy::decide::{Case, Finding, because, script, walls, words};
@@ -88,9 +88,9 @@ fn one(
         match &exec.effects {
             Some(words) => {
                 let reasons = own.line.readings().flat_map(Reading::reasons);
-                found.extend(by_effects(words, reasons, &own.line.shown(), tool));
+                found.extend(by_effects(policy, words, reasons, (&own.line.shown(), tool)));
             }
-            None => found.push(not_allowed(exec, own.line.argv).by(tool, &rule.source)),
+            None => found.push(not_allowed(policy, exec, own.line).by(tool, &rule.source)),
         }
         for (number, reading) in own.line.readings().enumerate() {
             found.extend(untold(reading));
@@ -101,7 +101,7 @@ fn one(
     let id = format!("{tool}/{}", program.name);
     let anew = anew(program, own.line);
     for (number, reading) in anew.as_ref().unwrap_or(own.line).readings().enumerate() {
-        found.extend(command(program, &id, reading, exec.effects.as_ref()));
+        found.extend(command((policy, program), &id, reading, exec.effects.as_ref()));
         found.extend(untold(reading).map(|finding| finding.by(id.clone(), &program.source)));
         // The rule says itself where its program is.
         let words = own.words_of(number);
@@ -166,8 +166,8 @@ pub(super) fn program_rule<'p>(exec: &'p ExecRule, argv: &[String]) -> Option<&'
     })
 }
 
-fn not_allowed(exec: &ExecRule, argv: &[String]) -> Finding {
-    let asked = argv.first().map_or("", String::as_str);
+fn not_allowed(policy: &Policy, exec: &ExecRule, line: &CommandLine<'_>) -> Finding {
+    let asked = line.argv.first().map_or("", String::as_str);
     let named: Vec<&str> = exec.programs.iter().map(|program| program.name.as_str()).collect();
     let reason = format!("the policy does not name the program `{asked}`");
     let base = programs::base_name(asked);
@@ -177,6 +177,10 @@ fn not_allowed(exec: &ExecRule, argv: &[String]) -> Finding {
             format!("programs go by their plain name: `{base}`")
         }
         named => format!("it names `{}`", named.join("`, `")),
+    };
+    let suggestion = match effects::tools(policy, line.effects()) {
+        Some(tools) => format!("use {tools}; of programs, {suggestion}"),
+        None => suggestion,
     };
     Finding::deny(Code::ExecNotAllowed, reason).suggest(Some(suggestion))
 }
@@ -201,7 +205,13 @@ fn paths<'w, 'c: 'w>(policy: &Policy, words: impl Iterator<Item = &'w Word<'c>>)
                 named = named.saturating_add(places.len());
                 found.extend(places.iter().filter_map(|place| argument(policy, used, place)));
             }
-            Err(problem) => found.push(outside(&used.path, *problem)),
+            Err(problem) => {
+                let finding = outside(&used.path, *problem);
+                found.push(match (used.usage, finding.code) {
+                    (Use::Delete, Code::PathOutside) => finding.suggest(Some(NAME_IT)),
+                    _ => finding,
+                });
+            }
         }
     }
     if named > limits::COMMAND_PATHS {
@@ -212,6 +222,9 @@ fn paths<'w, 'c: 'w>(policy: &Policy, words: impl Iterator<Item = &'w Word<'c>>)
     }
     found
 }
+
+/// What to do instead of deleting outside of the workspace.
+const NAME_IT: &str = "name what shall go by a path relative to the workspace, such as `./build`";
 
 /// What the `paths`, `hidden` and `symlinks` of our own tool close they close to the argument of a
 /// program as well. A folder is walked by the program; what no run may see there is masked in its
@@ -248,7 +261,7 @@ fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option
 /// The program's rule, its subcommand's, and their flags. Nothing found means that neither has a
 /// word of its own.
 fn command(
-    program: &ProgramRule,
+    (policy, program): (&Policy, &ProgramRule),
     id: &str,
     reading: &Reading,
     effects: Option<&EffectRule>,
@@ -290,7 +303,7 @@ fn command(
     found.extend(unasked_effect(program, rule, reading, &id, effects));
     found.extend(unknown_subcommand(program, reading, &id));
     if let (None, Some(words)) = (&word, effects) {
-        found.extend(by_effects(words, reading.reasons(), &program.name, &id));
+        found.extend(by_effects(policy, words, reading.reasons(), (&program.name, &id)));
     }
     if let Some((verdict, id, rule)) = word {
         let shown = id.rsplit('/').next().unwrap_or(&id).to_string();
@@ -338,7 +351,7 @@ fn unknown_subcommand(program: &ProgramRule, reading: &Reading, id: &str) -> Opt
         return None;
     }
     let reason = format!("`{} {name}` is not known, so what it does is not known", program.name);
-    let hint = format!("name `{name}` under `subcommands` if it is meant");
+    let hint = "use a subcommand that is known";
     let finding = Finding::deny(Code::ExecSubcommand, reason);
     Some(finding.by(id, &program.source).suggest(Some(hint)))
 }
@@ -409,7 +422,7 @@ fn unasked_effect(
             return None;
         }
         let reason = format!("the flag `{}` {why}", flag.spelled);
-        let hint = format!("drop `{}`, or name it under `flags.allow`", flag.spelled);
+        let hint = format!("drop `{}`", flag.spelled);
         let word = |words: &EffectRule| {
             let added = flag.added.as_ref().map(|added| added.effects.iter());
             let each = added.into_iter().flatten().map(|effect| words.word(effect).0);
@@ -437,6 +450,18 @@ pub(super) fn risk(line: &CommandLine<'_>) -> Risk {
 /// Whether what it does cannot be brought back.
 pub(super) fn is_irreversible(line: &CommandLine<'_>) -> bool {
     line.effects().meets(IRREVERSIBLE)
+}
+
+/// Whether it names something outside of the workspace to change or to remove, of which nothing is kept.
+pub(super) fn changes_outside(case: &Case<'_>, line: &CommandLine<'_>) -> bool {
+    let lines = line.all();
+    let mut words =
+        lines.iter().flat_map(|line| line.readings()).flat_map(|reading| &reading.paths);
+    words.any(|used| {
+        !used.guessed
+            && matches!(used.usage, Use::Write | Use::Change | Use::Delete)
+            && case.action.argument(used, case.facts).is_err()
+    })
 }
 
 /// What cannot be brought back: by no undo record, and by nobody on this machine.

@@ -124,6 +124,5 @@ pub(crate) fn judge_address(private: &[net::Range], address: IpAddr) -> Result<(
         return Ok(());
     }
     let message = format!("the address {address} is {}", kind.word());
-    Err(Problem::new(Code::NetPrivate, message)
-        .suggest("name it under `private_ips.allow` if it is meant"))
+    Err(Problem::new(Code::NetPrivate, message).suggest("use an address that is open to everybody"))
 }

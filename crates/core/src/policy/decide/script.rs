@@ -40,7 +40,7 @@ pub(super) fn decide(policy: &Arc<Policy>, case: &Case<'_>, steps: &[Step]) -> J
         && exec.form == Form::Argv
     {
         let reason = "the policy takes commands as a list of words only";
-        let hint = "send `argv`, or let the policy say `form: command`";
+        let hint = "send `argv`: the program and each argument as a word of its own";
         let finding = Finding::deny(Code::ExecForm, reason);
         all.finding(finding.by(case.tool.as_str(), &rule.source).suggest(Some(hint)));
     }
@@ -126,12 +126,7 @@ pub(super) fn variable(exec: Option<&ExecRule>, name: &str, value: &str) -> Find
         Kind::Starts => format!("the value of `{name}` names what is loaded or started"),
         _ => format!("the policy does not list the variable `{name}` for commands to set"),
     };
-    let hint = match kind {
-        Kind::Plain | Kind::Place => {
-            format!("leave `{name}` out, or let the policy list it under `env.accept`")
-        }
-        _ => format!("leave `{name}` out"),
-    };
+    let hint = format!("leave `{name}` out");
     match verdict {
         Some(verdict @ (Verdict::Ask | Verdict::AskEach)) => Finding::word(verdict, reason),
         _ => Finding::deny(Code::ExecVariable, reason),

@@ -34,7 +34,9 @@ pub(super) fn of(
         risk = Risk::High;
     }
     let mut hazards = Vec::new();
-    if line.is_some_and(exec::is_irreversible) || case.facts.unkept.is_some() {
+    let is_lost =
+        line.is_some_and(|line| exec::is_irreversible(line) || exec::changes_outside(case, line));
+    if is_lost || case.action.changes_outside() || case.facts.unkept.is_some() {
         hazards.push(Hazard::Irreversible);
     }
     if rule.is_some_and(|rule| is_changed(rule, line)) {

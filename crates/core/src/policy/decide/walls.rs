@@ -19,21 +19,17 @@ use crate::programs::Reading;
 /// The walls that the machine can give, against those that the policy wants.
 pub(super) fn check(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
     let floor = policy.sandbox.floor;
-    let mut hint = "`capsule doctor` names the missing layer and how to get it";
+    let hint = "`capsule doctor` names the missing layer and how to get it";
     let reason = match case.facts.walls.as_ref()? {
         Ok(walls) if walls.reach(floor) => return None,
         Ok(walls) => {
             let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
             let (tier, gaps) = (walls.tier, gaps.join(", "));
-            if walls.reach(Tier::Landlock) {
-                hint = "`capsule doctor` names the missing layer and how to get it; with \
-                        `sandbox.floor: landlock` the policy would do with less";
-                format!(
-                    "the policy wants `{floor}` and this machine gives `{tier}` (missing: {gaps})"
-                )
-            } else {
-                format!("the policy wants `{floor}` and this machine gives none (missing: {gaps})")
-            }
+            let given = match walls.reach(Tier::Landlock) {
+                true => format!("`{tier}`"),
+                false => "none".to_string(),
+            };
+            format!("the policy wants `{floor}` and this machine gives {given} (missing: {gaps})")
         }
         Err(why) => format!("the policy wants `{floor}` and there is no sandbox: {why}"),
     };
@@ -55,16 +51,12 @@ pub(super) fn of_command(
     }
     let shown = |own: &Command<'_>| own.line.argv.first().cloned().unwrap_or_default();
     if let Some(other) = own.all().into_iter().find(|own| !is_named(exec, own)) {
-        let hint = format!(
-            "a sandbox is what it needs; or the rule of `{}` itself names `{}`",
-            shown(other),
-            Capability::ProcUnconfined
-        );
+        let hint =
+            format!("`{}` needs a sandbox: `capsule doctor` names what is missing", shown(other));
         return Some(missing.suggest(Some(hint)));
     }
     if policy.sandbox.workspace == WorkspaceAccess::Staged {
-        let hint = "what nothing confines cannot be staged; the policy would have to say \
-                    `sandbox.workspace: direct`";
+        let hint = "what nothing confines cannot be staged: `capsule doctor` names what is missing";
         return Some(missing.suggest(Some(hint)));
     }
     None

@@ -11,6 +11,7 @@ use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
 use crate::diagnostic::Diagnostic;
 use crate::digest::Digest;
+use crate::escape;
 use crate::limits;
 use crate::policy::commands::{
     CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,
@@ -234,11 +235,27 @@ fn program_name(context: &mut Context<'_>, node: &Node) -> Option<String> {
 
 fn program_path(context: &mut Context<'_>, node: &Node) -> Option<String> {
     let path = context.reader.line(node)?;
-    let plain = path.starts_with('/') && !path.split('/').any(|part| part == "..");
+    let plain = is_place(&path);
     if !plain {
-        context.error(Code::PolicyType, node, "an absolute path without `..` is needed");
+        context.reader.problem(not_a_place(&path, node));
     }
     plain.then_some(path)
+}
+
+/// Whether a path says where a program is.
+pub(super) fn is_place(path: &str) -> bool {
+    path.starts_with('/') && !path.split('/').any(|part| part == "..")
+}
+
+/// A path by which a policy names no program.
+pub(super) fn not_a_place(path: &str, node: &Node) -> Diagnostic {
+    let path = escape::line(path);
+    let message = format!(
+        "`{path}` does not say where a program is: an absolute path without `..` is needed"
+    );
+    let hint = "a program of the workspace cannot be named yet; name one of the system, which runs files \
+                of the workspace: `/usr/bin/python3`, or just `python3`";
+    Diagnostic::error(Code::PolicyType, node.span.clone(), message).hint(hint)
 }
 
 /// The digest that a program is pinned by.

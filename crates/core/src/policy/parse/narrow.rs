@@ -11,7 +11,7 @@ use crate::limits;
 use crate::path::WorkspacePath;
 use crate::policy::narrow::{GitRule, TestRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::exec::{environment, process_limits};
+use crate::policy::parse::exec::{environment, is_place, not_a_place, process_limits};
 use crate::policy::parse::tool::{millis, within};
 use crate::tool::Signature;
 use crate::yaml::{Key, Node, Section, Value, key};
@@ -91,18 +91,23 @@ pub(super) fn test(
     }
 }
 
-/// The command line of the tests: its program by its plain name, or by where it is.
+/// The command line of the tests: its program by its name, or by where it is.
 fn command_line(context: &mut Context<'_>, node: &Node) -> Vec<String> {
     let words = words(context, node);
-    let is_program = |name: &String| {
-        let inner = name.trim_start_matches('/');
-        let plain = !inner.is_empty() && !name.starts_with('-');
-        plain && (!name.contains('/') || name.starts_with('/') && !name.contains("/../"))
-    };
-    if !words.first().is_some_and(is_program) {
-        let message = "the first word is a program's plain name, or where it is";
-        let problem = Diagnostic::error(Code::PolicyType, node.span.clone(), message);
-        context.reader.problem(problem.hint("write it as `command: [cargo, test]`"));
+    match words.first() {
+        Some(program) if program.contains('/') && !is_place(program) => {
+            let at = match &node.value {
+                Value::List(items) => items.first().unwrap_or(node),
+                _ => node,
+            };
+            context.reader.problem(not_a_place(program, at));
+        }
+        Some(program) if !program.trim_matches('/').is_empty() && !program.starts_with('-') => {}
+        _ => {
+            let message = "the first word is a program: its name, or where it is";
+            let problem = Diagnostic::error(Code::PolicyType, node.span.clone(), message);
+            context.reader.problem(problem.hint("write it as `command: [cargo, test]`"));
+        }
     }
     words
 }
