@@ -47,7 +47,7 @@ pub use launch::{
 pub use elsewhere::{Executor, executor_main, run_unconfined};
 
 #[cfg(target_os = "linux")]
-pub use backend::system::is_system_path;
+pub use backend::system::{is_system_path, taken};
 #[cfg(target_os = "linux")]
 pub use supervise::{Executor, Held, Running, run_unconfined};
 

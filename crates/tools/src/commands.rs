@@ -287,9 +287,12 @@ pub(crate) fn view(
     let workspace = rustix::io::fcntl_dupfd_cloexec(workspace.root(), 3)?;
     let mut programs: Vec<(PathBuf, OwnedFd)> = Vec::new();
     for place in host.program_places() {
-        // Shown where it really is, which is where it is started from.
-        let path = Path::new(&place).canonicalize()?;
-        if capsule_sandbox::is_system_path(&path) || programs.iter().any(|(own, _)| *own == path) {
+        // Shown where it really is, which is where it is started from. What is not there, or cannot be
+        // shown, fails when it is called, and keeps no other program from running.
+        let Ok(path) = Path::new(&place).canonicalize() else { continue };
+        let is_seen =
+            capsule_sandbox::is_system_path(&path) || capsule_sandbox::taken(&path).is_some();
+        if is_seen || !path.is_file() || programs.iter().any(|(own, _)| *own == path) {
             continue;
         }
         let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;

@@ -488,7 +488,7 @@ mod tests {
         }
     }
 
-    /// NFR-11: a deletion has an end in time, and what is left has its name again.
+    /// CAP-12: a deletion has an end in time, and what is left has its name again.
     #[test]
     fn a_late_deletion_leaves_the_name() {
         let outer = tempfile::tempdir().unwrap();

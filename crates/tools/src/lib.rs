@@ -37,7 +37,7 @@ use serde_json::Value;
 
 use staging::{Staged, Unstaged};
 
-pub use capsule_sandbox::FileIdentity;
+pub use capsule_sandbox::{FileIdentity, taken};
 pub use commands::Commands;
 pub use making::is_half_done;
 pub use staging::{Laid, Staging};

@@ -5,6 +5,8 @@
 
 use std::ffi::CStr;
 
+use capsule_core::path::WORKSPACE_MOUNT;
+
 /// A path of the host that commands see, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
@@ -87,6 +89,17 @@ pub fn is_system_path(path: &std::path::Path) -> bool {
     let beneath = |entry: &Shown| path.starts_with(entry.path);
     FOLDERS.iter().any(beneath) && !COVERED.iter().any(beneath)
 }
+
+/// The folder of its own that every command has where this absolute path of the host lies, so that the path
+/// cannot be shown to it.
+#[must_use]
+pub fn taken(path: &std::path::Path) -> Option<&'static str> {
+    let covered = COVERED.iter().map(|shown| shown.path);
+    TAKEN.into_iter().chain(covered).find(|folder| path.starts_with(folder))
+}
+
+/// What each call puts there itself, and where the workspace stands.
+const TAKEN: [&str; 5] = ["/proc", "/tmp", "/var/tmp", "/dev", WORKSPACE_MOUNT];
 
 #[cfg(test)]
 mod tests {

@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// NFR-11: a write has an end in time, and leaves nothing when it meets it.
+    /// CAP-12: a write has an end in time, and leaves nothing when it meets it.
     #[test]
     fn a_late_write_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ fn words(errno: Errno) -> String {
 
 fn missing(path: &WorkspacePath) -> Problem {
     Problem::new(Code::FileNotFound, format!("there is nothing at `{path}`"))
-        .suggest("list the folder with `fs.list`")
+        .suggest("check the spelling, and which names there are")
 }
 
 /// What a path leads to now, compared with what was judged.

@@ -10,7 +10,7 @@ use capsule_core::policy::Bounds;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use serde_json::{Map, Value};
 
-use crate::builtin::shell_run::program::find;
+use crate::builtin::shell_run::program::{find, missing};
 use crate::builtin::shell_run::run::{Ready, Runner};
 use crate::builtin::shell_run::runner;
 use crate::builtin::{Unable, invalid, text};
@@ -86,8 +86,7 @@ impl Tool for TestRun {
         };
         let Some(program) = program else {
             let name = argv.first().map_or("", String::as_str);
-            let message = format!("the policy's test program `{name}` is not there");
-            return unable(facts, Problem::new(Code::ExecNotFound, message));
+            return unable(facts, missing(name, context.host.as_ref()));
         };
         if facts.paths.iter().any(|fact| fact.kind == FileKind::Missing) {
             let message = format!("there is no folder `{}` to run in", cwd.asked);

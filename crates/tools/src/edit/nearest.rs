@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(found("\n\n"), None);
     }
 
-    /// NFR-11: however large the file, the answer comes.
+    /// However large the file, the answer comes.
     #[test]
     fn large_files_are_looked_through() {
         let text = "the same line again and again\n".repeat(80_000);

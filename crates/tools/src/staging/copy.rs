@@ -330,10 +330,11 @@ impl<'c> Copier<'c> {
         Ok(())
     }
 
-    /// Notes what is not in the copy. A folder is there by its name alone, and nobody may read it.
+    /// Notes what is not in the copy. A folder is there by its name alone: a protected one can be listed, as
+    /// it can where mounts hide it, and holds nothing.
     fn shut(&mut self, path: &OsStr, why: Shut) {
         if let Some(stat) = self.made.get_mut(path) {
-            stat.st_mode = 0;
+            stat.st_mode = if matches!(why, Shut::Protected) { 0o444 } else { 0 };
         }
         self.copy.shut.insert(path.to_owned(), why);
     }
@@ -508,7 +509,7 @@ mod tests {
         let expected = if reads_all { vec!["hidden"] } else { vec!["hidden", "shut", "unread"] };
         assert_eq!(shut.keys().collect::<Vec<_>>(), expected);
         assert_eq!([meta("shut").mode() & 0o777, meta("unread").mode() & 0o777], [0, 0]);
-        assert_eq!(meta("hidden").mode() & 0o777, 0);
+        assert_eq!(meta("hidden").mode() & 0o777, 0o444);
         for path in ["d", "shut", "hidden"].iter().flat_map(|name| [from.join(name), to.join(name)])
         {
             fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();

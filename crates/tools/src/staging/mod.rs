@@ -462,7 +462,7 @@ mod tests {
 
     use super::*;
 
-    /// SAF-4: what nobody can look at is bounded by the space that it takes, for all commands together
+    /// What nobody can look at is bounded by the space that it takes, for all commands together
     /// since something was closed. With numbers, since a real disk is everybody's.
     #[test]
     fn what_is_hidden_is_bounded_by_its_space() {

@@ -379,8 +379,8 @@ mod tests {
         }
     }
 
-    /// APR-11: what is kept is found by its digest, whoever kept it; nobody else can read it, and what
-    /// has other bytes by now is not taken for it.
+    /// What is kept is found by its digest, whoever kept it; nobody else can read it, and what has
+    /// other bytes by now is not taken for it.
     #[test]
     fn what_is_kept_is_found_and_believed_by_its_digest() {
         let bed = Bed::new();

@@ -606,7 +606,7 @@ mod tests {
         }
     }
 
-    /// NFR-11: an undo has an end in time, and nothing is undone when it meets it.
+    /// CAP-12: an undo has an end in time, and nothing is undone when it meets it.
     #[test]
     fn a_late_undo_leaves_everything() {
         let folder = tempfile::tempdir().unwrap();

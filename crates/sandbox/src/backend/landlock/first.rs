@@ -66,18 +66,22 @@ fn raise_landlock(
     Ok(())
 }
 
-/// Makes sure that there is nothing to be read at a path, by anybody.
+/// Makes sure that there is nothing to be read at a path, by any program: a file without permissions, or
+/// a folder in which no name can be looked up.
 fn is_shut(workspace: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(workspace, place::path(path), flags, Mode::empty(), resolve) {
         // What a link leads to is hidden by its own path, if it is to be.
-        Ok(found) => match fstat(&found)?.st_mode {
-            mode if FileType::from_raw_mode(mode) == FileType::Symlink || mode & 0o777 == 0 => {
-                Ok(())
-            }
-            _ => Err(Errno::OPNOTSUPP),
-        },
+        Ok(found) => {
+            let mode = fstat(&found)?.st_mode;
+            let open = match FileType::from_raw_mode(mode) {
+                FileType::Symlink => 0,
+                FileType::Directory => mode & 0o333,
+                _ => mode & 0o777,
+            };
+            if open == 0 { Ok(()) } else { Err(Errno::OPNOTSUPP) }
+        }
         // Nothing is there, or something above it is closed to everybody.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
         Err(error) => Err(error),

@@ -1,8 +1,8 @@
 //! Hiding paths of the workspace.
 //!
-//! An empty file or folder that is nobody's to read is laid over each. Nothing is made in the
-//! workspace itself. What can still be seen of a hidden path is its name in the folder above it and
-//! whether it is a folder; not its content, its size, its dates, its owner or what lies in it.
+//! A file that no program may read, or a folder with nothing in it, is laid over each. Nothing is made
+//! in the workspace itself. What can still be seen of a hidden path is its name in the folder above it
+//! and whether it is a folder; not its content, its size, its dates, its owner or what lies in it.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;

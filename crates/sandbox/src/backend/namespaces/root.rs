@@ -24,7 +24,7 @@ use rustix::mount::{
 use crate::backend::system::{CONFIGURATION, COVERED, DEVICES, FOLDERS, LINKS, Shown};
 use crate::kernel::{errno, set_mount_attributes};
 use crate::landlock::Reach;
-use crate::protocol::{At as _, Failed, Step};
+use crate::protocol::{At as _, Failed, Place, Step};
 
 /// Where the workspace stands, relative to the root.
 pub(super) const WORKSPACE: &str = "workspace";
@@ -42,7 +42,7 @@ pub(super) const SEALED: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
 pub(super) struct Root {
     /// The root itself; everything is made relative to it.
     pub(super) tree: OwnedFd,
-    /// An empty file and an empty folder, nobody's to read, to lay over what is hidden.
+    /// An empty file and an empty folder to lay over what is hidden.
     pub(super) cover: Cover,
     /// What Landlock will allow, by folder.
     pub(super) reach: Vec<(OwnedFd, Reach)>,
@@ -50,9 +50,10 @@ pub(super) struct Root {
 
 /// What is laid over hidden paths.
 pub(super) struct Cover {
-    /// Nobody's to read.
+    /// No program may read it.
     pub(super) file: OwnedFd,
-    /// Nobody's to list.
+    /// Programs may list it, since those that walk a tree fail at a folder that cannot be listed; it holds
+    /// nothing. They may not look up a name in it, so that none takes what is hidden for deleted.
     pub(super) folder: OwnedFd,
     /// Everybody's to list, with nothing in it.
     nothing: OwnedFd,
@@ -104,6 +105,13 @@ impl Root {
         let file = openat(&self.tree, path.as_ref(), flags, Mode::empty())?;
         self.reach.push((file, reach));
         Ok(())
+    }
+
+    /// Whether this very file of the host stands at the path already.
+    pub(super) fn shows(&self, path: &Path, place: &Place) -> bool {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = openat(&self.tree, path, flags, Mode::empty()).and_then(|file| fstat(&file));
+        found.is_ok_and(|found| (found.st_dev, found.st_ino) == (place.device, place.inode))
     }
 
     /// Shows a folder of the host at its own path, or makes the link that it is.
@@ -270,7 +278,7 @@ impl Cover {
     /// Makes the cover beneath the place where `/proc` will lie, so that nobody sees it.
     fn lay(tree: BorrowedFd<'_>) -> Result<Self, Errno> {
         mkdirat(tree, "proc", Mode::from_raw_mode(0o555))?;
-        mkdirat(tree, "proc/folder", Mode::empty())?;
+        mkdirat(tree, "proc/folder", Mode::from_raw_mode(0o444))?;
         mkdirat(tree, "proc/nothing", Mode::from_raw_mode(0o555))?;
         let make = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
         openat(tree, "proc/file", make, Mode::empty())?;
@@ -282,7 +290,7 @@ impl Cover {
         })
     }
 
-    /// Hides a file or folder, so that reading it is an error.
+    /// Hides a file or folder: reading the file is an error, and the folder looks empty.
     pub(super) fn hide(&self, target: BorrowedFd<'_>, folder: bool) -> Result<(), Errno> {
         spread(if folder { &self.folder } else { &self.file }, target)
     }

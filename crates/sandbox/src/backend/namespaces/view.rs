@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use capsule_core::path::WORKSPACE_MOUNT;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -15,15 +14,12 @@ use super::spawn::Standby;
 use super::{masks, staging};
 use crate::backend::First;
 use crate::backend::place::{self, open_again};
-use crate::backend::system::FOLDERS;
+use crate::backend::system::{FOLDERS, taken};
 use crate::executor::cgroup::Cgroups;
 use crate::kernel::set_mount_attributes;
 use crate::landlock::Reach;
 use crate::protocol::{At as _, Enter, Failed, Place, Refusal, Staged, Step};
 use crate::seccomp::Filter;
-
-/// Where nothing can be shown, because each call puts its own there or the workspace stands there.
-const TAKEN: [&str; 4] = ["/proc", "/tmp", "/dev", WORKSPACE_MOUNT];
 
 /// What a run sees, and what each call of it needs.
 pub(crate) struct View {
@@ -139,7 +135,7 @@ fn attach_workspace(root: &Root, enter: &Enter) -> Result<Attached, Failed> {
 
 /// Shows a program, or a folder of one, from outside the system folders.
 fn show_program(root: &mut Root, target: &Path, place: &Place) -> Result<(), Failed> {
-    if TAKEN.iter().any(|taken| target.starts_with(taken)) {
+    if taken(target).is_some() {
         return Err(Failed { step: Step::Program, errno: Errno::EXIST });
     }
     let file = open_again(place, Step::ProgramMoved)?;
@@ -147,6 +143,10 @@ fn show_program(root: &mut Root, target: &Path, place: &Place) -> Result<(), Fai
     let folder = fstat(&file).at(Step::Program)?.st_mode;
     let folder = FileType::from_raw_mode(folder) == FileType::Directory;
     let reach = if folder { Reach::Read } else { Reach::ReadFile };
+    // It lies in a folder of the configuration, which is shown already.
+    if root.shows(relative, place) {
+        return root.allow(relative, reach).at(Step::Program);
+    }
     let made = if folder {
         root.make_folder(relative)
     } else {

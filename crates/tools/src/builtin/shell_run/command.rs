@@ -11,9 +11,9 @@ use capsule_sandbox as sandbox;
 use sandbox::{Descriptor, Target};
 
 use super::expand::expand;
-use super::program::{Program, find};
+use super::program::{Program, find, missing};
 use super::run::Ready;
-use crate::tool::{Context, command_facts};
+use crate::tool::{Context, Host, command_facts};
 
 /// What was found for the programs of a command, by the names that it has for them.
 pub(super) type Programs = Vec<(String, Option<Program>)>;
@@ -73,7 +73,7 @@ fn add(facts: &mut Facts, action: &Action, context: &Context<'_>) {
 pub(super) fn ready(
     step: &Step,
     facts: &Facts,
-    programs: &Programs,
+    (programs, host): (&Programs, &dyn Host),
 ) -> Result<(Vec<Ready>, Option<String>), Problem> {
     let mut stages = Vec::new();
     let mut input = None;
@@ -83,8 +83,7 @@ pub(super) fn ready(
         let program =
             programs.iter().find(|(own, _)| *own == name).and_then(|(_, own)| own.clone());
         let Some(program) = program else {
-            let message = format!("there is no program `{name}` in the system's folders");
-            return Err(Problem::new(Code::ExecNotFound, message));
+            return Err(missing(&name, host));
         };
         let variables = stage.variables.iter();
         stages.push(Ready {

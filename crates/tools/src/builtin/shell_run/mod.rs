@@ -23,7 +23,7 @@ use capsule_core::units;
 use serde_json::{Map, Value};
 
 use self::list::Parts;
-use self::program::find;
+use self::program::{find, missing};
 use self::run::{Ready, Runner};
 use crate::builtin::{Unable, invalid, number, text};
 use crate::tool::{Context, Prepared, Tool, command_facts};
@@ -208,8 +208,7 @@ fn prepare_program(
         }
         (None, _) => {
             let name = argv.first().map_or("", String::as_str);
-            let message = format!("there is no program `{name}` in the system's folders");
-            unable(facts, Problem::new(Code::ExecNotFound, message))
+            unable(facts, missing(name, context.host.as_ref()))
         }
         (_, None) => unable(facts, Problem::new(Code::PathOutside, "`cwd` is not inside")),
     }
@@ -233,7 +232,7 @@ fn prepare_command(
         let message = format!("there is no folder `{path}` to run in");
         return unable(facts, Problem::new(Code::FileNotFound, message));
     }
-    match command::ready(step, &facts, &programs) {
+    match command::ready(step, &facts, (&programs, context.host.as_ref())) {
         Ok((stages, input)) => {
             let stdin = input.as_deref().unwrap_or(stdin);
             let hands = Box::new(runner(stages, &step.cwd, stdin, &facts, context));

@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use capsule_core::action::ProgramFact;
+use capsule_core::code::Code;
 use capsule_core::digest::Digest;
+use capsule_core::outcome::Problem;
 use capsule_sandbox as sandbox;
 use sandbox::FileIdentity;
 
@@ -39,7 +41,7 @@ pub(in crate::builtin) fn find(name: &str, host: &dyn Host) -> Option<Program> {
             path.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
         })?,
     };
-    let real = path.canonicalize().ok()?;
+    let real = path.canonicalize().ok().filter(|real| sandbox::taken(real).is_none())?;
     let file = File::open(&real).ok()?;
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     // Taken before the bytes are read: whoever writes to them meanwhile changes it.
@@ -54,6 +56,31 @@ pub(in crate::builtin) fn find(name: &str, host: &dyn Host) -> Option<Program> {
     };
     let fact = ProgramFact { path: path.to_str()?.into(), real: real.to_str()?.into(), sha256 };
     Some(Program { fact, file: sandbox::Program { path: real, identity: file_identity } })
+}
+
+/// Why a program was not found.
+pub(in crate::builtin) fn missing(name: &str, host: &dyn Host) -> Problem {
+    let Some(place) = host.program_place(name) else {
+        let message = format!("there is no program `{name}` in the system's folders");
+        return Problem::new(Code::ExecNotFound, message);
+    };
+    let real = Path::new(&place).canonicalize();
+    match real.ok().and_then(|real| sandbox::taken(&real)) {
+        Some(folder) => {
+            let message = format!(
+                "`{place}` cannot be shown to a command, which has a `{folder}` of its own"
+            );
+            let hint = format!(
+                "tell the user: the policy names a program beneath `{folder}`; it has to lie elsewhere"
+            );
+            Problem::new(Code::ExecNotFound, message).suggest(hint)
+        }
+        None => {
+            let message =
+                format!("there is no program at `{place}`, where the policy says that `{name}` is");
+            Problem::new(Code::ExecNotFound, message)
+        }
+    }
 }
 
 fn digest(mut file: File) -> Option<Digest> {
