@@ -76,17 +76,7 @@ impl Delivered {
     /// command's own where it ran to its end, as a shell gives it, and nothing went wrong around it.
     #[must_use]
     pub fn command_status(&self, exit: Exit) -> u8 {
-        let field = |name| self.value.as_ref().and_then(|value| value.get(name)?.as_u64());
-        match self.code() {
-            _ if exit <= Exit::RuntimeError => exit.status(),
-            Code::ExecFailed | Code::Allowed => field("exit_code")
-                .and_then(|code| u8::try_from(code).ok())
-                .unwrap_or_else(|| exit.status()),
-            Code::ExecSignal => field("signal")
-                .and_then(|signal| u8::try_from(128 + signal).ok())
-                .unwrap_or_else(|| exit.status()),
-            _ => exit.status(),
-        }
+        exit.of_command(self.code(), self.value.as_ref())
     }
 
     /// The capabilities that the call needed.
@@ -109,7 +99,11 @@ impl Delivered {
             map.insert("suggestion".into(), json!(problem.suggestion));
             if self.status == Status::Denied {
                 map.insert("liftable".into(), json!(self.decision.liftable));
-                map.insert("note".into(), NOTE.into());
+                let note = match &problem.suggestion {
+                    Some(_) => format!("{NOTE} {MEANT}"),
+                    None => NOTE.to_owned(),
+                };
+                map.insert("note".into(), note.into());
             }
         }
         if let Some(value) = &self.value {
@@ -122,3 +116,5 @@ impl Delivered {
 /// What a model is told with every denial.
 const NOTE: &str =
     "This is the user's policy, not a fault. Do not look for another way to do the same thing.";
+/// What it is told beside a suggestion.
+const MEANT: &str = "The suggestion is what the policy leaves open instead.";

@@ -13,7 +13,11 @@ use capsule_core::digest::Digest;
 use capsule_core::journal::{Document, LayerOpened, PayloadRef, RunKind, RunOpened};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_core::policy::{Draft, Extended, Layer, Policy, Roots, shipped, shipped_names};
+use capsule_core::policy::{
+    DIALECT, Draft, Extended, Layer, Policy, Roots, shipped, shipped_names,
+};
+use capsule_core::tool::closest;
+use capsule_core::yaml;
 use capsule_redact::holds_mask;
 use capsule_tools::{CATALOGUE, Workspace};
 
@@ -118,10 +122,8 @@ impl Law {
             .map_err(|problems| LawError::Wrong(text.clone(), problems))?;
         let extended = draft.extended().cloned();
         let root = workspace_root(lookup, draft.root(), file.as_deref())?;
-        let workspace = Workspace::open(&root).map_err(|error| {
-            let message = format!("`{}` cannot be opened: {error}", root.display());
-            Problem::new(Code::WorkspaceMissing, message)
-        })?;
+        let workspace =
+            Workspace::open(&root).map_err(|error| no_workspace(lookup, &text, &root, &error))?;
         let mut layers = layers::find(lookup.user, &workspace, (file.as_deref(), &home))?;
         let own = all_real(lookup.own).into_iter().chain(file.clone());
         let own = own.chain(layers.iter().map(|own| own.path.clone()));
@@ -156,6 +158,13 @@ impl Law {
     #[must_use]
     pub fn is_base(&self) -> bool {
         self.file.is_none() && shipped("base") == Some(self.text.text.as_str())
+    }
+
+    /// The path of the policy's file, or its built-in name: with what it calls itself, which policy it is.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let file = self.file.as_deref().map(|file| file.to_string_lossy().into_owned());
+        file.unwrap_or_else(|| self.text.name.clone())
     }
 
     /// The policy without its layers, for what its author says of it alone.
@@ -214,6 +223,24 @@ impl Law {
             home: opened.home.clone(),
             warnings: Diagnostics::default(),
         })
+    }
+}
+
+/// The workspace cannot be opened. Where the policy names it, the problem stands there.
+fn no_workspace(lookup: &Lookup<'_>, text: &Text, root: &Path, error: &std::io::Error) -> LawError {
+    let message = format!("`{}` cannot be opened: {error}", root.display());
+    let named =
+        lookup.workspace.is_none().then(|| yaml::parse(&text.text, &DIALECT).ok().flatten());
+    let named =
+        named.flatten().and_then(|tree| Some(tree.get("workspace")?.get("root")?.span.clone()));
+    match named {
+        Some(at) => {
+            let problem = Diagnostic::error(Code::WorkspaceMissing, at, message);
+            let hint =
+                "a relative folder is seen from the policy's own; `--workspace` names another one";
+            LawError::Wrong(text.clone(), vec![problem.hint(hint)])
+        }
+        None => Problem::new(Code::WorkspaceMissing, message).into(),
     }
 }
 
@@ -371,7 +398,10 @@ fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem
                 let message = format!("this build carries no policy `builtin:{name}`");
                 let names: Vec<String> =
                     shipped_names().map(|own| format!("`builtin:{own}`")).collect();
-                let suggestion = format!("it carries {}", names.join(", "));
+                let suggestion = match closest(name, shipped_names()) {
+                    Some(near) => format!("did you mean `builtin:{near}`?"),
+                    None => format!("it carries {}", names.join(", ")),
+                };
                 Problem::new(Code::PolicyMissing, message).suggest(suggestion)
             })?;
             Ok((Text { name: format!("builtin:{name}"), text: text.into() }, None))

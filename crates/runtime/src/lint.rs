@@ -1,5 +1,7 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
 
+use std::path::Path;
+
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::confinement::WorkspaceAccess;
@@ -13,7 +15,7 @@ use capsule_core::policy::{
 use capsule_core::programs::{self, CommandLine, Effect};
 use capsule_core::tool::ToolName;
 use capsule_core::url::Address;
-use capsule_tools::CATALOGUE;
+use capsule_tools::{CATALOGUE, taken};
 
 use crate::unconfined::names_unconfined;
 
@@ -189,6 +191,9 @@ fn overlap(rule: &PathRule, other: &PathRule, notes: &mut Diagnostics) {
 
 /// The command of the tests is the author's own, so that no rule about commands closes it.
 fn test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diagnostics) {
+    if let Some(path) = test.command.first() {
+        unseen_place(path, &rule.source, notes);
+    }
     let line = CommandLine::of(&test.command, None, false);
     let shell = policy.never.iter().find(|never| {
         never.id == "no-shells" && never.argv.iter().any(|pattern| pattern.matches(&line))
@@ -305,8 +310,19 @@ fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: 
         let message = format!("`{name}` runs any code that it is given; only the sandbox holds it");
         notes.push(note(&program.source, message));
     }
+    if let Some(path) = program.path.as_deref() {
+        unseen_place(path, &program.source, notes);
+    }
     unconfined(policy, program, notes);
     commands(policy, name, &program.command, Scopes::default(), notes);
+}
+
+/// A program in a folder of which every command has its own.
+fn unseen_place(path: &str, source: &Source, notes: &mut Diagnostics) {
+    if let Some(folder) = taken(Path::new(path)) {
+        let message = format!("`{path}` cannot be run: a command has a `{folder}` of its own");
+        notes.push(note(source, message).hint("name a program that lies elsewhere"));
+    }
 }
 
 /// What naming `proc.unconfined` comes to.
@@ -319,8 +335,8 @@ fn unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
         format!("`proc.unconfined` gives `{name}` nothing: `sandbox.require` is true")
     } else if policy.stakes.block_at.is_some() {
         format!(
-            "where there is no sandbox `{name}` is of high risk and refused; \
-             `risk: {{ block_at: none }}` would ask each time"
+            "`proc.unconfined` gives `{name}` nothing: where there is no sandbox it is of high risk, and \
+             refused"
         )
     } else if policy.sandbox.workspace == WorkspaceAccess::Staged {
         format!("where there is no sandbox `{name}` is refused: nothing can be staged there")
@@ -340,7 +356,7 @@ fn cannot_have(policy: &Policy, name: &str, rule: &CommandRule, notes: &mut Diag
     let changes = [Capability::FsWrite, Capability::FsDelete].into_iter().any(names);
     let may = rule.writes.as_ref().map_or(policy.sandbox.writes, |own| !own.is_empty());
     if changes && !may {
-        let message = format!("`{name}` may change nothing: `writes` says what it may");
+        let message = format!("`{name}` may change nothing: no `writes` of its rule names a path");
         notes.push(note(&rule.source, message));
     }
 }

@@ -321,11 +321,6 @@ fn workspace(law: &Law) -> Workspace {
 }
 
 /// Where the policy was read, as it is recorded.
-fn place(law: &Law) -> String {
-    let file = law.file.as_deref().map(|file| file.to_string_lossy().into_owned());
-    file.unwrap_or_else(|| law.text.name.clone())
-}
-
 /// The walls that commands will stand behind; only a run with commands needs to know.
 fn walls(hands: &Live, needs: Capabilities) -> Option<Result<Walls, String>> {
     needs.contains(Capability::ProcExec).then(|| hands.walls()).flatten()
@@ -360,7 +355,7 @@ fn show_ahead(hands: &Live, law: &Law, opening: &Opening<'_>) {
 /// The label of the run since which the policy's text has not changed.
 fn policy_since(law: &Law, store: &Store) -> Result<Option<String>, StoreError> {
     let sha256 = Digest::of(law.text.text.as_bytes()).to_string();
-    store.policy_since(&law.policy.name, &sha256)
+    store.policy_since((&law.place(), &law.policy.name), &sha256)
 }
 
 impl<'o> Session<'o> {
@@ -389,7 +384,7 @@ impl<'o> Session<'o> {
         let unpulled = start.unpulled(&store);
         let (mut writer, label) = writer(store, law, with)?;
         let (id, key) = (writer.run(), writer.keep_key()?);
-        let (place, named) = (place(law), (label.clone(), key));
+        let (place, named) = (law.place(), (label.clone(), key));
         let mut opening = opening(&start, &place, named, (met, policy_since, unpulled));
         let desk = desk(&start, &label, with).beside(unpulled).prompting(start.prompt);
         let machine = Machine::new(&law.policy, start.store, start.variables);

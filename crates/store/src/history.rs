@@ -10,14 +10,14 @@ use crate::write::number;
 const LOOKED_THROUGH: u64 = 1_000;
 
 impl Store {
-    /// The newest runs in a workspace under a policy of this name, the newest first.
+    /// The newest runs in a workspace under the policy of a place and a name, the newest first.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn runs_in(
         &self,
         workspace: &str,
-        policy: &str,
+        (place, name): (&str, &str),
         most: u64,
     ) -> Result<Vec<String>, StoreError> {
         let mut query = self
@@ -26,12 +26,13 @@ impl Store {
                 "SELECT run FROM (SELECT run, leaf, CAST(bytes AS TEXT) AS json FROM events
                                   WHERE kind = 'run.opened' ORDER BY leaf DESC LIMIT ?1)
                  WHERE json ->> '$.body.workspace.path' = ?2
-                   AND json ->> '$.body.policy_name' = ?3
+                   AND json ->> '$.body.policy.path' = ?3
+                   AND json ->> '$.body.policy_name' = ?5
                    AND json ->> '$.body.origin' NOT IN ('apply', 'feedback')
                  ORDER BY leaf DESC LIMIT ?4",
             )
             .map_err(StoreError::read)?;
-        let given = params![number(LOOKED_THROUGH), workspace, policy, number(most)];
+        let given = params![number(LOOKED_THROUGH), workspace, place, number(most), name];
         let rows = query.query_map(given, |row| row.get(0)).map_err(StoreError::read)?;
         rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
     }

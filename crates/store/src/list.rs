@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use capsule_core::code::Code;
 use capsule_core::exit::Exit;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -50,6 +51,8 @@ pub struct RunSummary {
     pub unknown: u64,
     /// Whether it was suspended for an answer.
     pub suspended: bool,
+    /// The arguments of its first call, as JSON, where it is a command and they are kept.
+    pub command: Option<String>,
 }
 
 /// Which runs to list.
@@ -76,6 +79,7 @@ ORDER BY leaf DESC";
 /// each; here each is looked at once, and who reads them in their order knows which belong together.
 const EVENTS: &str = "
 SELECT kind, json ->> '$.body.call',
+       json ->> '$.body.code',
        CASE kind WHEN 'call.proposed' THEN json ->> '$.body.tool'
                  WHEN 'call.decided' THEN json ->> '$.body.decision'
                  WHEN 'call.finished' THEN json ->> '$.body.status'
@@ -94,6 +98,14 @@ SELECT EXISTS (SELECT 1 FROM tool_calls AS call
         JOIN json_each(CAST(made.bytes AS TEXT)) AS change
         WHERE ended.run = ?1 AND ended.kind = 'call.finished'
           AND change.value ->> '$.path' = ?2)";
+
+/// The arguments of a run's first call, which are the first payload of its proposal.
+const FIRST_ARGS: &str = "
+SELECT CAST(bytes AS TEXT) FROM payloads
+WHERE id = 16 * (SELECT min(leaf) FROM events WHERE run = ?1 AND kind = 'call.proposed')";
+
+/// The tool that runs commands: a run of one is named by its command.
+const COMMANDS: &str = "shell.run";
 
 /// How far a call has come that has no end yet.
 enum Standing {
@@ -119,7 +131,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, row: &Row<'_>, tool: Option<&str>) -> rusqlite::Result<()> {
         let (kind, call, word): (String, Option<i64>, Option<String>) =
-            (row.get(0)?, row.get(1)?, row.get(2)?);
+            (row.get(0)?, row.get(1)?, row.get(3)?);
         let word = word.as_deref();
         match (kind.as_str(), call) {
             ("call.proposed", _) => {
@@ -127,7 +139,11 @@ impl Sum {
                 self.to_tool |= word.is_some() && word == tool;
             }
             ("call.decided", Some(call)) => {
-                let denied = word == Some("deny");
+                let code: Option<String> = row.get(2)?;
+                let code = code.as_deref().and_then(Code::from_slug);
+                // What could not be understood is refused and not denied.
+                let is_denial = code.is_none_or(|code| code.exit() != Exit::ToolFailed);
+                let denied = word == Some("deny") && is_denial;
                 let asked = matches!(word, Some("ask" | "ask-each"));
                 self.open.insert(call, Standing::Decided { denied, asked });
             }
@@ -138,8 +154,8 @@ impl Sum {
             }
             ("run.sealed", _) => {
                 let exit = word.and_then(|word| serde_json::from_value(word.into()).ok());
-                self.sealed = exit.zip(Some(count(row, 3)?));
-                self.suspended = row.get(4)?;
+                self.sealed = exit.zip(Some(count(row, 4)?));
+                self.suspended = row.get(5)?;
             }
             _ => {}
         }
@@ -208,6 +224,9 @@ impl Store {
                 continue;
             }
             let mut summary = opened(row, run)?;
+            if summary.name == COMMANDS {
+                summary.command = self.first_args(&summary.run)?;
+            }
             summary.take(&sum);
             if sum.sealed.is_none() {
                 unsealed.push(runs.len());
@@ -228,6 +247,11 @@ impl Store {
         }
         sum.end();
         Ok(sum)
+    }
+
+    fn first_args(&self, run: &str) -> rusqlite::Result<Option<String>> {
+        let mut query = self.sql.prepare_cached(FIRST_ARGS)?;
+        Ok(query.query_row([run], |row| row.get(0)).optional()?.flatten())
     }
 
     fn touched(&self, run: &str, filter: &Filter) -> rusqlite::Result<bool> {
@@ -288,6 +312,7 @@ fn opened(row: &Row<'_>, run: String) -> rusqlite::Result<RunSummary> {
         asked: 0,
         unknown: 0,
         suspended: false,
+        command: None,
     })
 }
 

@@ -26,6 +26,11 @@ pub trait Prompt {
     /// Whether somebody may be in front of it.
     fn is_attended(&mut self) -> bool;
 
+    /// Whether the run is over after this call, so that a grant beyond it would have no use.
+    fn is_once(&self) -> bool {
+        false
+    }
+
     /// Shows a card and waits for what they do.
     fn show(&mut self, card: &Card) -> Reply;
 }
@@ -93,6 +98,8 @@ pub(crate) struct Desk {
     label: String,
     /// The workspace's real path.
     workspace: String,
+    /// The path of the policy's file, or its built-in name.
+    place: String,
     grants: Vec<Grant>,
     given: u64,
     /// When cards were shown, in microseconds since 1970.
@@ -120,6 +127,7 @@ impl Desk {
             policy: Arc::clone(&law.policy),
             label: label.to_owned(),
             workspace: law.roots.workspace.clone(),
+            place: law.place(),
             is_file: law.file.is_some(),
             grants: Vec::new(),
             given: 0,
@@ -156,6 +164,9 @@ impl Desk {
     /// The card of a question, with what only history tells.
     fn laid(&mut self, question: &Question<'_>) -> Card {
         let mut card = card(question, &self.policy);
+        if self.prompt.is_once() {
+            card.offers.clear();
+        }
         let (store, place) = self.before();
         history::fill(&mut card, question, store, &place);
         card.unpulled = self.unpulled;
@@ -167,7 +178,7 @@ impl Desk {
     fn before(&mut self) -> (Option<&Store>, Place<'_>) {
         let place = Place {
             workspace: &self.workspace,
-            policy: &self.policy.name,
+            policy: (&self.place, &self.policy.name),
             label: &self.label,
             is_file: self.is_file,
         };

@@ -1,5 +1,5 @@
 //! What only history tells: whether something is new here, and what an offer would have covered of the
-//! calls that were asked about before, in this workspace and under a policy of this name.
+//! calls that were asked about before, in this workspace and under the same policy.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use crate::author::is_own_word;
 pub(super) struct Place<'p> {
     /// The workspace's real path.
     pub(super) workspace: &'p str,
-    /// What the policy calls itself.
-    pub(super) policy: &'p str,
+    /// The path of the policy's file, or its built-in name; and what it calls itself.
+    pub(super) policy: (&'p str, &'p str),
     /// The run at hand.
     pub(super) label: &'p str,
     /// Whether rules can be put into the policy.
