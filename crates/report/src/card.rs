@@ -3,7 +3,7 @@
 use capsule_core::approval::{Card, Exact, Offer, Undoing};
 use capsule_core::capability::Capability;
 use capsule_core::escape;
-use capsule_core::units::show_span;
+use capsule_core::units::{counted, show_span};
 
 use crate::columns::{Layout, wrap};
 
@@ -69,9 +69,12 @@ fn offered(offer: &Offer) -> String {
     let time = show_span(*after_ms);
     let before = match would_have_covered {
         0 => String::new(),
-        some => format!(" · would have covered {some} earlier calls, {of_them_denied} denied"),
+        some => {
+            let calls = counted(*some, "earlier call");
+            format!(" · would have covered {calls}, {of_them_denied} denied")
+        }
     };
-    format!("{reach}, {uses} uses or {time}{before}")
+    format!("{reach}, {} or {time}{before}", counted(*uses, "use"))
 }
 
 /// How long ago something was, in its largest unit.

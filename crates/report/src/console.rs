@@ -1,5 +1,6 @@
 //! A run as lines for a terminal: the timeline while it is written, and the summary behind it.
 
+mod list;
 mod other_runs;
 mod sandbox;
 
@@ -10,12 +11,12 @@ use capsule_core::digest::Digest;
 use capsule_core::escape;
 use capsule_core::journal::{Event, StepEnding};
 use capsule_core::outcome::{Problem, Status};
-use capsule_core::units::{show_duration, show_size};
+use capsule_core::units::{counted, show_duration, show_size};
 use capsule_store::{Note, is_origin};
 
 use crate::approval::{AnsweredBy, Approval};
 use crate::changes::{change_count, change_lines};
-use crate::columns::{Layout, clip, pad, width, wrap};
+use crate::columns::{Layout, clip, pad, thousands, width, wrap};
 use crate::layers::judged_by;
 use crate::story::{CallStory, Header, Payloads, StepStory, Story};
 use crate::summary::Summary;
@@ -120,8 +121,13 @@ impl Console {
             _ => self.story.call_of(step),
         };
         let sign = Sign::of_step(step);
-        let mut lines = self.line(step.number, &sign, &step.ended.step, call);
-        lines.extend(call.into_iter().flat_map(|call| self.changed(call)));
+        let list = call.and_then(|call| self.story.list_of(call));
+        let shown = list.as_ref().map(|(whole, _)| *whole).or(call);
+        let mut lines = self.line(step.number, &sign, &step.ended.step, shown);
+        match list {
+            Some((_, parts)) => lines.extend(self.parts(&parts)),
+            None => lines.extend(call.into_iter().flat_map(|call| self.changed(call))),
+        }
         match step.ended.ending {
             StepEnding::Denied | StepEnding::Failed => match call {
                 Some(call) => lines.extend(self.trouble(call, step.note.as_ref())),
@@ -196,7 +202,8 @@ impl Console {
     /// What a denial or failure is about, and what to do instead.
     fn trouble(&self, call: &CallStory, note: Option<&Problem>) -> Vec<String> {
         let unexpected = note.is_some_and(|note| note.code == Code::PlanExpectation);
-        let denied = call.decision.as_ref().filter(|own| call.was_held(own));
+        let denied =
+            call.decision.as_ref().filter(|own| call.was_held(own) && !own.is_misunderstood());
         if let (Some(decision), false) = (denied, unexpected) {
             let mut lines = self.denial(call, decision);
             // A denial that is not the expected one.
@@ -208,7 +215,9 @@ impl Console {
             );
             return lines;
         }
-        let problem = note.or(call.problem.as_ref());
+        let misunderstood = call.decision.as_ref().filter(|own| own.is_misunderstood());
+        let misunderstood = misunderstood.cloned().map(Problem::from);
+        let problem = note.or(call.problem.as_ref()).or(misunderstood.as_ref());
         let mut lines = self.note(problem);
         if let Some(stderr) = first_lines(call) {
             lines.extend(self.bar(&stderr));
@@ -308,7 +317,8 @@ impl Console {
         }
         let ended = || Summary::exit_word(end.sealed.exit);
         let word = end.sealed.suspended.map_or_else(ended, |_| "suspended");
-        lines.push(format!("{word} · exit {}", end.sealed.exit.status()));
+        let status = self.story.status().unwrap_or_else(|| end.sealed.exit.status());
+        lines.push(format!("{word} · exit {status}"));
         lines
     }
 
@@ -317,26 +327,13 @@ impl Console {
     #[must_use]
     pub fn seal(&self, size: u64, root: &Digest, note: Option<&Note>) -> Vec<String> {
         let events = self.story.sealed.as_ref().map_or(0, |end| end.sealed.events);
-        let size_told = thousands(size);
-        let sealed = format!("sealed {events} events · size {size_told} · root {}", root.short());
+        let (events, size_told) = (counted(events, "event"), thousands(size));
+        let sealed = format!("sealed {events} · size {size_told} · root {}", root.short());
         let own = note.and_then(Note::checkpoint);
         let own = own.filter(|own| own.size == size && is_origin(&own.origin));
         let signed = own.map(|own| format!("checkpoint {}", own.line()));
         std::iter::once(sealed).chain(signed).collect()
     }
-}
-
-/// 1204 as 1,204.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// The lines above the timeline.
@@ -346,8 +343,7 @@ fn header(header: &Header) -> Vec<String> {
     let name = escape::line(&opened.name).into_owned();
     let mut run = format!("{strong}run {}{strong:#}  {name}", opened.label);
     if opened.plan.is_some() {
-        let plural = if opened.steps == 1 { "step" } else { "steps" };
-        run.push_str(&format!(" · {} {plural}", opened.steps));
+        run.push_str(&format!(" · {}", counted(opened.steps, "step")));
     }
     run.push_str(&format!(" · profile {}", opened.profile));
     let home = opened.home.trim_end_matches('/');
@@ -407,6 +403,8 @@ impl Sign {
             _ if call.waits() => Self::new("?", "WAITS", CARE),
             _ if call.was_asked() => Self::new("?", "ASKED", CARE),
             _ if call.was_cancelled() => Self::new("⊘", "CANCELLED", CARE),
+            // Its parts follow, each with its own end.
+            _ if call.is_list() => Self::new("·", "list", QUIET),
             Some(Status::Ok) => Self::new("✔", "ok", GOOD),
             Some(Status::Denied) => Self::new("✖", "DENIED", BAD),
             Some(Status::ToolError | Status::RuntimeError) => Self::new("✖", "FAILED", BAD),

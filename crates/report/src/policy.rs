@@ -14,7 +14,7 @@ use capsule_core::policy::{
     Never, PathPattern, PathRule, Payloads, Policy, Profile, Quota, Source, Token, ToolRule,
     Unattended, UrlRule, WordPattern,
 };
-use capsule_core::units::{show_size, show_span};
+use capsule_core::units::{counted, show_size, show_span};
 use capsule_core::yaml::{self, Node, Value};
 use serde::Serialize;
 
@@ -116,7 +116,7 @@ fn audit(rule: &AuditRule, place: &Source) -> RuleLine {
     let moments = [signed.approval, signed.denial, signed.run_end];
     let moments =
         CheckpointRule::MOMENTS.into_iter().zip(moments).filter(|(_, is_named)| *is_named);
-    let every = std::iter::once(format!("every {} events", signed.every));
+    let every = std::iter::once(format!("every {}", counted(signed.every, "event")));
     RuleLine::new("audit", "audit", place)
         .says("payloads", [payloads])
         .says("erased_after", rule.erase_after.map(|term| show_span(term * 1_000)))
@@ -227,10 +227,10 @@ fn quota_of(line: RuleLine, quota: &Quota) -> RuleLine {
     let Quota { calls, bytes, wall_ms, per_host } = quota;
     let wall = wall_ms.map(show_span);
     let values = [
-        calls.map(|calls| format!("{calls} calls")),
+        calls.map(|calls| counted(calls, "call")),
         bytes.map(show_size),
         wall,
-        per_host.map(|calls| format!("{calls} calls per host")),
+        per_host.map(|calls| format!("{} per host", counted(calls, "call"))),
     ];
     line.says("quota", values.into_iter().flatten())
 }

@@ -38,7 +38,10 @@ pub(crate) fn bounds(limits: &ProcessLimits) -> [String; 6] {
         format!("timeout {}", time(limits.timeout_ms)),
         format!("cpu {}", time(limits.cpu_ms)),
         format!("memory {}", show_size(limits.memory_bytes)),
-        format!("{} processes", limits.processes),
+        match limits.processes {
+            1 => "1 process".into(),
+            some => format!("{some} processes"),
+        },
         format!("stdout {}", show_size(limits.stdout_bytes)),
         format!("stderr {}", show_size(limits.stderr_bytes)),
     ]

@@ -3,7 +3,7 @@
 use capsule_core::approval::Grants;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::policy::{Budgets, Policy, Source, Stakes};
-use capsule_core::units::{show_size, show_span};
+use capsule_core::units::{counted, show_size, show_span};
 
 use crate::policy::RuleLine;
 
@@ -18,7 +18,7 @@ fn grants(grants: &Grants, place: &dyn Fn(&str) -> Source) -> RuleLine {
     let after = show_span(*after_ms);
     RuleLine::new("grants", "grants", &source)
         .says("offer", offer.iter().map(|scope| scope.word()))
-        .says("expire", [format!("{uses} uses"), after])
+        .says("expire", [counted(*uses, "use"), after])
 }
 
 fn risk(stakes: &Stakes, place: &dyn Fn(&str) -> Source) -> RuleLine {
@@ -51,7 +51,7 @@ fn budgets(budgets: &Budgets) -> RuleLine {
     } = budgets;
     let wall = wall_ms.map(show_span);
     let run = [
-        calls.map(|own| format!("{own} calls")),
+        calls.map(|own| counted(own, "call")),
         wall,
         written.map(|own| format!("{} written", show_size(own))),
         fetched.map(|own| format!("{} fetched", show_size(own))),
@@ -64,7 +64,7 @@ fn budgets(budgets: &Budgets) -> RuleLine {
     ];
     let attention = attention.map(|own| {
         let per = show_span(own.per_ms);
-        format!("{} prompts in {per}", own.prompts)
+        format!("{} in {per}", counted(own.prompts, "prompt"))
     });
     RuleLine::new("budgets", "budgets", source)
         .says("run", run.into_iter().flatten())

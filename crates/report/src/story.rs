@@ -10,7 +10,8 @@ use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, CallFinished, CallProposed,
-    CallStarted, Event, GrantUsed, PayloadRef, RunOpened, RunResumed, RunSealed, StepEnded,
+    CallStarted, Event, GrantUsed, PayloadRef, RunKind, RunOpened, RunResumed, RunSealed,
+    StepEnded,
 };
 use capsule_core::outcome::{Ending, Problem, Status};
 use capsule_core::tool::ToolName;
@@ -220,6 +221,19 @@ impl Story {
         }
     }
 
+    /// The status that the run's process ended with: for `exec`, that of its command.
+    #[must_use]
+    pub fn status(&self) -> Option<u8> {
+        let exit = self.sealed.as_ref()?.sealed.exit;
+        let is_exec = self.header.as_ref().is_some_and(|own| own.opened.origin == RunKind::Exec);
+        let command = self.calls.last().filter(|_| is_exec).and_then(|call| {
+            let code = call.problem.as_ref().map(|problem| problem.code);
+            let code = code.or(call.decision.as_ref().map(|decision| decision.code))?;
+            Some(exit.of_command(code, call.output.as_ref()))
+        });
+        Some(command.unwrap_or_else(|| exit.status()))
+    }
+
     /// How many steps were over before this run began.
     #[must_use]
     pub fn before(&self) -> u64 {
@@ -236,10 +250,24 @@ impl Story {
         self.calls.iter_mut().rev().find(|call| call.call == number)
     }
 
-    /// The last attempt at a step.
+    /// The last call of a step: the only one of its last attempt, or the part of a command list that the
+    /// step ended with.
     #[must_use]
     pub fn call_of(&self, step: &StepStory) -> Option<&CallStory> {
         self.calls.iter().rev().find(|call| call.step.as_deref() == Some(&step.ended.step))
+    }
+
+    /// The command list that a call is a part of, with all parts that were reached; nothing for a call by
+    /// itself.
+    #[must_use]
+    pub fn list_of(&self, call: &CallStory) -> Option<(&CallStory, Vec<&CallStory>)> {
+        let own = |other: &&CallStory| other.step == call.step && other.attempt == call.attempt;
+        let is_before = |other: &&CallStory| other.is_list() && other.call <= call.call;
+        let whole = self.calls.iter().filter(own).rfind(is_before)?;
+        let parts = self.calls.iter().filter(own).skip_while(|other| other.call <= whole.call);
+        let parts: Vec<&CallStory> = parts.take_while(|other| other.is_part()).collect();
+        let is_one = whole.call == call.call || parts.iter().any(|part| part.call == call.call);
+        is_one.then_some((whole, parts))
     }
 
     /// The call that a person means by a number or by a step's id.
@@ -317,12 +345,26 @@ impl CallStory {
         }
     }
 
-    /// Whether it was denied, before it began or on its way.
+    /// Whether it is a command list as a whole: it only tells of its parts, each of which is a call of its
+    /// own.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        self.output.as_ref().is_some_and(|output| output.get("parts").is_some())
+    }
+
+    /// Whether it is a part of a command list.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.args.as_ref().is_some_and(|args| args.get("part").is_some())
+    }
+
+    /// Whether it was denied, before it began or on its way. A call that could not be understood was not:
+    /// nothing was decided about it.
     #[must_use]
     pub fn was_denied(&self) -> bool {
         let refused = |(_, end): &(u64, CallFinished)| end.status == Status::Denied;
-        self.finished.as_ref().is_some_and(refused)
-            || self.decision.as_ref().is_some_and(|own| own.verdict == Verdict::Deny)
+        let denied = |own: &Decision| own.verdict == Verdict::Deny && !own.is_misunderstood();
+        self.finished.as_ref().is_some_and(refused) || self.decision.as_ref().is_some_and(denied)
     }
 
     /// Whether a decision on it kept it from running.

@@ -1,12 +1,13 @@
 //! What a run did, in numbers.
 
 use crate::story::{CallStory, Story};
-use capsule_core::action::{Action, FileKind, Parsed, PathFact, PathTarget};
+use capsule_core::action::{Action, Facts, FileKind, Parsed, PathFact, PathTarget, parts};
 use capsule_core::change::{Change, Node};
 use capsule_core::exit::Exit;
 use capsule_core::journal::StepEnding;
 use capsule_core::outcome::{Ending, Status};
-use capsule_core::programs::base_name;
+use capsule_core::path::WorkspacePath;
+use capsule_core::programs::{CommandLine, Use, base_name};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -84,59 +85,24 @@ impl Story {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut summary = Summary::default();
-        let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
-        let mut deleted = BTreeSet::new();
-        let (mut hosts, mut programs) = (BTreeSet::new(), BTreeSet::new());
+        let mut touched = Touched::default();
         for call in &self.calls {
             summary.denied += u64::from(call.was_denied());
             summary.asked += u64::from(call.was_asked());
             summary.unknown += u64::from(call.is_unknown());
             summary.undoable += u64::from(call.can_be_undone());
-            if call.started.is_none() {
-                continue;
-            }
-            written.extend(call.changes.iter().filter_map(written_file));
-            deleted.extend(call.changes.iter().filter_map(deleted_file));
-            let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
-            match &call.action {
-                // What was tried and did not happen is shown with its call, and counts for nothing.
-                Some(
-                    Action::Read { .. }
-                    | Action::Write { .. }
-                    | Action::Edit { .. }
-                    | Action::Delete { .. },
-                ) if !done => {}
-                Some(Action::Read { path, .. }) => drop(read.insert(path.asked.clone())),
-                Some(Action::Write { path, .. } | Action::Edit { path, .. }) => {
-                    written.insert(path.asked.clone());
-                }
-                Some(Action::Delete { path, .. }) => deleted.extend(deleted_here(call, path)),
-                Some(Action::Fetch { url, .. }) => {
-                    if let Parsed::Url(address) = &url.parsed {
-                        hosts.insert(address.host().to_string());
-                    }
-                }
-                Some(Action::Apply { changes, .. } | Action::Undo { changes, .. }) if done => {
-                    written.extend(changes.iter().filter_map(written_file));
-                    deleted.extend(changes.iter().filter_map(deleted_file));
-                }
-                Some(Action::Run { argv, .. }) => {
-                    programs.extend(argv.first().cloned());
-                }
-                Some(Action::Git { .. } | Action::Test { .. }) => {
-                    let found = call.facts.as_ref().and_then(|facts| facts.program.as_ref());
-                    programs.extend(found.map(|own| base_name(&own.path).to_owned()));
-                }
-                _ => {}
+            // A list is counted by its parts, which are calls of their own.
+            if call.started.is_some() && !call.is_list() {
+                touched.add(call);
             }
         }
         self.count_endings(&mut summary);
         let sorted = |set: BTreeSet<String>| set.into_iter().collect();
-        summary.files_read = sorted(read);
-        summary.files_written = sorted(written);
-        summary.files_deleted = sorted(deleted);
-        summary.hosts = sorted(hosts);
-        summary.programs = sorted(programs);
+        summary.files_read = sorted(touched.read);
+        summary.files_written = sorted(touched.written);
+        summary.files_deleted = sorted(touched.deleted);
+        summary.hosts = sorted(touched.hosts);
+        summary.programs = sorted(touched.programs);
         summary.calls = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
         let began = self.header.as_ref().map_or(0, |header| header.at);
         summary.micros = self.sealed.as_ref().map_or(0, |end| end.at.saturating_sub(began));
@@ -150,7 +116,8 @@ impl Story {
         summary.prompts = u64::try_from(asked.count()).unwrap_or(u64::MAX);
         let has_steps = self.header.as_ref().is_some_and(|header| header.opened.plan.is_some());
         if !has_steps {
-            for call in &self.calls {
+            // A list that was begun is counted by its parts.
+            for call in self.calls.iter().filter(|call| !call.is_list()) {
                 match call.status() {
                     _ if call.waits() => summary.waiting += 1,
                     _ if call.was_asked() => summary.unanswered += 1,
@@ -180,6 +147,97 @@ impl Story {
         let over = ended.saturating_add(self.before()).saturating_add(summary.waiting);
         summary.not_reached = steps.saturating_sub(over);
     }
+}
+
+/// What calls read, changed, contacted and ran.
+#[derive(Default)]
+struct Touched {
+    read: BTreeSet<String>,
+    written: BTreeSet<String>,
+    deleted: BTreeSet<String>,
+    hosts: BTreeSet<String>,
+    programs: BTreeSet<String>,
+}
+
+impl Touched {
+    /// Adds a call that was started.
+    fn add(&mut self, call: &CallStory) {
+        self.change(&call.changes);
+        let Some(action) = &call.action else { return };
+        let done = call.finished.as_ref().is_some_and(|(_, end)| end.ending == Ending::Done);
+        match action {
+            // What was tried and did not happen is shown with its call, and counts for nothing.
+            Action::Read { .. }
+            | Action::Write { .. }
+            | Action::Edit { .. }
+            | Action::Delete { .. }
+                if !done => {}
+            Action::Read { path, .. } => drop(self.read.insert(path.asked.clone())),
+            Action::Write { path, .. } | Action::Edit { path, .. } => {
+                self.written.insert(path.asked.clone());
+            }
+            Action::Delete { path, .. } => self.deleted.extend(deleted_here(call, path)),
+            Action::Fetch { url, .. } => {
+                if let Parsed::Url(address) = &url.parsed {
+                    self.hosts.insert(address.host().to_string());
+                }
+            }
+            Action::Apply { changes, .. } | Action::Undo { changes, .. } if done => {
+                self.change(changes);
+            }
+            Action::Run { .. } => self.command(call, action),
+            Action::Command { steps, timeout_ms, .. } => {
+                let found = call.facts.as_ref().map_or(&[][..], |facts| &facts.expansions);
+                for part in steps.iter().flat_map(|step| parts(step, *timeout_ms, found)) {
+                    self.command(call, &part.action);
+                }
+            }
+            Action::Git { .. } | Action::Test { .. } => {
+                let found = call.facts.as_ref().and_then(|facts| facts.program.as_ref());
+                self.programs.extend(found.map(|own| base_name(&own.path).to_owned()));
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, changes: &[Change]) {
+        self.written.extend(changes.iter().filter_map(written_file));
+        self.deleted.extend(changes.iter().filter_map(deleted_file));
+    }
+
+    /// Adds a part of a command: a program with the files that its words name to be read, where there were
+    /// some, or a file of a redirection.
+    fn command(&mut self, call: &CallStory, action: &Action) {
+        // Something may have kept the programs from being started.
+        let has_run = call.output.as_ref().is_some_and(|output| output.get("exit_code").is_some());
+        match action {
+            Action::Write { path, .. } if has_run => {
+                self.written.extend(path.inside().map(ToString::to_string));
+            }
+            Action::Read { path, .. } if has_run => {
+                self.read.extend(path.inside().map(ToString::to_string));
+            }
+            Action::Run { argv, .. } => {
+                self.programs.extend(argv.first().cloned());
+                let facts = call.facts.as_ref().filter(|_| has_run);
+                self.read.extend(facts.into_iter().flat_map(|facts| operands(action, argv, facts)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The files that a command line names to be read.
+fn operands(action: &Action, argv: &[String], facts: &Facts) -> Vec<String> {
+    let program = argv.first().and_then(|name| facts.of_program(name)).or(facts.program.as_ref());
+    let line = CommandLine::of(argv, program, false);
+    let lines = line.all();
+    let named = lines.iter().flat_map(|line| line.readings()).flat_map(|own| &own.paths);
+    let named = named.filter(|used| used.usage == Use::Read && !used.guessed);
+    let places = named.flat_map(|used| action.argument(used, facts).unwrap_or_default());
+    let is_file =
+        |path: &WorkspacePath| facts.at(path).is_some_and(|fact| fact.kind == FileKind::File);
+    places.filter(is_file).map(|path| path.to_string()).collect()
 }
 
 /// The path of a change, if a file was written there.

@@ -1,8 +1,10 @@
 //! What of a run can be undone, and what waits to be taken over.
 
+use capsule_core::action::Action;
 use capsule_core::capability::Capability;
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::journal::{Covers, Unpulled};
+use capsule_core::outcome::Ending;
 
 use crate::story::{CallStory, StepStory, Story};
 
@@ -37,11 +39,14 @@ impl CallStory {
         self.started.is_some() && needs.is_some_and(|own| own.contains(Capability::ProcUnconfined))
     }
 
-    /// Whether it changed the workspace itself, and what stood there was kept.
+    /// Whether it changed the workspace itself, or may have, and what stood there was kept. A write or an
+    /// edit that failed changed nothing.
     #[must_use]
     pub fn can_be_undone(&self) -> bool {
         let kept = self.started.as_ref().is_some_and(|(_, started)| started.undo.is_some());
-        kept && self.changes.is_empty()
+        let whole = matches!(self.action, Some(Action::Write { .. } | Action::Edit { .. }));
+        let failed = self.finished.as_ref().is_some_and(|(_, end)| end.ending != Ending::Done);
+        kept && self.changes.is_empty() && !(whole && failed)
     }
 
     /// Whether it changed something, or may have, of which nothing could be kept.
