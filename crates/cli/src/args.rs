@@ -3,6 +3,7 @@
 mod alone;
 mod approvals;
 mod audit;
+mod exit_codes;
 mod plan;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ pub(crate) use approvals::{
 pub(crate) use audit::{
     Audit, AuditAnchor, AuditErase, AuditExport, ExportFormat, InitArgs, Verify,
 };
+use exit_codes::EXIT_CODES;
 pub(crate) use plan::{Plan, PlanCheck, PlanPreflight};
 
 /// Carries out the tool calls of agents and plans under a strict policy.
@@ -23,7 +25,13 @@ pub(crate) use plan::{Plan, PlanCheck, PlanPreflight};
 /// system. Everything that happens is written down, can be verified, and can be replayed without
 /// touching the world.
 #[derive(Debug, Parser)]
-#[command(name = "capsule", version, max_term_width = 100, propagate_version = false)]
+#[command(
+    name = "capsule",
+    version,
+    max_term_width = 100,
+    propagate_version = false,
+    after_help = EXIT_CODES
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) globals: Globals,
@@ -33,6 +41,7 @@ pub(crate) struct Arguments {
 
 /// What every command takes, before or after its name.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
     /// The folder that tools work in [default: the policy's, else the current folder]
     #[arg(long, global = true, value_name = "DIR")]
@@ -433,9 +442,9 @@ pub(crate) struct PolicyLearn {
 /// `policy show`.
 #[derive(Debug, Args)]
 pub(crate) struct PolicyShow {
-    /// The policy: a file, or builtin:NAME
-    #[arg(long, value_name = "POLICY", default_value = DEFAULT_POLICY)]
-    pub(crate) policy: String,
+    /// The policy: a file, or builtin:NAME [default: capsule/policy.yaml in the configuration folder]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) policy: Option<String>,
     /// Show every rule that holds, those of the base policy among them, each with its place
     #[arg(long)]
     pub(crate) resolved: bool,
@@ -443,9 +452,6 @@ pub(crate) struct PolicyShow {
     #[arg(long, value_name = "PROFILE", requires = "resolved")]
     pub(crate) profile: Option<String>,
 }
-
-/// Where `init` writes a policy.
-const DEFAULT_POLICY: &str = ".capsule/policy.yaml";
 
 /// `policy explain`.
 #[derive(Debug, Args)]

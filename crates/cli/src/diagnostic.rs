@@ -28,7 +28,7 @@ fn one(text: &Text, problem: &Diagnostic, renderer: &Renderer) -> String {
         .text
         .chars()
         .flat_map(|c| {
-            let hostile = escape::is_hostile(c) && c != '\n';
+            let hostile = escape::is_hostile(c) && !matches!(c, '\n' | '\t');
             std::iter::repeat_n(
                 if hostile { '?' } else { c },
                 if hostile { c.len_utf8() } else { 1 },

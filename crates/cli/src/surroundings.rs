@@ -4,10 +4,13 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use capsule_core::action::show_argv;
 use capsule_core::code::Code;
 use capsule_core::journal::BESIDE;
+use capsule_core::limits;
 use capsule_core::outcome::Problem;
-use capsule_runtime::{Law, LawError, Lookup, PolicySource};
+use capsule_core::policy::is_layer;
+use capsule_runtime::{Law, LawError, Lookup, PolicySource, read_text};
 use etcetera::BaseStrategy;
 
 use crate::args::{Globals, PolicyArg};
@@ -85,6 +88,48 @@ impl Surroundings {
         own.chain(more.iter().cloned()).collect()
     }
 
+    /// Where a policy comes from: the one that is named, else the user's own. One that lies in a workspace
+    /// is taken only when it is named: whoever wrote it grants nothing to itself.
+    ///
+    /// # Errors
+    /// None is named and the user has none.
+    fn policy_source(&self, named: Option<&str>) -> Result<PolicySource, Failure> {
+        let user = self.config.join("policy.yaml");
+        match named {
+            Some(named) => Ok(PolicySource::parse(named)),
+            None if user.symlink_metadata().is_ok() => Ok(PolicySource::File(user)),
+            None => {
+                let problem = Problem::new(Code::Usage, "no policy is named");
+                let hint = match self.policy_nearby() {
+                    Some(place) => {
+                        let place = show_argv(&[place.display().to_string()]);
+                        format!(
+                            "name it: `--policy {place}`; one in a workspace counts only when it is named"
+                        )
+                    }
+                    None => format!(
+                        "name one with `--policy`, such as `builtin:developer`; `capsule init` writes one, \
+                         and one at `{}` counts without being named",
+                        user.display()
+                    ),
+                };
+                Err(problem.suggest(hint).into())
+            }
+        }
+    }
+
+    /// The policy that `capsule init` wrote here or in the nearest folder above, as it would be named.
+    fn policy_nearby(&self) -> Option<PathBuf> {
+        let here = self.beginning();
+        let is_policy = |place: &PathBuf| {
+            let text = read_text(place, limits::POLICY_BYTES, Code::PolicyUnreadable);
+            text.is_ok_and(|text| matches!(is_layer(&text), Ok(false)))
+        };
+        let found =
+            here.ancestors().map(|above| above.join(".capsule/policy.yaml")).find(is_policy)?;
+        Some(found.strip_prefix(&self.cwd).map(Path::to_owned).unwrap_or(found))
+    }
+
     /// Reads a policy and binds it to its workspace. `out` is a file that the run will write for
     /// itself (see [`Surroundings::out`]), which no tool may reach.
     ///
@@ -93,17 +138,7 @@ impl Surroundings {
     pub(crate) fn law(&self, policy: &PolicyArg, out: Option<&Path>) -> Result<Law, Failure> {
         let out: Vec<PathBuf> = out.map(Path::to_owned).into_iter().collect();
         let user = self.config.join("policy.yaml");
-        let source = match &policy.policy {
-            Some(named) => PolicySource::parse(named),
-            None if user.symlink_metadata().is_ok() => PolicySource::File(user.clone()),
-            None => {
-                let problem = Problem::new(Code::Usage, "no policy is named");
-                let place = user.display();
-                let hint =
-                    format!("name one with `--policy`, or keep one of your own at `{place}`");
-                return Err(problem.suggest(hint).into());
-            }
-        };
+        let source = self.policy_source(policy.policy.as_deref())?;
         let lookup = Lookup {
             source: &source,
             user: &user,

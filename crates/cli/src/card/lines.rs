@@ -277,7 +277,8 @@ fn part(all: &mut Rows, own: &Exact, number: &mut usize, opened: bool) {
         if left_out > 0 && at >= head && at < lines.len() - tail {
             if at == head {
                 all.hides = true;
-                let what = format!("⋯ {left_out} more lines: v shows everything");
+                let more = units::counted(left_out, "more line");
+                let what = format!("⋯ {more}: v shows everything");
                 all.under(Tone::Care, "      ", &what);
             }
             continue;
@@ -352,12 +353,8 @@ fn offered(all: &mut Rows, digit: char, offer: &Offer, again: bool) {
         return all.under(Tone::Plain, &head, &format!("The same, {time}"));
     }
     let reach = escape::exact(&offer.reach.to_string()).into_owned();
-    let (uses, after) = (offer.uses, units::show_span(offer.after_ms));
-    all.under(
-        Tone::Plain,
-        &head,
-        &format!("Allow {reach} {time} · ends after {uses} uses or {after}"),
-    );
+    let (uses, after) = (units::counted(offer.uses, "use"), units::show_span(offer.after_ms));
+    all.under(Tone::Plain, &head, &format!("Allow {reach} {time} · ends after {uses} or {after}"));
     let list = if offer.covered.is_empty() { "" } else { " (g lists them)" };
     let (calls, denied) = (offer.would_have_covered, offer.of_them_denied);
     let what = match calls {

@@ -29,6 +29,7 @@ struct Cards {
     plain: bool,
     cancel: Cancel,
     rules: Box<Rules>,
+    once: bool,
 }
 
 /// Says which rule an earlier call would make: the patch of the policy, or why there is none.
@@ -37,8 +38,10 @@ pub(crate) type Rules = dyn Fn(&str) -> String;
 /// Who is asked: the person at the terminal, or nobody. Nobody is there where it was said so, where
 /// errors go to no terminal, where there is no standard input, and where programs talk to each other:
 /// `--json` without a terminal to type in, or an environment that says that it is a build.
+///
+/// `once` says that the run is over after one call.
 pub(crate) fn prompt(
-    unattended: bool,
+    (unattended, once): (bool, bool),
     screen: &Screen,
     cancel: &Cancel,
     rules: Box<Rules>,
@@ -55,6 +58,7 @@ pub(crate) fn prompt(
         plain: screen.layout().plain || dumb,
         cancel: cancel.clone(),
         rules,
+        once,
     })
 }
 
@@ -70,14 +74,16 @@ impl Prompt for Cards {
         !self.cancel.is_set() && Terminal::open().is_some()
     }
 
+    fn is_once(&self) -> bool {
+        self.once
+    }
+
     fn show(&mut self, card: &Card) -> Reply {
         let began = Instant::now();
         let (said, surface) = match Terminal::open() {
             None => (Said::Withdrawn, Surface::Terminal),
             Some(own) => {
-                let (columns, lines) = own.size();
-                let small = columns < paint::LEAST.0 || lines < paint::LEAST.1;
-                if self.plain || small {
+                if self.plain || !paint::fits(card, own.size()) {
                     (plain::show(&own, card, &self.rules, &self.cancel), Surface::Plain)
                 } else {
                     let how = (self.color, &self.cancel);

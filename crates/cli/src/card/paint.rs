@@ -15,9 +15,19 @@ use crate::card::lines::{self, Row, Rows, Tone};
 /// The widest that a card gets; longer lines are hard to read.
 const WIDEST: usize = 120;
 /// The narrowest and lowest window that a card can be read in.
-pub(crate) const LEAST: (usize, usize) = (40, 14);
+const LEAST: (usize, usize) = (40, 14);
 /// The lines of the frame: its head, the one between page and answers, its foot.
 const FRAME: usize = 3;
+/// The fewest lines of the page that are seen.
+const PAGE: usize = 4;
+
+/// Whether a card can be answered in a window of this size: it is shown as plain lines where it cannot.
+pub(crate) fn fits(card: &Card, (columns, height): (usize, usize)) -> bool {
+    let inner = columns.min(WIDEST).saturating_sub(4);
+    columns >= LEAST.0
+        && height >= LEAST.1
+        && below(card, &Page::Card, inner).len() + FRAME + PAGE <= height
+}
 
 /// The screen at a time, in lines; it tells the keys what is on it.
 pub(crate) fn paint(
@@ -27,8 +37,11 @@ pub(crate) fn paint(
     now: u64,
     color: bool,
 ) -> Vec<String> {
-    if columns < LEAST.0 || height < LEAST.1 {
-        return no_room(keys, columns);
+    if *keys.page() == Page::Card && !fits(card, (columns, height))
+        || columns < LEAST.0
+        || height < LEAST.1
+    {
+        return no_room(card, keys, columns);
     }
     let wide = columns.min(WIDEST);
     let inner = wide - 4;
@@ -40,12 +53,9 @@ pub(crate) fn paint(
         _ => lines::body(card, inner, keys.is_opened()),
     };
     let mut below = below(card, keys.page(), inner);
-    let most = height.saturating_sub(FRAME + 4);
+    let most = height.saturating_sub(FRAME + PAGE);
     if below.len() > most {
-        // What cannot be read cannot be answered; of a long line, the end is seen.
-        if *keys.page() == Page::Card {
-            return no_room(keys, columns);
-        }
+        // Of a long line that is typed, the end is seen.
         below.drain(..below.len() - most);
     }
     let room = height - FRAME - below.len();
@@ -63,10 +73,13 @@ pub(crate) fn paint(
     all
 }
 
-/// A window in which nothing can be answered.
-fn no_room(keys: &mut Keys<'_>, columns: usize) -> Vec<String> {
+/// A window that was made too small for an answer.
+fn no_room(card: &Card, keys: &mut Keys<'_>, columns: usize) -> Vec<String> {
     keys.laid_out(usize::MAX, 0, true);
-    vec![clip("The window is too small for a question.", columns)]
+    let (later, _) = lines::later(card);
+    let lines =
+        ["The window is too small for this question.", "Make it larger, or press Esc:", later];
+    lines.map(|line| clip(line, columns)).to_vec()
 }
 
 /// Call and risk.

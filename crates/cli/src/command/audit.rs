@@ -4,6 +4,7 @@ use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::journal::leaf_hash;
 use capsule_core::outcome::Problem;
+use capsule_core::units::counted;
 use capsule_runtime::{EraseError, Erased, Eraser, due, this_moment};
 use capsule_store::{Anchor, Note, Signer, Store, StoreError};
 use serde_json::{Value, json};
@@ -128,7 +129,9 @@ fn tell_erasable<'l>(
             all.iter().map(|(run, own)| json!({ "run": run, "payloads": own })).collect();
         screen.say_json(&json!({ "would_erase": list }))?;
     } else {
-        all.iter().try_for_each(|(run, own)| screen.say(&format!("{run} holds {own} payloads")))?;
+        for (run, own) in &all {
+            screen.say(&format!("{run} holds {}", counted(*own, "payload")))?;
+        }
     }
     Ok(0)
 }
@@ -148,7 +151,7 @@ fn tell_erased(
     for (label, Erased { payloads, later }) in erased {
         screen.say(&match payloads {
             0 => format!("· {label} holds nothing that could be erased"),
-            _ => format!("{GOOD}✔ erased{GOOD:#} {payloads} payloads of {label}"),
+            some => format!("{GOOD}✔ erased{GOOD:#} {} of {label}", counted(*some, "payload")),
         })?;
         if !later.is_empty() {
             let later = later.join(" · ");

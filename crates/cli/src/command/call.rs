@@ -20,6 +20,7 @@ use crate::command::changes::{tell_copied, tell_staged};
 use crate::command::layers::tell_news;
 use crate::command::rules::{self, rules};
 use crate::command::run::{tell_trouble, tell_waiting};
+use crate::command::undo;
 use crate::failure::Failure;
 use crate::repository::is_clean_copy;
 use crate::screen::Screen;
@@ -40,14 +41,14 @@ pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result
         law: &law,
         commands: Commands::default(),
         sink: Rc::new(capsule_runtime::Hush),
-        prompt: card::prompt(args.ask.unattended, screen, &cancel, rules(&law, around)),
+        prompt: card::prompt((args.ask.unattended, true), screen, &cancel, rules(&law, around)),
         cancel,
         out: out.as_deref(),
         layer: args.layer,
         with: None,
     };
     let done = one.submit(around, Some(screen))?;
-    done.tell(screen)?;
+    done.tell(around, screen)?;
     Ok(done.exit.status())
 }
 
@@ -87,7 +88,7 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Says what came of it.
-    pub(super) fn tell(&self, screen: &Screen) -> Result<(), Failure> {
+    pub(super) fn tell(&self, around: &Surroundings, screen: &Screen) -> Result<(), Failure> {
         tell_copied(self.copied.as_deref(), screen);
         if screen.json {
             return screen.say_json(&one_run_json(self));
@@ -95,10 +96,12 @@ impl Ended {
         screen.say_json(&self.delivered.to_json())?;
         let (label, call) = (&self.label, self.delivered.call);
         // What is staged is dropped, not undone.
-        let undo = match self.delivered.kept && self.staged.is_none() {
-            true => format!(" · capsule undo {label}"),
-            false => String::new(),
-        };
+        let kept = self.delivered.kept && self.staged.is_none();
+        let undo =
+            match kept && (self.delivered.problem.is_none() || undo::is_possible(around, label)) {
+                true => format!(" · capsule undo {label}"),
+                false => String::new(),
+            };
         screen.complain(&format!("recorded as {label} · capsule show-run {label}:{call}{undo}"));
         self.tell_next(screen);
         Ok(())

@@ -8,6 +8,7 @@ use capsule_core::escape;
 use capsule_core::journal::RunKind;
 use capsule_core::json;
 use capsule_core::policy::APPLY;
+use capsule_core::units::counted;
 use capsule_report::{change_count, change_json, change_lines};
 use capsule_runtime::{Commands, Diffs, Hush, Subject, Variables, Waiting};
 use capsule_store::{RunState, Store};
@@ -151,7 +152,7 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
         return Err(problem.into());
     }
     screen.say_all(&change_lines(subject.changes.0.values()).collect::<Vec<_>>())?;
-    let changes = counted(subject.changes.0.len());
+    let changes = counted(subject.changes.0.len(), "change");
     let made = done.delivered.value.as_ref().and_then(|own| own["applied"].as_u64());
     let applied = match made {
         Some(0) => "applied: all of them were in the workspace already",
@@ -177,7 +178,7 @@ pub(super) fn discard(
     if screen.json {
         screen.say_json(&json!({ "schema": 1, "run": subject.id, "discarded": changes }))?;
     } else {
-        let changes = counted(changes);
+        let changes = counted(changes, "change");
         screen.complain(&format!("{GOOD}✔{GOOD:#} {changes} of {label} discarded"));
     }
     Ok(0)
@@ -193,7 +194,7 @@ fn subject(store: &Store, around: &Surroundings, run: &str) -> Result<(Subject, 
 /// Says that a run has changes that wait for somebody.
 pub(super) fn tell_staged(staged: Option<Waiting>, label: &str, screen: &Screen) {
     let Some(Waiting { paths, refused }) = staged else { return };
-    let (changes, ways) = (counted(paths), ways(refused, label));
+    let (changes, ways) = (counted(paths, "change"), ways(refused, label));
     screen.complain(&format!("{HINT}staged{HINT:#}: {changes} · capsule changes {label} · {ways}"));
 }
 
@@ -211,8 +212,4 @@ pub(super) fn ways(refused: bool, label: &str) -> String {
         true => format!("not to be applied · capsule discard {label}"),
         false => format!("capsule apply {label} · capsule discard {label}"),
     }
-}
-
-fn counted(changes: usize) -> String {
-    format!("{changes} {}", if changes == 1 { "change" } else { "changes" })
 }

@@ -10,6 +10,7 @@ use capsule_core::digest::Digest;
 use capsule_core::escape;
 use capsule_core::journal::STAGED;
 use capsule_core::policy::Profile;
+use capsule_core::units::counted;
 use capsule_sandbox::Executor;
 use capsule_sandbox::doctor::{Finding, self_test, try_copying, try_laying, try_staging};
 use capsule_store::{Checkpoint, Seal, Signer, Store};
@@ -301,7 +302,8 @@ fn waiting(around: &Surroundings) -> Check {
     };
     if let Some(first) = strays.first() {
         let (count, first) = (strays.len(), folder.join(first));
-        let told = format!("; {count} folders of no run of the store, to be removed by hand");
+        let folders = counted(count, "folder");
+        let told = format!("; {folders} of no run of the store, to be removed by hand");
         detail = format!("{detail}{told}: {}", first.display());
     }
     let hold = if strays.is_empty() { Hold::Held } else { Hold::Weaker };
@@ -347,7 +349,7 @@ fn key(around: &Surroundings) -> Check {
     let newest = newest.ok().flatten().and_then(|note| note.checkpoint());
     let newest = newest.map_or_else(
         || "nothing is signed yet".to_owned(),
-        |own| format!("the newest checkpoint is of {} events", own.size),
+        |own| format!("the newest checkpoint is of {}", counted(own.size, "event")),
     );
     Check { name, hold, detail: format!("{told}; {newest}; {public}") }
 }
@@ -370,7 +372,7 @@ fn store(around: &Surroundings) -> Check {
     let verified = Store::open_read_only(&around.store).and_then(|store| store.verify(None));
     match verified {
         Ok(Ok(proof)) => {
-            let detail = format!("{place}: {} events, as written", proof.leaves);
+            let detail = format!("{place}: {}, as written", counted(proof.leaves, "event"));
             Check { name, hold: Hold::Held, detail }
         }
         Ok(Err(fault)) => {

@@ -54,7 +54,7 @@ pub(crate) fn run(
         law: &law,
         commands,
         sink,
-        prompt: card::prompt(args.ask.unattended, screen, &cancel, rules(&law, around)),
+        prompt: card::prompt((args.ask.unattended, true), screen, &cancel, rules(&law, around)),
         cancel,
         out: None,
         layer: args.layer,

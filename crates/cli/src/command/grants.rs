@@ -1,6 +1,7 @@
 //! `capsule grants`: what people allowed beyond a call, as long as it is alive.
 
 use capsule_core::escape;
+use capsule_core::units::counted;
 use capsule_report::age;
 use capsule_runtime::{LiveGrant, clear_grants, live_grants, revoke_grant, this_moment};
 use capsule_store::Store;
@@ -55,7 +56,7 @@ fn list(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     }
     for own in &alive {
         let LiveGrant { id, scope, covers, left, until, stored, .. } = own;
-        let uses = if *left == 1 { "1 use".into() } else { format!("{left} uses") };
+        let uses = counted(*left, "use");
         let ends = age(until.saturating_sub(now));
         let waits = if *stored { " · waits for `capsule resume`" } else { "" };
         let covers = escape::line(covers);

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use capsule_core::action::show_argv;
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::limits::ORIGIN_BYTES;
@@ -93,14 +94,12 @@ impl Made<'_> {
             screen.say_json(&json!({ "wrote": wrote, "kept": kept, "key": key }))?;
             return Ok(0);
         }
-        let shown = |path: &Path| {
-            let path = path.strip_prefix(&around.cwd).unwrap_or(path).display().to_string();
-            escape::line(&path).into_owned()
-        };
+        let relative = |path: &Path| path.strip_prefix(&around.cwd).unwrap_or(path).to_owned();
+        let shown = |path: &Path| escape::line(&relative(path).display().to_string()).into_owned();
         for schema in self.schemas {
             screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {}", shown(schema)))?;
         }
-        let policy = shown(policy);
+        let (policy, named) = (shown(policy), relative(policy).display().to_string());
         screen.say(&match policy_is_new {
             true => format!("{GOOD}✔ wrote{GOOD:#} {policy}"),
             false => format!("· kept  {policy}, which was there already"),
@@ -113,8 +112,11 @@ impl Made<'_> {
         })?;
         screen.say("        its public line, for others to verify with (--key):")?;
         screen.say(&format!("        {key}"))?;
-        screen.complain(&format!("{HINT}next{HINT:#}: capsule policy check --policy {policy}"));
-        screen.complain(&format!("      capsule exec --policy {policy} -- ls"));
+        let named = show_argv(&[named]);
+        screen.complain(&format!("{HINT}next{HINT:#}: capsule policy check --policy {named}"));
+        if policy_is_new {
+            screen.complain(&format!("      capsule exec --policy {named} -- ls"));
+        }
         Ok(0)
     }
 }

@@ -1,6 +1,7 @@
 //! What is new about the layers over a policy, told before anything runs.
 
 use capsule_core::escape;
+use capsule_core::units::counted;
 use capsule_runtime::News;
 use similar::{ChangeTag, TextDiff};
 
@@ -45,7 +46,7 @@ pub(crate) fn show_change(news: &News, screen: &Screen) {
         screen.complain(&format!("  {style}{sign}{style:#} {text}"));
     }
     if changed.len() > LINES {
-        let more = changed.len() - LINES;
-        screen.complain(&format!("  {CARE}{more} more lines{CARE:#} differ"));
+        let more = counted(changed.len() - LINES, "more line");
+        screen.complain(&format!("  {CARE}{more}{CARE:#} differ"));
     }
 }

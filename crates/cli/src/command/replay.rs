@@ -7,6 +7,7 @@ use capsule_core::digest::Digest;
 use capsule_core::journal::Event;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::units::counted;
 use capsule_runtime::{Source, read_text, replay};
 use capsule_store::Store;
 
@@ -57,8 +58,8 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
         screen.complain(&format!("written {} · sha256 {digest}", out.display()));
     }
     screen.complain(&format!(
-        "replayed {label}: {} calls served from the record, nothing was executed",
-        replayed.calls
+        "replayed {label}: {} served from the record, nothing was executed",
+        counted(replayed.calls, "call")
     ));
     Ok(replayed.status)
 }

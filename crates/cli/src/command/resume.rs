@@ -84,7 +84,7 @@ fn one_call(
         law: &law,
         commands: Commands::default(),
         sink,
-        prompt: card::prompt(args.ask.unattended, screen, &cancel, rules(&law, around)),
+        prompt: card::prompt((args.ask.unattended, true), screen, &cancel, rules(&law, around)),
         cancel,
         out,
         layer: LayerArg { accept_layer: false },
@@ -93,7 +93,7 @@ fn one_call(
     let done = one.submit(around, Some(screen))?;
     match through {
         Some(through) => told(&done, &through, screen)?,
-        None => done.tell(screen)?,
+        None => done.tell(around, screen)?,
     }
     Ok(done.exit.status())
 }
@@ -131,7 +131,7 @@ fn a_plan(
         cancel: cancel.clone(),
         sink: Rc::new(Hush),
         variables: Box::new(Surroundings::variable),
-        prompt: card::prompt(args.ask.unattended, screen, &cancel, rules(&law, around)),
+        prompt: card::prompt((args.ask.unattended, false), screen, &cancel, rules(&law, around)),
         observer: &mut timeline,
         accepts_layer: false,
         disposable: Box::new(|| is_clean_copy(around, law.workspace.path())),

@@ -10,6 +10,8 @@ use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::policy::Payloads;
+use capsule_report::Header;
 use capsule_runtime::plan::{Executed, Plan, execute};
 use capsule_runtime::{
     CATALOGUE, Cancel, Commands, Finished, Hush, Session, Start, Text, read_text, real,
@@ -61,7 +63,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
         sink: Rc::new(Hush),
         disposable: Box::new(|| is_clean_copy(around, law.workspace.path())),
         variables: Box::new(Surroundings::variable),
-        prompt: card::prompt(args.ask.unattended, screen, &cancel, rules(&law, around)),
+        prompt: card::prompt((args.ask.unattended, false), screen, &cancel, rules(&law, around)),
         accepts_layer: args.layer.accept_layer,
         observer: &mut timeline,
     })?;
@@ -123,9 +125,19 @@ impl Ending {
         }
         super::changes::tell_staged(finished.staged, &label, screen);
         tell_rules(&timeline.console.story, &label, screen);
-        let undo = timeline.console.story.undoable();
+        let story = &timeline.console.story;
+        let has_failed =
+            story.calls.iter().any(|call| call.can_be_undone() && call.problem.is_some());
+        let undo = story.undoable();
+        let undo = undo.filter(|named| !has_failed || super::undo::is_possible(around, named));
         let undo = undo.map_or_else(String::new, |named| format!(" · capsule undo {named}"));
-        screen.complain(&format!("next: capsule report {label}{undo} · capsule replay {label}"));
+        // A record that was not kept whole is not replayed.
+        let is_whole = |own: &Header| own.opened.payloads == Payloads::Full;
+        let replay = match story.header.as_ref().is_some_and(is_whole) {
+            true => format!(" · capsule replay {label}"),
+            false => String::new(),
+        };
+        screen.complain(&format!("next: capsule report {label}{undo}{replay}"));
         Ok(exit.status())
     }
 }
@@ -144,7 +156,8 @@ pub(super) fn tell_trouble(trouble: Option<&StoreError>, screen: Option<&Screen>
 /// Says how a question that waits is answered.
 pub(super) fn tell_waiting(label: &str, call: u64, screen: &Screen) {
     screen.complain(&format!(
-        "next: capsule approvals show {label}:{call} · capsule approvals answer {label}:{call} · \
+        "next: capsule approvals show {label}:{call} · \
+         capsule approvals answer {label}:{call} (--allow once | --deny -m WHY | --stop), then \
          capsule resume {label}"
     ));
 }

@@ -21,15 +21,31 @@ pub(crate) fn run(args: &ShowRun, around: &Surroundings, screen: &Screen) -> Res
         true => None,
         false => Changed::of(&store, around, &id)?,
     };
+    // Of a list, what is named by its step or as a whole is all of it.
+    let list = story.list_of(call);
+    let list = list.filter(|(whole, _)| call.step.is_some() || whole.call == call.call);
     if screen.json {
         let mut told = capsule_report::call(call);
+        if let (Some((_, parts)), Some(map)) = (&list, told.as_object_mut()) {
+            let parts = parts.iter().map(|part| capsule_report::call(part));
+            map.insert("parts".into(), parts.collect());
+        }
         if let (Some(changed), Some(map)) = (changed, told.as_object_mut()) {
             map.insert("staged_changes".into(), changed.json(Some(&call.changes)));
         }
         screen.say_json(&told)?;
         return Ok(0);
     }
-    screen.say_all(&capsule_report::call_detail(call, screen.layout()))?;
+    match list {
+        None => screen.say_all(&capsule_report::call_detail(call, screen.layout()))?,
+        Some((whole, parts)) => {
+            screen.say_all(&capsule_report::call_detail(whole, screen.layout()))?;
+            for part in parts {
+                screen.say("")?;
+                screen.say_all(&capsule_report::call_detail(part, screen.layout()))?;
+            }
+        }
+    }
     if let Some(changed) = changed {
         changed.tell(Some(&call.changes), screen)?;
     }

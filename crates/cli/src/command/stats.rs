@@ -1,6 +1,7 @@
 //! `capsule stats`: what refusals add up to over the runs of the store. Patterns, never contents.
 
 use capsule_core::escape;
+use capsule_core::units::counted;
 use capsule_report::{Asked, Friction, Prompts, Row, Safety, Spread, Stats};
 use capsule_store::Filter;
 use serde_json::{Value, json};
@@ -64,7 +65,7 @@ fn told(stats: &Stats) -> String {
         0 => String::new(),
         number => format!(" · {number} refused as expected"),
     };
-    format!("{} runs · {} calls{expected}", stats.runs, stats.calls)
+    format!("{} · {}{expected}", counted(stats.runs, "run"), counted(stats.calls, "call"))
 }
 
 fn denials(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failure> {
@@ -76,7 +77,7 @@ fn denials(stats: &Stats, args: &StatsArgs, screen: &Screen) -> Result<(), Failu
     for Row { pattern, count, runs } in rows {
         let rule = pattern.rule.as_deref().unwrap_or("(no rule matches)");
         let program = pattern.program.map(|own| format!(" · {own}")).unwrap_or_default();
-        let times = if runs == 1 { "1 run".into() } else { format!("{runs} runs") };
+        let times = counted(runs, "run");
         let line = format!("{} · {rule} · {}{program} · {times}", pattern.code, pattern.tool);
         screen.say(&format!("{count:>6}  {}", escape::line(&line)))?;
     }

@@ -82,6 +82,16 @@ pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result
     Ok(done.exit.status())
 }
 
+/// Whether `capsule undo` would bring something back of a run or a call.
+pub(super) fn is_possible(around: &Surroundings, asked: &str) -> bool {
+    let looked = || -> Result<bool, Failure> {
+        let mut asked = Asked::of(&open_store(around)?, around, asked)?;
+        let law = asked.undoing.law()?;
+        Ok(asked.undoing.look(&law.workspace)?.iter().any(is_ready))
+    };
+    looked().unwrap_or(false)
+}
+
 /// What brings back what an undo took away, if something does.
 fn back(looked: &[Looked], label: &str) -> String {
     let is_unkept = |own: &Looked| matches!(own.standing, Standing::Ready { kept: false, .. });

@@ -6,6 +6,7 @@ use anstyle::Style;
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::outcome::Problem;
+use capsule_core::units::counted;
 use capsule_report::{width, wrap};
 use capsule_store::{Anchored, Attested, Proof, Sightings, Signer, Store, Trust, read_keys};
 use serde_json::{Value, json};
@@ -259,15 +260,16 @@ fn show(
 ) -> Result<(), Failure> {
     let good = |about: &str, text: String| say(screen, (GOOD, "✔"), about, &text);
     signatures(&proof.attested, source, screen)?;
-    good("tree", format!("{} events, root {}", proof.leaves, proof.root.short()))?;
+    good("tree", format!("{}, root {}", counted(proof.leaves, "event"), proof.root.short()))?;
     for Anchored { name, origin, size, root, .. } in &proof.attested.anchors {
         let (root, leaves) = (root.short(), proof.leaves);
-        let saw = format!("saw {size} events of {origin}, root {root}");
+        let saw = format!("saw {} of {origin}, root {root}", counted(*size, "event"));
         good("anchor", format!("{name} {saw}; consistent with {leaves}"))?;
     }
     if let Some(label) = label {
         let sealed = if proof.run_sealed { "sealed" } else { "not sealed" };
-        good("run", format!("{label}: {} events, contiguous, {sealed}", proof.events))?;
+        let events = counted(proof.events, "event");
+        good("run", format!("{label}: {events}, contiguous, {sealed}"))?;
     }
     let open = match proof.unsealed {
         0 => String::new(),
@@ -295,7 +297,7 @@ fn show(
 fn signatures(attested: &Attested, source: Source, screen: &Screen) -> Result<(), Failure> {
     let Attested { checkpoints, good, by, others, .. } = attested;
     let by: Vec<&str> = by.iter().map(|(name, _)| name.as_str()).collect();
-    let told = format!("{good} checkpoints by {}", by.join(", "));
+    let told = format!("{} by {}", counted(*good, "checkpoint"), by.join(", "));
     let (mark, said) = match source {
         _ if *checkpoints == 0 => {
             ((CARE, "⚠"), "nothing in it is signed (`capsule init` makes a key)".to_owned())
@@ -310,7 +312,10 @@ fn signatures(attested: &Attested, source: Source, screen: &Screen) -> Result<()
         ),
         Source::Beside | Source::Nowhere => (
             (CARE, "⚠"),
-            format!("{checkpoints} checkpoints, not checked: no key was brought (--key)"),
+            format!(
+                "{}, not checked: no key was brought (--key)",
+                counted(*checkpoints, "checkpoint")
+            ),
         ),
     };
     say(screen, mark, "signature", &said)?;

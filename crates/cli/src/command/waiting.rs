@@ -6,6 +6,7 @@ use capsule_core::change::{Change, Node};
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::outcome::Problem;
+use capsule_core::units::counted;
 use capsule_runtime::{Subject, Unapplied, Undoing, Workspace, unapplied};
 use capsule_store::Store;
 use serde_json::{Value, json};
@@ -134,17 +135,13 @@ pub(super) fn show(around: &Surroundings, screen: &Screen) -> Result<u8, Failure
     for (own, label) in staged {
         let what = match (own.paths, own.refused) {
             (None, _) => format!("the run did not come to its end · capsule discard {label}"),
-            (Some(paths), true) => format!("{} · not to be applied", counted(paths)),
-            (Some(paths), false) => counted(paths),
+            (Some(paths), true) => format!("{} · not to be applied", counted(paths, "change")),
+            (Some(paths), false) => counted(paths, "change"),
         };
         screen.say(&format!("staged     {label} · {what} · capsule changes {label}"))?;
     }
     repository(&told, screen)?;
     Ok(0)
-}
-
-fn counted(paths: u64) -> String {
-    format!("{paths} {}", if paths == 1 { "change" } else { "changes" })
 }
 
 fn repository(told: &Told, screen: &Screen) -> Result<(), Failure> {
@@ -158,7 +155,7 @@ fn repository(told: &Told, screen: &Screen) -> Result<(), Failure> {
     let paths = if count == 1 { "path is" } else { "paths are" };
     let ahead = match (&told.upstream, told.ahead) {
         (Some(upstream), Some(ahead)) if ahead > 0 => {
-            format!(" · {ahead} commits that {} has not", escape::line(upstream))
+            format!(" · {} that {} has not", counted(ahead, "commit"), escape::line(upstream))
         }
         (Some(_), _) => String::new(),
         (None, _) => " · no other branch has its commits".into(),
@@ -170,6 +167,12 @@ fn repository(told: &Told, screen: &Screen) -> Result<(), Failure> {
     let hidden = told.entries.len().saturating_sub(SHOWN);
     if hidden > 0 {
         screen.say(&format!("           and {hidden} more"))?;
+    }
+    if told.left_out > 0 {
+        let more = counted(told.left_out, "more path");
+        screen.say(&format!(
+            "           and {more} with names that `builtin:readonly` does not show"
+        ))?;
     }
     Ok(())
 }
@@ -183,6 +186,7 @@ fn repository_json(told: &Uncommitted) -> Value {
     json!({
         "uncommitted": told.count(),
         "paths": entries,
+        "left_out": told.left_out,
         "truncated": told.truncated,
         "upstream": told.upstream,
         "ahead": told.ahead,

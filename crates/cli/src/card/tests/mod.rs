@@ -247,6 +247,7 @@ fn hostile_content_is_seen_for_what_it_is() {
     let long = "a".repeat(100_000);
     let blanks = format!("safe{}; rm -rf ~", " ".repeat(500));
     let lines = format!("ok{}rm", "\n".repeat(300));
+    let turned = "ok\n\u{202e}rm".to_owned();
     let stacked = format!("a{}", "\u{301}".repeat(50));
     // What is given, what has to be on the card, and whether it is shown as it is.
     let rows: Vec<(&str, String, bool)> = vec![
@@ -266,7 +267,9 @@ fn hostile_content_is_seen_for_what_it_is() {
         ("⟨U+0041⟩", "⟨U+27E8⟩U+0041⟨U+27E9⟩".into(), false),
         ("a\u{a0}b", "a⟨U+00A0⟩b".into(), false),
         (&blanks, "safe⟨500 blanks⟩; rm -rf ~".into(), true),
-        (&lines, "⟨U+000A⟩rm".into(), false),
+        // A word of several lines is shown as lines, and each of them as exactly as a word of one line.
+        (&lines, "okrm".into(), true),
+        (&turned, "ok⟨U+202E⟩rm".into(), false),
         (&stacked, "⟨U+0301⟩".into(), true),
         ("", "⟨empty⟩".into(), true),
         (" x", "⟨1 blank⟩x".into(), true),

@@ -16,6 +16,7 @@ use capsule_core::diagnostic::{Diagnostics, Severity};
 use capsule_core::escape;
 use capsule_core::limits;
 use capsule_core::policy::{Layer, Policy};
+use capsule_core::units::counted;
 use capsule_runtime::{
     Authored, CATALOGUE, Cancel, Commands, Hush, Law, Live, Machine, check_claims, lint,
     policy_schema, runs_unconfined,
@@ -127,10 +128,12 @@ pub(crate) fn check(
     let tests: usize = policies().map(|own| own.tests.len()).sum();
     let (style, word) = if wrong { (BAD, "✖ wrong") } else { (GOOD, "✔ ok") };
     screen.say(&format!(
-        "{style}{word}{style:#} {} · {} tools · {examples} examples · {tests} tests · {} notes",
+        "{style}{word}{style:#} {} · {} · {} · {} · {}",
         escape::line(&law.policy.name),
-        law.policy.tools.len(),
-        problems().count()
+        counted(law.policy.tools.len(), "tool"),
+        counted(examples, "example"),
+        counted(tests, "test"),
+        counted(problems().count(), "note")
     ))?;
     for layer in &law.layers {
         let (word, name) = (layer.kind.word(), escape::line(&layer.text.name).into_owned());
@@ -152,7 +155,7 @@ fn unused(
     }
     let gathered = || -> Result<(usize, Calls), Failure> {
         let store = open_store(around)?;
-        let runs = store.runs_under(&law.policy.name, limits::POLICY_RUNS)?;
+        let runs = store.runs_under((&law.place(), &law.policy.name), limits::POLICY_RUNS)?;
         let mut calls = Calls::default();
         for run in &runs {
             calls.add(&store, run)?;
@@ -172,7 +175,7 @@ fn unused(
     }
     let authored = Authored::of(law, args.profile.as_deref())
         .map_err(|problems| Failure::Texts(law.text.clone(), problems))?;
-    let told = format!("the {} calls of the last {runs} runs", calls.past.len());
+    let told = format!("the {} of the last {runs} runs", counted(calls.past.len(), "call"));
     Ok(authored.not_needed(&calls.past, &told))
 }
 

@@ -17,10 +17,10 @@ pub(crate) fn run(
     around: &Surroundings,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    let chosen = PolicyArg { policy: Some(args.policy.clone()), profile: args.profile.clone() };
+    let chosen = PolicyArg { policy: args.policy.clone(), profile: args.profile.clone() };
     let law = around.law(&chosen, None)?;
     if !args.resolved {
-        return plain(&law, &args.policy, screen);
+        return plain(&law, args.policy.as_deref(), screen);
     }
     resolved(&law, screen)
 }
@@ -68,7 +68,7 @@ fn resolved(law: &Law, screen: &Screen) -> Result<u8, Failure> {
 }
 
 /// The text of the policy's own file.
-fn plain(law: &Law, named: &str, screen: &Screen) -> Result<u8, Failure> {
+fn plain(law: &Law, named: Option<&str>, screen: &Screen) -> Result<u8, Failure> {
     let source = &law.text.text;
     let text = Digest::of(source.as_bytes());
     if screen.json {
@@ -85,9 +85,9 @@ fn plain(law: &Law, named: &str, screen: &Screen) -> Result<u8, Failure> {
     // Behind a mark of a comment, so that what is printed is still a policy.
     screen.say(&format!("# {} · sha256 {text}", escape::line(&law.text.name)))?;
     screen.say(escape::block(source).trim_end())?;
+    let named = named.map(|named| format!(" --policy {}", escape::line(named))).unwrap_or_default();
     screen.complain(&format!(
-        "{HINT}with the base policy's rules{HINT:#}: capsule policy show --resolved --policy {}",
-        escape::line(named)
+        "{HINT}with the base policy's rules{HINT:#}: capsule policy show --resolved{named}"
     ));
     Ok(0)
 }
