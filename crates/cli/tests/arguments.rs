@@ -72,7 +72,7 @@ fn argv(line: &str) -> Value {
     json!({ "argv": line.split(' ').collect::<Vec<_>>() })
 }
 
-/// FR-19: `..` behind a link is not where the text says.
+/// SAF-5: `..` behind a link is not where the text says.
 #[test]
 fn a_climb_out_of_a_link_is_not_judged_by_its_text() {
     check(&[
@@ -85,7 +85,7 @@ fn a_climb_out_of_a_link_is_not_judged_by_its_text() {
     ]);
 }
 
-/// FR-19: what a revision, a pathspec, a range of lines or an option names is a path.
+/// SAF-5: what a revision, a pathspec, a range of lines or an option names is a path.
 #[test]
 fn every_way_to_name_a_file_is_judged() {
     check(&[
@@ -120,7 +120,7 @@ fn every_way_to_name_a_file_is_judged() {
     ]);
 }
 
-/// FR-19, CAP-12: what is not known of a known program is refused, unless the policy names it.
+/// CAP-12: what is not known of a known program is refused, unless the policy names it.
 #[test]
 fn an_option_that_is_not_known_must_be_named() {
     check(&[
@@ -142,7 +142,7 @@ fn an_option_that_is_not_known_must_be_named() {
     ]);
 }
 
-/// FR-19, FR-20: ordinary use stays what it was.
+/// Ordinary use stays what it was.
 #[test]
 fn ordinary_use_is_not_refused() {
     let lines = "cat docs/a.md|cat -n -- docs/a.md|mycat docs/a.md|git status --short --branch|\
@@ -205,7 +205,7 @@ fn too_many_paths_are_refused_and_not_half_judged() {
     check(&[(json!({ "argv": words }), "exec.argv-invalid")]);
 }
 
-/// SAF-4: a time that is cut is marked, as every other bound is.
+/// A time that is cut is marked, as every other bound is.
 #[test]
 fn a_clamped_time_is_marked() {
     let capsule = capsule();
@@ -218,7 +218,7 @@ fn a_clamped_time_is_marked() {
     }
 }
 
-/// FR-22: a folder that is not there is the caller's mistake, not the sandbox's.
+/// A folder that is not there is the caller's mistake, not the sandbox's.
 #[test]
 fn a_missing_folder_is_a_tool_error() {
     let capsule = capsule();

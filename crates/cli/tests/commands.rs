@@ -27,7 +27,7 @@ fn capsule() -> Capsule {
     Capsule::new(env!("CARGO_BIN_EXE_capsule"))
 }
 
-/// CAP-7, II-4: output passes through, the status is the command's own.
+/// Output passes through, the status is the command's own.
 #[test]
 fn exec_is_transparent() {
     let capsule = capsule();
@@ -56,8 +56,8 @@ fn exec_is_transparent() {
     assert_eq!(bytes.stdout, "\u{fffd}");
 }
 
-/// EI-5: with `--json` a program gets an object also where nothing could begin: with code and message, and what
-/// people read on standard error.
+/// With `--json` a program gets an object also where nothing could begin: with code and message,
+/// and what people read on standard error.
 #[test]
 fn failures_are_objects_too() {
     let capsule = capsule();
@@ -89,7 +89,7 @@ fn failures_are_objects_too() {
     assert!(call["facts"]["walls"]["layers"].is_array(), "{}", call["facts"]);
 }
 
-/// EI-5: with `--json` a program learns whether the command ran, and everything about it.
+/// II-4: with `--json` a program learns whether the command ran, and everything about it.
 #[test]
 fn exec_tells_programs_whether_it_ran() {
     let capsule = capsule();
@@ -108,7 +108,7 @@ fn exec_tells_programs_whether_it_ran() {
     assert_eq!(shown["decision"]["rule"], "no-privilege-escalation");
 }
 
-/// FR-14, FR-18: arguments, folder and input arrive as they were given.
+/// FR-14: arguments, folder and input arrive as they were given.
 #[test]
 fn calls_give_folder_and_input() {
     let capsule = capsule();
@@ -131,7 +131,7 @@ fn calls_give_folder_and_input() {
     );
 }
 
-/// CAP-7, FR-17, NFR-11, SAF-4: time and output are bounded, and what was there until then is kept.
+/// CAP-7, FR-17, NFR-11: time and output are bounded, and what was there until then is kept.
 #[test]
 fn commands_are_bounded() {
     let capsule = capsule();
@@ -210,43 +210,55 @@ tools:
     assert_eq!(ran.status, 0, "{}", ran.stdout);
 }
 
-/// SBX-2, NFR-1: where there are no namespaces, nothing runs, and the reason is said.
+/// Where there are no namespaces, nothing runs, and the reason is said.
 #[test]
 fn without_namespaces_nothing_runs() {
     let capsule = capsule();
     let policy = capsule.policy(POLICY);
     let ran = capsule.run_without_namespaces(&["exec", "--policy", &policy, "--", "ls"]).exits(8);
-    for word in ["sandbox.below-floor", "capsule doctor", "sandbox.floor: landlock"] {
+    for word in ["sandbox.below-floor", "capsule doctor"] {
         assert!(ran.stderr.contains(word), "{}", ran.stderr);
     }
+    assert!(!ran.stderr.contains("floor: landlock"), "no denial advises less: {}", ran.stderr);
     assert!(ran.stdout.is_empty());
 }
 
-/// NFR-1: a run whose view cannot be built says why at each of its commands, not only at the first.
+/// A run whose view cannot be built says why at each of its commands, not only at the first.
 #[test]
 fn without_a_view_every_command_says_why() {
+    const PROGRAMS: usize = 300;
     let capsule = capsule();
-    // Nothing of the host's can be shown in `/dev`, where the run has its own.
-    let policy = capsule.policy(
-        "version: 1
-tools:
-  shell.run:
-    executables: { ls: { decision: allow }, tool: { decision: allow, path: /dev/null } }
-",
-    );
+    let program = |n| format!("      p{n}: {{ decision: allow, path: /srv/p{n} }}\n");
+    let policy = capsule.policy(&format!(
+        "version: 1\ntools:\n  shell.run:\n    executables:\n      ls: {{ decision: allow }}\n{}",
+        (0..PROGRAMS).map(program).collect::<String>()
+    ));
     let plan = capsule.plan(
         "- { id: one, tool: shell.run, args: { argv: [ls] }, on_error: continue }
 - { id: two, tool: shell.run, args: { argv: [ls] }, on_error: continue }
 ",
     );
-    let ran = capsule.run(&["run", &plan, "--policy", &policy, "--json"]).json();
-    let [one, two] = [&ran["calls"][0]["problem"], &ran["calls"][1]["decision"]];
+    // The view holds each program open. With so few open files there is room for what Capsule itself has open,
+    // and none for the last programs of the view.
+    let said = (300..360).step_by(4).find_map(|files| {
+        let place = format!(
+            "n=0; while [ $n -lt {PROGRAMS} ]; do echo '#!/bin/sh' > /srv/p$n; chmod 755 /srv/p$n; n=$((n+1)); \
+             done; ulimit -n {files}"
+        );
+        let line = ["run", &plan, "--policy", &policy, "--json"];
+        let ran = capsule.run_in_place("/srv", &place, &line).json();
+        let said = [&ran["calls"][0]["problem"], &ran["calls"][1]["decision"]].map(Value::clone);
+        let message = said[0]["message"].as_str().unwrap_or_default();
+        message.contains("could not show a program").then_some(said)
+    });
+    let [one, two] = said.expect("some number of open files is too small for the view alone");
     assert_eq!(
         (&one["code"], &two["code"]),
         (&json!("sandbox.failed"), &json!("sandbox.below-floor"))
     );
     for said in [&one["message"], &two["reason"]] {
-        assert!(said.as_str().unwrap().contains("could not show a program: File exists"), "{said}");
+        let told = "could not show a program: Too many open files";
+        assert!(said.as_str().unwrap().contains(told), "{said}");
     }
 }
 
@@ -312,7 +324,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// G8, NFR-4: `kill -9` leaves no process behind, and the next look at the runs says so.
+/// G8: `kill -9` leaves no process behind, and the next look at the runs says so.
 #[test]
 fn a_killed_run_leaves_nothing_and_says_so() {
     let capsule = capsule();
@@ -370,7 +382,9 @@ fn holds(process: u32, sought: &[u8]) -> bool {
         let mut bytes = vec![0; usize::try_from(to - from).unwrap()];
         memory.read_at(&mut bytes, from).map(|read| bytes[..read].to_vec()).unwrap_or_default()
     });
-    own.any(|bytes| bytes.windows(sought.len()).any(|own| own == sought))
+    let sought = regex::escape(std::str::from_utf8(sought).unwrap());
+    let sought = regex::bytes::Regex::new(&sought).unwrap();
+    own.any(|bytes| sought.is_match(&bytes))
 }
 
 /// The executor of one command, which is a copy of the program that was started, has nothing of the
@@ -518,7 +532,7 @@ fn limits_are_named_on_every_screen() {
     }
 }
 
-/// FR-17: what a command leaves running is ended with it, and told where people look; in both tiers.
+/// What a command leaves running is ended with it, and told where people look; in both tiers.
 #[test]
 fn daemons_are_named_on_every_screen() {
     for floor in ["namespaces", "landlock"] {
@@ -565,7 +579,7 @@ fn plan_with(capsule: &Capsule, args: &Value) -> String {
     capsule.plan(&format!("- {{ id: one, tool: shell.run, args: {args} }}\n"))
 }
 
-/// FR-17: a program that goes on when one of its processes was ended for the memory of all keeps the end
+/// A program that goes on when one of its processes was ended for the memory of all keeps the end
 /// that it has itself, and is not said to have been ended.
 #[test]
 fn who_lived_on_when_memory_ran_out_keeps_its_status() {
@@ -608,7 +622,7 @@ fn a_full_file_is_named() {
     assert_eq!(call["result"]["limits_reached"], json!(["file-size"]), "{call}");
 }
 
-/// CAP-12: Ctrl+C ends the running call, seals the run, and exits with 130.
+/// Ctrl+C ends the running call, seals the run, and exits with 130.
 #[test]
 fn interrupting_seals_the_run() {
     let capsule = capsule();
@@ -717,8 +731,8 @@ fn hostile_text_is_inert_on_the_screen() {
     );
 }
 
-/// CAP-7, CAP-10: a replayed command ends with its own status, like the command did; a replayed call
-/// ends as calls do.
+/// CAP-10: a replayed command ends with its own status, like the command did; a replayed call ends
+/// as calls do.
 #[test]
 fn a_replayed_command_keeps_its_status() {
     let capsule = capsule();
@@ -834,7 +848,7 @@ steps:
     assert_eq!(capsule.run(&["replay", "latest"]).exits(1).stdout, ran.stdout);
 }
 
-/// EI-5: arguments on standard input that are no text are the asker's mistake.
+/// Arguments on standard input that are no text are the asker's mistake.
 #[test]
 fn arguments_that_are_no_text_are_refused() {
     let capsule = capsule();
@@ -852,7 +866,7 @@ fn arguments_that_are_no_text_are_refused() {
     assert!(stderr.contains("not UTF-8") && stderr.contains("[usage]"), "{stderr}");
 }
 
-/// NFR-6: JSON for programs shows what it holds: nothing in it hides or turns around.
+/// JSON for programs shows what it holds: nothing in it hides or turns around.
 #[test]
 fn json_hides_nothing() {
     let capsule = capsule();
@@ -872,7 +886,7 @@ fn json_hides_nothing() {
     assert_eq!(shown.json()["calls"][0]["result"]["text"], text);
 }
 
-/// CAP-12: files that were not read are not counted, and what nobody's rule decided names no rule.
+/// CAP-11: files that were not read are not counted, and what nobody's rule decided names no rule.
 #[test]
 fn reports_count_what_happened() {
     let capsule = capsule();
@@ -938,7 +952,7 @@ fn output_that_passes_through_is_masked() {
     );
 }
 
-/// CAP-7: lines appear while the command runs, not only at its end.
+/// Lines appear while the command runs, not only at its end.
 #[test]
 fn output_streams() {
     let capsule = capsule();

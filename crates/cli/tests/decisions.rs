@@ -115,7 +115,7 @@ fn check(kind: &str) {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), lines.len(), wrong.join("\n"));
 }
 
-/// SAF-3, FR-16: what developers and agents type runs, or is asked about; nothing of it is blocked.
+/// SAF-3: what developers and agents type runs, or is asked about; nothing of it is blocked.
 #[test]
 fn ordinary_lines_are_decided_as_labelled() {
     check("ordinary");
@@ -127,15 +127,86 @@ fn dangerous_lines_are_decided_as_labelled() {
     check("dangerous");
 }
 
-/// SAF-2, SAF-3: each pattern of the blocklist and each entry of the allowlist has its lines.
+/// The patterns of the safety text's blocklist, in its order: the name of each in the lists of lines, and how
+/// a line that shows it looks.
+const BLOCKED: [(&str, &str); 20] = [
+    ("git push", r"^git push\b"),
+    ("git remote add", r"^git remote add\b"),
+    ("git fetch --unshallow", r"^git fetch .*--unshallow"),
+    ("a command that begins with an absolute path", r"^/"),
+    ("../", r"\.\./"),
+    ("~/", r"~/"),
+    ("$HOME", r"\$HOME"),
+    ("rm -rf /", r"^rm -rf /"),
+    ("rm -rf ${undefined}/", r"^rm -rf \$\{\w+\}/"),
+    ("npm publish", r"^npm publish"),
+    ("pip upload", r"^pip upload"),
+    ("gem push", r"^gem push"),
+    ("cargo publish", r"^cargo publish"),
+    ("curl | sh", r"^curl .*\| *(ba)?sh"),
+    ("wget | sh", r"^wget .*\| *(ba)?sh"),
+    ("> /dev/sda, > /dev/zero", r"> ?/dev/(sd|zero)"),
+    ("dd with a device", r"^dd .*/dev/"),
+    ("the fork bomb", r":\(\)"),
+    ("drop database or schema", r"(?i)drop (database|schema)"),
+    ("truncate table", r"(?i)truncate table"),
+];
+
+/// The entries of its allowlist, in the same way.
+const ALLOWED: [(&str, &str); 15] = [
+    ("cat", "^cat "),
+    ("head", "^head "),
+    ("tail", "^tail "),
+    ("ls", "^ls"),
+    ("find", "^find "),
+    ("mkdir", "^mkdir "),
+    ("touch", "^touch "),
+    ("cp", "^cp "),
+    ("mv", "^mv "),
+    ("npm (install)", "^npm (install|i|ci)"),
+    ("npm (test, run, ls)", "^npm (test|run|ls)"),
+    ("git (status, diff, log, branch)", "^git (status|diff|log|branch)"),
+    ("git (add, commit, checkout, merge)", "^git (add|commit|checkout|merge)"),
+    ("git (pull, fetch)", "^git (pull|fetch)"),
+    ("python", "^python"),
+];
+
+/// SAF-2, SAF-3: each pattern of the blocklist has lines of which none runs, each entry of the allowlist has
+/// lines of which none is blocked; and no line claims a pattern that is on no list.
 #[test]
 fn the_lists_of_the_safety_text_are_shown() {
-    let shown = |kind: &str, id: &str| {
-        let own = lines(kind).into_iter().filter_map(|line| line.shows);
-        own.filter(|shows| shows.starts_with(id)).collect::<BTreeSet<_>>()
-    };
-    assert!(shown("dangerous", "SAF-2").len() >= 20, "{:#?}", shown("dangerous", "SAF-2"));
-    assert!(shown("ordinary", "SAF-3").len() >= 12, "{:#?}", shown("ordinary", "SAF-3"));
+    for (kind, prefix, list) in
+        [("dangerous", "SAF-2: ", &BLOCKED[..]), ("ordinary", "SAF-3: ", &ALLOWED[..])]
+    {
+        let own: Vec<Line> = lines(kind).into_iter().filter(|line| line.shows.is_some()).collect();
+        let decided = decided(&own);
+        // A comment may go on behind the name.
+        let named = |line: &Line| {
+            let name = line.shows.as_deref().and_then(|shows| shows.strip_prefix(prefix));
+            let name = name.unwrap_or_else(|| panic!("{kind}: {:?}", line.shows));
+            name.split(". ").next().unwrap_or_default().to_owned()
+        };
+        for line in &own {
+            let name = named(line);
+            assert!(list.iter().any(|(own, _)| *own == name), "{kind}: {name} is on no list");
+        }
+        for (pattern, shape) in list {
+            let shape = regex::Regex::new(shape).unwrap();
+            let mut shown = 0;
+            for (line, decision) in own.iter().zip(&decided) {
+                if named(line) != *pattern || !shape.is_match(&line.command) {
+                    continue;
+                }
+                let verdict = decision["decision"].as_str().unwrap();
+                let is_right =
+                    if kind == "dangerous" { verdict != "allow" } else { verdict != "deny" };
+                let (command, reason) = (&line.command, &decision["reason"]);
+                assert!(is_right, "{pattern}: {command:?} is {verdict}: {reason}");
+                shown += 1;
+            }
+            assert!(shown > 0, "{prefix}{pattern} has no line");
+        }
+    }
 }
 
 /// No line stands twice, and a gap is a line.

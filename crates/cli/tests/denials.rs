@@ -61,7 +61,7 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::RiskBlocked,
 ];
 
-/// CAP-3, FR-21: a refusal without a way forward is a dead end; the code's own next step is the least.
+/// SAF-6: a refusal without a way forward is a dead end; the code's own next step is the least.
 #[test]
 fn every_denial_says_what_to_do() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));

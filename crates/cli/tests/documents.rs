@@ -87,7 +87,7 @@ fn steady(text: &str, capsule: &Capsule) -> String {
     lines.join("\n")
 }
 
-/// CAP-1, CAP-12, EI-6: every command of the README's five minutes, with the status that it names.
+/// CAP-1: every command of the README's five minutes, with the status that it names.
 #[test]
 fn the_commands_of_the_readme_run() {
     let capsule = repository();
@@ -142,7 +142,7 @@ fn the_first_run_reads_well() {
     insta::assert_snapshot!("report_keys", keys.join("\n"));
 }
 
-/// CAP-7: the second example fetches from a server on loopback that the policy names.
+/// CAP-6: the second example fetches from a server on loopback that the policy names.
 #[test]
 fn the_fetch_example_fetches() {
     let capsule = repository();

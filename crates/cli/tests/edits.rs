@@ -160,7 +160,7 @@ fn what_is_not_sure_is_refused() {
     assert_eq!(answer["result"]["nearest"], "three one");
 }
 
-/// SAF-1, NFR-7: what an edit tells of a file is masked like what is read of it.
+/// NFR-6: what an edit tells of a file is masked like what is read of it.
 #[test]
 fn what_comes_closest_is_masked() {
     let bed = Bed::under(OPEN);
@@ -184,7 +184,7 @@ fn what_comes_closest_is_masked() {
     assert!(!answer.to_string().contains("QUJDQUJD"), "{answer}");
 }
 
-/// SAF-1, EI-6: an edit as models write it is the same call.
+/// SAF-1: an edit as models write it is the same call.
 #[test]
 fn a_block_is_the_same_call() {
     let bed = Bed::under(OPEN);
@@ -208,7 +208,7 @@ fn a_block_is_the_same_call() {
     assert_eq!(bed.read("a.html"), "<p>a &lt; b && c</p>\n");
 }
 
-/// CAP-5, SAF-5: who may not read a file may not edit it either, since errors tell what is in it.
+/// Who may not read a file may not edit it either, since errors tell what is in it.
 #[test]
 fn who_may_not_read_may_not_edit() {
     let bed = Bed::under(
@@ -246,7 +246,7 @@ tools:
     assert_eq!(ran.exits(4).json()["rule"], "fs.read");
 }
 
-/// FR-11, SAF-5: files, links, empty folders and, where it is said, whole ones.
+/// Files, links, empty folders and, where it is said, whole ones.
 #[test]
 fn what_is_named_is_deleted() {
     let bed = Bed::under(OPEN);
@@ -291,8 +291,7 @@ fn what_is_named_is_deleted() {
     assert_eq!(*deleted, json!(["deep/.hidden", "deep/er/c", "deep/link"]), "{report}");
 }
 
-/// SAF-5, APR-11: what is protected, cannot be listed or not be brought back is not deleted, nor what
-/// holds it.
+/// What is protected, cannot be listed or not be brought back is not deleted, nor what holds it.
 #[test]
 fn what_holds_something_protected_stays() {
     let bed = Bed::under(
@@ -378,7 +377,7 @@ tools:
     assert_eq!(gone["entries"], 10_000);
 }
 
-/// NFR-8, APR-11: an edit and a deletion are in the record with what was there, and are replayed
+/// APR-11, CAP-10: an edit and a deletion are in the record with what was there, and are replayed
 /// without a file.
 #[test]
 fn edits_and_deletions_are_recorded_and_replayed() {
@@ -423,7 +422,7 @@ steps:
     assert_eq!(head["changes"][1]["before"]["kind"], "file");
 }
 
-/// CAP-5, APR-11: in a staged workspace both are collected like what a command does.
+/// APR-11: in a staged workspace both are collected like what a command does.
 #[test]
 fn edits_and_deletions_are_staged() {
     let bed = Bed::under(

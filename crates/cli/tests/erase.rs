@@ -46,7 +46,7 @@ fn label(capsule: &Capsule) -> String {
     runs[0]["label"].as_str().or(runs["runs"][0]["label"].as_str()).unwrap().to_owned()
 }
 
-/// APR-11: payloads, salts and what was kept for undo are gone from every file; the record verifies, and
+/// Payloads, salts and what was kept for undo are gone from every file; the record verifies, and
 /// says of everything that needs them that it cannot.
 #[test]
 fn what_is_erased_is_gone_and_the_record_is_whole() {

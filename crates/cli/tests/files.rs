@@ -199,7 +199,7 @@ fn impossible_paths_are_clean_errors() {
     assert!(ran.stdout.contains("payloads"));
 }
 
-/// FR-6, FR-8, FR-9: by name, size and date; 20 by default, 100 at most; nothing is opened.
+/// FR-6, FR-8: by name, size and date; 20 by default, 100 at most; nothing is opened.
 #[test]
 fn search_sees_metadata_only() {
     let files = Files::under(OPEN);
@@ -229,7 +229,7 @@ fn search_sees_metadata_only() {
     assert_eq!(count(&search(json!({ "path": "d0", "name": "*.txt", "modified_after": "1d" }))), 0);
 }
 
-/// B23, FR-16: a pattern is a pattern, whatever it looks like.
+/// B23: a pattern is a pattern, whatever it looks like.
 #[test]
 fn a_pattern_is_never_an_option() {
     let files = Files::under(OPEN);
@@ -308,7 +308,7 @@ fn writing_has_modes() {
     assert_eq!(left.len(), 1, "nothing is left beside the file");
 }
 
-/// CAP-5: what takes a file's place belongs to whom that belonged to, by a tool, an edit, an apply and an
+/// What takes a file's place belongs to whom that belonged to, by a tool, an edit, an apply and an
 /// undo; other users' files are only made by root.
 #[test]
 fn whose_a_file_is_stays() {

@@ -152,7 +152,7 @@ fn paths_are_taken_literally() {
     }
 }
 
-/// NFR-10, NFR-11: answers are bounded, and say so.
+/// Answers are bounded, and say so.
 #[test]
 fn answers_are_bounded() {
     let capsule = repository();

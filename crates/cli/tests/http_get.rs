@@ -293,7 +293,7 @@ fn failures_have_codes() {
     assert_eq!(answer["code"], "net.connect");
 }
 
-/// FR-3: headers that say who asks or whom are not the call's to set.
+/// Headers that say who asks or whom are not the call's to set.
 #[test]
 fn headers_are_an_allowlist() {
     let server = Server::fixed("200 OK", "", "x");

@@ -30,7 +30,7 @@ fn capsule() -> (Capsule, String) {
     (capsule, policy)
 }
 
-/// D23, NFR-2: what serves is named in the header, in each call and by the doctor.
+/// D23, APR-10: what serves is named in the header, in each call and by the doctor.
 #[test]
 fn the_lower_tier_is_named_wherever_it_serves() {
     let (capsule, policy) = capsule();
@@ -182,8 +182,8 @@ fn changes_are_staged_in_the_lower_tier() {
     assert!(capsule.run(&["changes", "latest"]).exits(0).stdout.contains("new.txt"));
 }
 
-/// C7, SAF-4: another name of a protected file is not in the copy either. A tool that would see an empty file
-/// there changes nothing, and nothing else of the run is lost for it.
+/// C7: another name of a protected file is not in the copy either. A tool that would see an empty
+/// file there changes nothing, and nothing else of the run is lost for it.
 #[test]
 fn tools_change_nothing_at_other_names_of_protected_files() {
     for hidden in ["[fs.read, fs.meta]", "[fs.read]", "[fs.meta]"] {
@@ -262,8 +262,8 @@ fn a_floor_is_one_of_two_words() {
     assert!(ran.stderr.contains("landlock") || ran.stdout.contains("landlock"), "{ran:?}");
 }
 
-/// SAF-4: a fork bomb is ended at once and named, also where its processes end all the time, and where
-/// whoever runs it is root in a user namespace alone, as in many containers.
+/// FR-17: a fork bomb is ended at once and named, also where its processes end all the time, and
+/// where whoever runs it is root in a user namespace alone, as in many containers.
 #[test]
 fn a_bomb_ends_in_the_lower_tier() {
     let (capsule, _) = capsule();

@@ -615,7 +615,7 @@ fn what_came_to_lead_there_meanwhile_is_not_undone() {
     }
 }
 
-/// APR-11: a folder that names lead through may come and go, as long as it is one.
+/// A folder that names lead through may come and go, as long as it is one.
 #[test]
 fn a_folder_where_orders_are_looked_for_is_undone() {
     for way in [Way::Staged, Way::WriteDirect] {

@@ -40,7 +40,8 @@ fn output_that_is_cut_says_so() {
     assert_eq!((ran.stdout.len(), ran.stderr.as_str()), (1000, ""));
 }
 
-/// CAP-12: output that cannot be written is no success; a reader that has had enough is none of our business.
+/// Output that cannot be written is no success; a reader that has had enough is none of our
+/// business.
 #[test]
 fn output_that_is_lost_is_no_success() {
     let (capsule, policy) = bed();
@@ -67,7 +68,7 @@ fn output_that_is_lost_is_no_success() {
     assert_eq!((ran.status.code(), ran.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
-/// EI-5: standard input is passed on where that is asked for, and is a part of the call.
+/// Standard input is passed on where that is asked for, and is a part of the call.
 #[test]
 fn standard_input_is_passed_on_when_asked_for() {
     let (capsule, policy) = bed();

@@ -179,7 +179,7 @@ fn what_is_not_expected_ends_the_run() {
     }
 }
 
-/// CAP-2: arguments that a command or a server gets to count are pointed at.
+/// Arguments that a command or a server gets to count are pointed at.
 #[test]
 fn spread_output_is_pointed_at() {
     let capsule = capsule();
@@ -218,8 +218,8 @@ fn asked_is_not_denied() {
     assert_eq!(report["calls"][0]["status"], "approval_needed");
 }
 
-/// FR-3: what the policy or a layer calls untrusted taints what is made of it, and what is made of that; what
-/// neither does, taints nothing.
+/// What the policy or a layer calls untrusted taints what is made of it, and what is made of that;
+/// what neither does, taints nothing.
 #[test]
 fn what_nobody_vouches_for_taints_what_is_made_of_it() {
     let rules = |read: &str| {
@@ -441,7 +441,7 @@ fn a_dry_run_changes_nothing() {
     assert!(!capsule.store().exists() || capsule.run(&["list-runs"]).stdout.contains("no runs"));
 }
 
-/// CAP-1, CAP-12: a dry run ends as the run would end, whatever the plan expects of its decisions.
+/// CAP-1: a dry run ends as the run would end, whatever the plan expects of its decisions.
 #[test]
 fn a_dry_run_foresees_what_is_not_expected() {
     let capsule = capsule();

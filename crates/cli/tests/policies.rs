@@ -67,7 +67,7 @@ fn decide(capsule: &Capsule, policy: &str, tool: &str, args: &Value) -> Value {
     capsule.run(&line).exits(0).json()
 }
 
-/// CAP-3, FR-15, FR-19, SAF-6: one table of calls and what is decided on them.
+/// CAP-3, FR-15, FR-19: one table of calls and what is decided on them.
 #[test]
 fn decisions_are_as_the_policy_says() {
     let capsule = capsule();
@@ -214,7 +214,7 @@ fn decisions_are_as_the_policy_says() {
     assert!(wrong.is_empty(), "{} rows:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// CAP-3: a decision is JSON in the order that the interface promises, with its place.
+/// A decision is JSON in the order that the interface promises, with its place.
 #[test]
 fn a_decision_has_its_fields_in_order() {
     let capsule = capsule();
@@ -290,7 +290,7 @@ fn risk_goes_with_the_effect() {
     }
 }
 
-/// CAP-3: a batch is decided line by line, in order.
+/// A batch is decided line by line, in order.
 #[test]
 fn a_batch_is_decided_in_order() {
     let capsule = capsule();
@@ -318,7 +318,7 @@ fn a_batch_is_decided_in_order() {
     assert!(bad.stderr.contains("line 1"), "{}", bad.stderr);
 }
 
-/// FR-3, CAP-9: asking again for a logged call gives the logged decision, byte for byte.
+/// CAP-9: asking again for a logged call gives the logged decision, byte for byte.
 #[test]
 fn a_logged_decision_is_explained_as_it_was_made() {
     let capsule = capsule();
@@ -430,7 +430,7 @@ fn without_a_policy_nothing_goes() {
     assert!(call("builtin:nope").exits(2).stderr.contains("policy.missing"));
 }
 
-/// CAP-3: whoever says more of a program in a list is told once how to.
+/// Whoever says more of a program in a list is told once how to.
 #[test]
 fn a_list_of_programs_has_names_alone() {
     let capsule = capsule();
@@ -566,7 +566,7 @@ never: [{ id: mine, paths: [x] }]
     }
 }
 
-/// CAP-3: what is never reached, what overlaps, what opens more than it says.
+/// What is never reached, what overlaps, what opens more than it says.
 #[test]
 fn what_a_policy_probably_does_not_mean_is_said() {
     let capsule = capsule();
@@ -770,7 +770,7 @@ fn patterns_reach_into_the_workspace_only() {
     assert!(ran.stderr.contains("lies outside of the workspace"), "{}", ran.stderr);
 }
 
-/// CAP-1: whoever only asks makes no store, also where programs are looked at.
+/// Whoever only asks makes no store, also where programs are looked at.
 #[test]
 fn asking_makes_no_store() {
     let capsule = capsule();

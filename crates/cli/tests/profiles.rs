@@ -129,8 +129,8 @@ fn every_profile_on_every_machine() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// NFR-2: the header says what is really enforced, a refusal to start says what is not, and the doctor
-/// says both before.
+/// APR-10: the header says what is really enforced, a refusal to start says what is not, and the
+/// doctor says both before.
 #[test]
 fn what_is_enforced_is_said() {
     use World::{Landlock, Namespaces, Nothing};

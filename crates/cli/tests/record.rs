@@ -187,8 +187,8 @@ outputs: { said: { $ref: steps.read.text } }
     assert!(stderr.contains("outputs.said") && stderr.contains("now       5"), "{stderr}");
 }
 
-/// CAP-1: a store that was named is expected to be there; one whose events are no JSON is not what
-/// was written.
+/// A store that was named is expected to be there; one whose events are no JSON is not what was
+/// written.
 #[test]
 fn a_named_store_must_be_there() {
     let Recorded { capsule, .. } = recorded();
@@ -391,7 +391,7 @@ fn tampered_payloads_are_not_shown() {
     }
 }
 
-/// CAP-1, CAP-9: `--out` replaces nothing but a run that was written out before, and says so before
+/// CAP-1: `--out` replaces nothing but a run that was written out before, and says so before
 /// anything runs.
 #[test]
 fn writing_out_never_replaces_a_store() {
@@ -586,7 +586,7 @@ fn the_views_have_their_columns() {
     assert_eq!(report["summary"]["denied"], denied);
 }
 
-/// CAP-9: stores and their side files are nobody else's.
+/// NFR-5: stores and their side files are nobody else's.
 #[test]
 fn the_store_is_private() {
     let Recorded { capsule, policy, plan, .. } = recorded();
@@ -605,7 +605,7 @@ fn the_store_is_private() {
     assert_eq!(locks.len(), 0, "no lock stays behind");
 }
 
-/// CAP-9: a file that is no store of this build is refused, and stays as it is.
+/// A file that is no store of this build is refused, and stays as it is.
 #[test]
 fn a_file_that_is_no_store_is_left_alone() {
     let Recorded { capsule, policy, plan, .. } = recorded();
@@ -689,7 +689,7 @@ fn a_run_can_be_written_out() {
     assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
 }
 
-/// CAP-9: with digests only, nothing that was read is kept, and a replay says that it cannot.
+/// NFR-5: with digests only, nothing that was read is kept, and a replay says that it cannot.
 #[test]
 fn payloads_can_be_left_out() {
     let Recorded { capsule, plan, .. } = recorded();
@@ -733,7 +733,7 @@ fn runs_are_found_and_listed() {
     assert!(shown.stdout.contains("out/b.txt"), "{}", shown.stdout);
 }
 
-/// CAP-9: many processes write one store at once, and nothing is lost or out of order.
+/// Many processes write one store at once, and nothing is lost or out of order.
 #[test]
 fn writers_share_a_store() {
     let Recorded { capsule, policy, .. } = recorded();
@@ -769,7 +769,7 @@ fn no_record_no_run() {
     assert!(fs::read_to_string(&other).unwrap().starts_with("not a database"));
 }
 
-/// CAP-10: who compares a report with the store finds the same hashes, and no number that JSON rounds.
+/// Who compares a report with the store finds the same hashes, and no number that JSON rounds.
 #[test]
 fn a_report_repeats_the_store() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
@@ -792,8 +792,8 @@ fn a_report_repeats_the_store() {
     assert_eq!(place["inode"], std::os::unix::fs::MetadataExt::ino(&meta).to_string());
 }
 
-/// CAP-9: a run says since which one the policy of its name has not changed; a text that comes back
-/// begins anew.
+/// A run says since which one the policy of its name has not changed; a text that comes back begins
+/// anew.
 #[test]
 fn an_unchanged_policy_is_dated() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));

@@ -631,7 +631,7 @@ steps: [{ id: write, tool: fs.write, args: { path: out/old, content: x, mode: ov
     );
 }
 
-/// CAP-10, CAP-12: a run that was interrupted replays to where it was, and is interrupted there.
+/// CAP-10: a run that was interrupted replays to where it was, and is interrupted there.
 #[test]
 fn an_interruption_replays() {
     fn interrupt(record: &mut Record, calls: u64) {

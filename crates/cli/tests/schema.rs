@@ -300,7 +300,7 @@ const BEYOND_FORM: &[&str] = &[
     "there is no profile",
     "is pinned, and a changed program",
     "an address such as",
-    "the first word is a program's plain name",
+    "the first word is a program",
     "commands may write",
     "`http.get`",
     "`fs.",

@@ -60,7 +60,7 @@ impl Signed {
     }
 }
 
-/// CAP-9: a key is made once, beside the store; nobody else reads it, and its public line is printed.
+/// A key is made once, beside the store; nobody else reads it, and its public line is printed.
 #[test]
 fn init_makes_a_key_and_never_another() {
     let own = Signed::new();
@@ -324,7 +324,7 @@ fn key_and_anchors_are_out_of_reach() {
     let _ = capsule.run(&["exec", "--policy", "policy.yaml", "--", "ls"]).exits(0);
 }
 
-/// CAP-9: somebody who has nothing of ours but the format verifies a store and a run that was written out,
+/// Somebody who has nothing of ours but the format verifies a store and a run that was written out,
 /// and finds what was changed.
 #[test]
 fn a_stranger_verifies_without_us() {

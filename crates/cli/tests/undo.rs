@@ -413,7 +413,7 @@ fn what_is_new_goes_away_however_large() {
     assert_ne!(made, before);
 }
 
-/// G1, APR-11: what was kept is believed by its digest, and what is not there any more is said.
+/// G1: what was kept is believed by its digest, and what is not there any more is said.
 #[test]
 fn kept_files_that_were_changed_are_found() {
     let (bed, _, label) = Bed::planned();
@@ -657,7 +657,7 @@ fn a_cancelled_undo_is_taken_back() {
     assert!(cancelled > 0, "none was cancelled in time");
 }
 
-/// APR-11: what is kept is bounded; the oldest run's is dropped first, with a note in the record.
+/// What is kept is bounded; the oldest run's is dropped first, with a note in the record.
 #[test]
 fn the_oldest_is_dropped_with_a_note() {
     let bed = Bed::under(OPEN);

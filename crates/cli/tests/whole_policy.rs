@@ -348,7 +348,7 @@ tools: {{ fs.read: allow, fs.write: allow, shell.run: {{ executables: {{ shred: 
     }
 }
 
-/// FR-15: a program that is not the pinned one is not run.
+/// A program that is not the pinned one is not run.
 #[test]
 fn a_changed_program_is_refused() {
     let capsule = capsule();
@@ -529,7 +529,7 @@ fn a_key_is_taken_where_it_says_what_is_done() {
     }
 }
 
-/// CAP-8: what a rule says that a command needs counts as what it needs, and gives it nothing.
+/// What a rule says that a command needs counts as what it needs, and gives it nothing.
 #[test]
 fn commands_need_what_their_rules_say() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
@@ -562,7 +562,7 @@ tests:
     assert!(tested.stdout.contains("2 passed"), "{}", tested.stdout);
     let told = capsule.run(&["policy", "check", "--policy", &open]).exits(0);
     let said = format!("{}{}", told.stdout, told.stderr);
-    assert!(said.contains("`writes` says what it may"), "{said}");
+    assert!(said.contains("no `writes` of its rule names a path"), "{said}");
     let explain = |policy: &str, argv: &[&str]| {
         let line = ["policy", "explain", "--policy", policy, "--json", "--tool", "shell.run", "--"];
         let line: Vec<&str> = line.into_iter().chain(argv.iter().copied()).collect();
@@ -585,7 +585,7 @@ tools: { shell.run: { executables: { git: { capabilities: [data.user] } } } }
     assert_eq!(explain(&closed, &["git", "status"]).1, json!(["proc.exec", "data.user"]));
 }
 
-/// FR-15: a word for each way of writing stands where no rule has one for the path.
+/// A word for each way of writing stands where no rule has one for the path.
 #[test]
 fn ways_of_writing_have_words() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
@@ -695,7 +695,7 @@ tools:
     assert_eq!(explain(&policy, Some("src")), "policy.allowed");
 }
 
-/// FR-22: what nobody knows is no milder than the policy says for that.
+/// What nobody knows is no milder than the policy says for that.
 #[test]
 fn what_nobody_knows_has_a_word() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));

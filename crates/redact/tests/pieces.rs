@@ -29,7 +29,7 @@ fn token() -> String {
     format!("ghp_{}", "aB3".repeat(12))
 }
 
-/// NFR-6: the rules are as many as they have to be, and each is one of its own.
+/// The rules are as many as they have to be, and each is one of its own.
 #[test]
 fn the_kinds_of_credential_are_many() {
     let all: Vec<_> = kinds().collect();

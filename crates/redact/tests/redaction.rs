@@ -21,7 +21,7 @@ use proptest::prelude::*;
 
 use cases::Case;
 
-/// NFR-6: the labels are many, each has a name of its own, and every secret is marked.
+/// The labels are many, each has a name of its own, and every secret is marked.
 #[test]
 fn the_labels_are_read() {
     let (tokens, placed, alike) = (cases::tokens(3), cases::placed(), cases::alike());

@@ -238,7 +238,7 @@ fn a_tired_person_is_left_alone() {
     assert_eq!((done.code(2), done.left), (Code::ApprovalNeeded, 1));
 }
 
-/// A grant that somebody takes back elsewhere does not answer the next call.
+/// APR-7: a grant that somebody takes back elsewhere does not answer the next call.
 #[test]
 fn a_revoked_grant_is_gone_at_once() {
     let place = Place::with(POLICY);

@@ -153,7 +153,7 @@ fn fine() -> Outcome {
 
 const NEVER: fn() -> Outcome = || panic!("it ran");
 
-/// CAP-9, FR-4: every stage writes before the next begins; an intent to change something is
+/// CAP-9, FR-4, II-2: every stage writes before the next begins; an intent to change something is
 /// durable, and one that changes nothing need not be.
 #[test]
 fn stages_are_written_in_order() {
@@ -214,7 +214,7 @@ fn what_may_not_run_does_not_begin() {
     }
 }
 
-/// CAP-9: where the intent cannot be written, nothing runs.
+/// CAP-12: where the intent cannot be written, nothing runs.
 #[test]
 fn an_unwritten_intent_runs_nothing() {
     let mut journal = Memory { full_at: Some("call.started"), ..Memory::default() };
@@ -261,7 +261,7 @@ fn what_cannot_be_brought_back_does_not_run() {
     assert!(journal.payloads.contains(&undo));
 }
 
-/// FR-2, FR-4: without a rule there is no clearance, and the decision is written.
+/// FR-2, FR-4, FR-3: without a rule there is no clearance, and the decision is written.
 #[test]
 fn what_is_denied_is_written_and_leads_nowhere() {
     let mut journal = Memory::default();

@@ -198,7 +198,7 @@ proptest! {
         not_looser(&parts.decisions(), &stricter.decisions())?;
     }
 
-    /// CAP-8: what is no longer named is not open any more.
+    /// What is no longer named is not open any more.
     #[test]
     fn taking_away_never_loosens(parts in parts(), which in 0_usize..4, at in 0_usize..8) {
         let mut stricter = parts.clone();
@@ -242,7 +242,7 @@ proptest! {
         prop_assert_eq!(&one, &decision(&policy, "shell.run", &args));
     }
 
-    /// SAF-2: a list is decided by the strictest of its parts.
+    /// A list is decided by the strictest of its parts.
     #[test]
     fn a_list_is_as_strict_as_its_parts(parts in parts(), some in subsequence(COMMANDS.to_vec(), 2..5)) {
         let policy = parts.policy();

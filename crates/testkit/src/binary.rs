@@ -213,14 +213,41 @@ impl Capsule {
         self.command_without_sandbox(args).output().unwrap().into()
     }
 
+    /// Runs it where a folder of the host is an empty one of its own, in which these lines of a shell have put
+    /// something first. No other process sees that folder.
+    ///
+    /// # Panics
+    /// When it cannot be had.
+    #[must_use]
+    pub fn run_in_place(&self, folder: &str, lines: &str, args: &[&str]) -> Ran {
+        let mut command = self.in_place(folder, lines);
+        command.arg(&self.binary).args(args).output().unwrap().into()
+    }
+
+    /// A command in such a place: the program and its arguments are to be added.
+    #[must_use]
+    pub fn in_place(&self, folder: &str, lines: &str) -> Command {
+        let script = format!("mount -t tmpfs none {folder} || exit 99\n{lines}\nexec \"$@\"");
+        self.within(&["--mount"], &script)
+    }
+
     /// The command where no namespaces can be had, started through another one.
     fn behind(&self, through: &[&str], args: &[&str]) -> Command {
         const NO_MORE: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$@\"";
-        let inner = self.command(args);
+        let mut command = self.within(&[], NO_MORE);
+        command.args(through).arg(&self.binary).args(args);
+        command
+    }
+
+    /// A shell that is root in namespaces of its own, with the surroundings of the binary.
+    fn within(&self, namespaces: &[&str], script: &str) -> Command {
         let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "sh", "-c", NO_MORE, "sh"]).args(through);
-        command.arg(inner.get_program()).args(inner.get_args()).stdin(Stdio::null());
-        command.current_dir(self.workspace()).env_clear();
+        command
+            .args(["--user", "--map-root-user"])
+            .args(namespaces)
+            .args(["sh", "-c", script, "sh"]);
+        command.current_dir(self.workspace()).env_clear().stdin(Stdio::null());
+        let inner = self.command(&[]);
         command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command
     }

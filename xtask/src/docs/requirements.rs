@@ -12,7 +12,8 @@ use crate::house::House;
 const DATA: &str = include_str!("../../data/requirements.toml");
 
 const ABOUT: &str = "What Capsule is asked for, in our own words, and the tests that show each of it. \
-A test names an id in the comment above it; a row of `attacks/` names it under `requirements`.";
+A test names an id in the comment above it; a row of `attacks/` names it under `requirements`. A test names \
+an id only where it would fail without what the requirement asks for.";
 
 /// A family of requirements.
 struct Family {
@@ -41,11 +42,14 @@ impl Id {
 /// # Errors
 /// When the data is broken, or a test names a requirement that there is not.
 pub(super) fn page(house: &House) -> Answer<String> {
-    let families = families()?;
+    let (families, notes) = (families()?, notes()?);
     let shown = shown(house);
     let known = |id: &str| families.iter().flat_map(|own| &own.ids).any(|(own, _)| own.text == id);
     if let Some((id, by)) = shown.iter().find(|(id, _)| !known(id)) {
         return Err(format!("there is no requirement {id}; {} names it", by.join(", ")));
+    }
+    if let Some(id) = notes.keys().find(|id| !known(id) || shown.contains_key(*id)) {
+        return Err(format!("requirements.toml has a note on {id}, which has a test or is none"));
     }
     let all: usize = families.iter().map(|family| family.ids.len()).sum();
     let mut text = markdown::head("Requirements", ABOUT);
@@ -56,15 +60,31 @@ pub(super) fn page(house: &House) -> Answer<String> {
             text.push_str(&format!("\n### {}\n\n{summary}\n\n", id.text));
             match shown.get(&id.text) {
                 Some(by) => by.iter().for_each(|by| text.push_str(&format!("- {by}\n"))),
-                None => text.push_str("- no test yet\n"),
+                None => match notes.get(&id.text) {
+                    Some(note) => text.push_str(&format!("- no test yet. {note}\n")),
+                    None => text.push_str("- no test yet\n"),
+                },
             }
         }
     }
     Ok(text)
 }
 
+fn data() -> Answer<Table> {
+    DATA.parse().map_err(|error| format!("requirements.toml: {error}"))
+}
+
+/// What is to be known of requirements that no test shows.
+fn notes() -> Answer<BTreeMap<String, String>> {
+    let data = data()?;
+    let notes = data.get("notes").and_then(Value::as_table).ok_or("requirements.toml: no notes")?;
+    let note = |(id, text): (&String, &Value)| Some((id.clone(), text.as_str()?.to_owned()));
+    let notes: Option<_> = notes.iter().map(note).collect();
+    notes.ok_or_else(|| "requirements.toml: a broken note".into())
+}
+
 fn families() -> Answer<Vec<Family>> {
-    let data: Table = DATA.parse().map_err(|error| format!("requirements.toml: {error}"))?;
+    let data = data()?;
     let list =
         data.get("family").and_then(Value::as_array).ok_or("requirements.toml: no family")?;
     list.iter().map(|own| family(own).ok_or("requirements.toml: a broken family".into())).collect()
@@ -162,6 +182,18 @@ mod tests {
         assert!(page.contains("### CAP-10\n"));
         assert!(page.contains("- `x::a` `t`\n"));
         assert!(page.contains("- `attacks/a.toml` row `A1`\n"));
+        assert!(
+            page.contains(
+                "### NFR-7\n\nIt runs on macOS.\n\n- no test yet. Never compiled for macOS"
+            )
+        );
+    }
+
+    /// Nothing is said to be untried once a test shows it.
+    #[test]
+    fn a_note_ends_with_the_first_test() {
+        let house = House::with(&[("crates/x/src/a.rs", "// NFR-7\n#[test]\nfn t() {}")]);
+        assert!(page(&house).unwrap_err().contains("a note on NFR-7"));
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn copied() -> Bed {
 /// What was told of a copy.
 const TOLD: &str = "the workspace was copied";
 
-/// II-4, APR-11: the same table as with changes that are laid over the workspace.
+/// APR-11, APR-2: the same table as with changes that are laid over the workspace.
 #[test]
 fn what_is_applied_from_a_copy_is_what_was_done() {
     is_done_when_applied(copied);
@@ -69,13 +69,12 @@ fn a_file_with_several_names_is_written_by_a_tool_in_a_copy() {
     is_split_by_a_tool(&copied());
 }
 
-/// APR-10.
 #[test]
 fn conflicts_with_a_copy_are_found() {
     are_found(copied);
 }
 
-/// APR-10: what somebody does in the workspace is seen by nobody in the copy, and found when it counts.
+/// What somebody does in the workspace is seen by nobody in the copy, and found when it counts.
 #[test]
 fn what_somebody_does_beside_a_copy_is_kept() {
     is_kept(copied);
@@ -88,7 +87,6 @@ fn a_copy_is_seen_as_the_workspace_is() {
     are_hidden(&copied());
 }
 
-/// SAF-4.
 #[test]
 fn the_size_of_changes_in_a_copy_is_bounded() {
     is_bounded(&copied());
@@ -101,7 +99,7 @@ fn copies_are_dropped() {
     is_not_applied(&copied());
 }
 
-/// SAF-4: a run that is killed while the workspace is copied has a name by which its copy is dropped.
+/// A run that is killed while the workspace is copied has a name by which its copy is dropped.
 #[test]
 fn a_copy_that_was_not_finished_is_dropped() {
     const MANY: usize = 8_000;
@@ -341,7 +339,7 @@ fn only_changes_are_left_of_a_copy() {
     fs::set_permissions(root.join("full"), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// SAF-4: a store in a container lies on an overlay, which holds no other one.
+/// A store in a container lies on an overlay, which holds no other one.
 #[test]
 fn a_store_on_an_overlay_takes_a_copy() {
     let bed = Bed::new();
@@ -378,7 +376,7 @@ fn a_store_on_an_overlay_takes_a_copy() {
     assert_eq!(bed.tree(), tree(&twin));
 }
 
-/// II-4: in memory, a page that was read through a mapping is written to without a trace in the dates;
+/// In memory, a page that was read through a mapping is written to without a trace in the dates;
 /// the change is found all the same.
 #[test]
 fn what_is_written_through_a_mapping_is_seen() {
@@ -433,7 +431,7 @@ fn a_store_in_the_workspace_is_not_copied_into_itself() {
     assert_eq!(fs::read_to_string(bed.capsule.workspace().join("new")).unwrap(), "1");
 }
 
-/// SAF-4: a workspace that is too large is not copied, and nothing that changes something runs there.
+/// A workspace that is too large is not copied, and nothing that changes something runs there.
 #[test]
 fn a_large_workspace_is_not_copied() {
     let bed = copied();

@@ -105,7 +105,7 @@ const ROWS: &[Row] = &[
     ("unlink 'ld'; mkdir 'ld'; put('ld/x', 1); chmod 0555, 'ld'", &["M ld/", "A ld/x"]),
 ];
 
-/// APR-11, II-4: each is applied as it was done, undone as it was before, and undone again.
+/// Each is applied as it was done, undone as it was before, and undone again.
 #[test]
 fn folders_and_links_are_swapped() {
     are_swapped(Bed::new);
@@ -246,7 +246,7 @@ fn same(bed: &Bed, wanted: &Tree, round: u32) {
     assert!(differ.is_empty() && missing.is_empty(), "round {round}: {differ:#?} {missing:#?}");
 }
 
-/// APR-10, G8: whoever applies or undoes such changes and is killed has left something that is gone on
+/// G8: whoever applies or undoes such changes and is killed has left something that is gone on
 /// with, or gone back from.
 #[test]
 fn a_killed_swap_can_be_gone_on_with() {
