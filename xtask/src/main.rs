@@ -12,6 +12,7 @@ mod attacks;
 mod bench;
 mod cargo;
 mod coverage;
+mod deny;
 mod dist;
 mod docs;
 mod house;
@@ -30,6 +31,10 @@ pub(crate) const TASKS: &[(&str, &str)] = &[
     ("tidy", "check the rules of the house; every finding is reported"),
     ("docs", "write the generated pages; with --check only say which are out of date"),
     ("coverage", "measure the lines of policy and replay that tests run; 90 % are wanted"),
+    (
+        "deny",
+        "check licences, sources, duplicates and advisories of the dependencies: --advisories",
+    ),
     ("dist", "build the binary as it is shipped: one file, with the C library in it"),
     ("bench", "measure against references in the same run: --only P1,P4, --quick"),
 ];
@@ -55,6 +60,8 @@ fn task(words: &[&str]) -> Answer<bool> {
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
         ["coverage"] => coverage::run(&root),
+        ["deny"] => deny::run(&root, false),
+        ["deny", "--advisories"] => deny::run(&root, true),
         ["dist"] => dist::build(&root).map(|()| true),
         ["bench", options @ ..] => bench::run(&root, options),
         _ => {
