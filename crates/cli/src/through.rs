@@ -30,26 +30,22 @@ impl Through {
         Rc::new(Self { stdout, stderr, cancel })
     }
 
-    /// Prints what was held back; `cut` says that more was written than is kept.
-    pub(crate) fn finish(&self, cut: bool) {
-        let rest = self.stdout.borrow_mut().finish(cut);
+    /// Prints what was held back. `totals` are the bytes that the command wrote to either stream.
+    pub(crate) fn finish(&self, [stdout, stderr]: [u64; 2]) {
+        let rest = self.stdout.borrow_mut().finish(stdout);
         self.put(Stream::Stdout, &rest);
-        let rest = self.stderr.borrow_mut().finish(cut);
+        let rest = self.stderr.borrow_mut().finish(stderr);
         self.put(Stream::Stderr, &rest);
     }
 
-    /// What of the output did not arrive, a line each; `totals` are the bytes that the command wrote to either
-    /// stream.
-    pub(crate) fn shortcomings(&self, totals: [u64; 2]) -> Vec<String> {
+    /// What of the output did not arrive, a line each.
+    pub(crate) fn shortcomings(&self) -> Vec<String> {
         let streams = [("standard output", &self.stdout), ("standard error", &self.stderr)];
         let mut lines = Vec::new();
-        for ((name, stream), total) in streams.into_iter().zip(totals) {
+        for (name, stream) in streams {
             let stream = stream.borrow();
-            if total > stream.seen {
-                lines.push(format!(
-                    "{name} was cut at {} of {total} bytes, as `limits` of the policy says",
-                    stream.seen
-                ));
+            if stream.is_cut() {
+                lines.push(format!("{name} was cut at {} of {} bytes", stream.seen, stream.total));
             }
             if let Some(errno) = stream.lost {
                 lines.push(format!("{name} could not be written: {}", io::Error::from(errno)));
@@ -61,6 +57,11 @@ impl Through {
     /// Whether some of the output could not be written although somebody may read it.
     pub(crate) fn is_lost(&self) -> bool {
         self.stdout.borrow().lost.is_some()
+    }
+
+    /// Whether the command wrote more standard output than was passed on.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.stdout.borrow().is_cut()
     }
 
     /// A reader that went away does not end the command, its limits do; one that does not read must
@@ -118,6 +119,8 @@ struct Passage {
     inert: Option<Inert>,
     /// How many bytes of the command's came.
     seen: u64,
+    /// How many it wrote, once it has ended.
+    total: u64,
     /// Why something could not be written, the first time.
     lost: Option<Errno>,
 }
@@ -125,7 +128,7 @@ struct Passage {
 impl Passage {
     fn new(terminal: bool) -> Self {
         let inert = terminal.then(Inert::default);
-        Self { masked: MaskedStream::default(), inert, seen: 0, lost: None }
+        Self { masked: MaskedStream::default(), inert, seen: 0, total: 0, lost: None }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
@@ -137,8 +140,13 @@ impl Passage {
         }
     }
 
-    fn finish(&mut self, cut: bool) -> Vec<u8> {
-        let rest = self.masked.finish(cut);
+    fn is_cut(&self) -> bool {
+        self.total > self.seen
+    }
+
+    fn finish(&mut self, total: u64) -> Vec<u8> {
+        self.total = total;
+        let rest = self.masked.finish(self.is_cut());
         match &mut self.inert {
             Some(inert) => (inert.push(&rest) + &inert.finish()).into_bytes(),
             None => rest,

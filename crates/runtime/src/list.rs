@@ -107,9 +107,11 @@ impl Sum {
         for name in STREAMS {
             // Bytes that are no text stand in the record of their own part.
             cut |= self.value.contains_key(&format!("{name}_base64"));
-            if let Some(joined) = joined(self.value.remove(name), value.get(name)) {
-                value.insert(name.into(), joined);
-            }
+            let [before, before_tail] = texts(&self.value, name);
+            let [own, own_tail] = texts(&value, name);
+            let (text, tail) = joined((before, before_tail), (own, own_tail));
+            value.extend(text.map(|text| (name.to_owned(), text.into())));
+            value.extend(tail.map(|tail| (format!("{name}_tail"), tail.into())));
         }
         for name in TOTALS {
             let count = |map: &Map<String, Value>| map.get(name).and_then(Value::as_u64);
@@ -143,14 +145,41 @@ impl Sum {
     }
 }
 
-/// Two outputs, one behind the other, up to the most that a command may give.
-fn joined(before: Option<Value>, own: Option<&Value>) -> Option<Value> {
-    let Value::String(mut text) = before? else { return None };
-    text.push_str(own.and_then(Value::as_str).unwrap_or_default());
+/// What a result holds of a stream: the text, and the end of one that was cut.
+fn texts(value: &Map<String, Value>, name: &str) -> [Option<String>; 2] {
+    [name.to_owned(), format!("{name}_tail")]
+        .map(|name| value.get(&name).and_then(Value::as_str).map(str::to_owned))
+}
+
+/// A text, and the end of one that was cut.
+type HeadAndTail = (Option<String>, Option<String>);
+
+/// Two outputs, one behind the other, up to the most that a command may give. Where the first was cut, all of
+/// the other lies behind the gap.
+fn joined((before, before_tail): HeadAndTail, (own, own_tail): HeadAndTail) -> HeadAndTail {
     let most = usize::try_from(limits::OUTPUT_BYTES_MAX).unwrap_or(usize::MAX);
-    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text.truncate(end);
-    Some(text.into())
+    match before_tail {
+        Some(first) => {
+            (before, own_tail.or_else(|| Some(last(first + &own.unwrap_or_default(), most))))
+        }
+        None => {
+            let text =
+                before.map(|before| first(before + own.as_deref().unwrap_or_default(), most));
+            (text.or(own), own_tail)
+        }
+    }
+}
+
+/// The first bytes of a text, as far as they are whole characters.
+fn first(mut text: String, most: usize) -> String {
+    text.truncate(text.floor_char_boundary(most));
+    text
+}
+
+/// The last ones.
+fn last(mut text: String, most: usize) -> String {
+    text.drain(..text.ceil_char_boundary(text.len().saturating_sub(most)));
+    text
 }
 
 fn too_long(value: &Map<String, Value>) -> bool {

@@ -305,8 +305,18 @@ pub fn count(usage: &mut Usage, tool: &ToolName, action: &Action, result: &Value
     let bytes = match action {
         Action::Write { bytes, .. } | Action::Edit { bytes, .. } => *bytes,
         _ => {
-            const TEXTS: [&str; 6] =
-                ["text", "base64", "stdout", "stdout_base64", "stderr", "stderr_base64"];
+            const TEXTS: [&str; 10] = [
+                "text",
+                "base64",
+                "stdout",
+                "stdout_base64",
+                "stdout_tail",
+                "stdout_tail_base64",
+                "stderr",
+                "stderr_base64",
+                "stderr_tail",
+                "stderr_tail_base64",
+            ];
             let lengths = TEXTS.iter().filter_map(|name| result.get(*name)?.as_str());
             lengths.map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX)).sum()
         }

@@ -246,8 +246,12 @@ pub enum How {
 /// What was kept of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The first bytes, up to the limit.
+    /// All bytes, or the first ones of a stream that is longer than the limit.
     pub bytes: Vec<u8>,
+    /// The last bytes of such a stream, behind some that only help to recognise what is masked.
+    pub tail: Vec<u8>,
+    /// Where the last bytes begin in `tail`.
+    pub tail_start: usize,
     /// How many bytes came in all.
     pub total: u64,
     /// Whether some were left out.

@@ -63,8 +63,12 @@ pub(crate) fn run(
     let done = one.submit(around, Some(screen))?;
     told(&done, &through, screen)?;
     let status = done.delivered.command_status(done.exit);
-    // Who asked for the output and cannot have it must not take it for complete.
-    Ok(if through.is_lost() && status == 0 { Exit::RuntimeError.status() } else { status })
+    // Who asked for the output and cannot have all of it must not take it for complete.
+    Ok(match status {
+        0 if through.is_lost() => Exit::RuntimeError.status(),
+        0 if !screen.json && through.is_cut() => Exit::ToolFailed.status(),
+        status => status,
+    })
 }
 
 /// All of standard input. It becomes a part of the call, which is text and is on record.
@@ -84,12 +88,11 @@ fn standard_input(most: usize) -> Result<String, Failure> {
 /// Says what came of a command, of which the output passed through.
 pub(super) fn told(done: &Ended, through: &Through, screen: &Screen) -> Result<(), Failure> {
     let delivered = &done.delivered;
-    let field = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_bool());
-    through.finish(field("truncated").unwrap_or(false));
+    let total = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_u64());
+    let totals = [total("stdout_bytes_total"), total("stderr_bytes_total")];
+    through.finish(totals.map(Option::unwrap_or_default));
     if !screen.json {
-        let total = |name| delivered.value.as_ref().and_then(|value| value.get(name)?.as_u64());
-        let totals = [total("stdout_bytes_total"), total("stderr_bytes_total")];
-        let mut notes = through.shortcomings(totals.map(Option::unwrap_or_default));
+        let mut notes = through.shortcomings();
         let left = delivered.value.as_ref().and_then(left_running);
         notes.extend(left.map(|left| format!("left running, and ended with the command: {left}")));
         for line in notes {

@@ -35,7 +35,8 @@ pub struct Scope {
 pub type Made = (Value, bool);
 
 /// The fields that hold what may have been cut.
-const CUT: &[&str] = &["text", "base64", "stdout", "stderr", "entries", "json"];
+const CUT: &[&str] =
+    &["text", "base64", "stdout", "stdout_tail", "stderr", "stderr_tail", "entries", "json"];
 
 fn failed(message: impl Into<String>) -> Problem {
     Problem::new(Code::PlanEvaluation, message)

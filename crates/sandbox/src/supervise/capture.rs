@@ -1,6 +1,10 @@
-//! Reading what a command writes: the first bytes are kept, the rest is counted.
+//! Reading what a command writes: all of it is passed on; of a long stream the first and the last bytes
+//! are kept, and the rest is counted.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+
+use capsule_core::limits;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -17,7 +21,11 @@ pub(super) struct Capture {
     end: OwnedFd,
     most: usize,
     open: bool,
-    captured: Captured,
+    /// The first bytes, up to `most`.
+    head: Vec<u8>,
+    /// The last of the bytes behind those.
+    recent: VecDeque<u8>,
+    total: u64,
 }
 
 impl Capture {
@@ -27,8 +35,8 @@ impl Capture {
         // Only our end: a command's own must block when the pipe is full.
         rustix::io::ioctl_fionbio(&end, true)?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let captured = Captured::default();
-        Ok((Self { stream, end, most, open: true, captured }, writer))
+        let (head, recent, total) = (Vec::new(), VecDeque::new(), 0);
+        Ok((Self { stream, end, most, open: true, head, recent, total }, writer))
     }
 
     /// The end to wait for; none once nobody writes any more.
@@ -38,7 +46,7 @@ impl Capture {
 
     /// How many bytes came so far.
     pub(super) fn total(&self) -> u64 {
-        self.captured.total
+        self.total
     }
 
     /// Reads once; whether something came.
@@ -58,19 +66,42 @@ impl Capture {
     /// Reads what is still in the pipe when the command is over.
     pub(super) fn drain(mut self, buffer: &mut [u8], watch: &mut dyn Watch) -> Captured {
         while self.open && self.read(buffer, watch) {}
-        self.captured.truncated = self.captured.total > self.captured.bytes.len() as u64;
-        self.captured
+        let Self { most, mut head, recent, total, .. } = self;
+        if recent.is_empty() {
+            return Captured { bytes: head, total, ..Captured::default() };
+        }
+        let kept = tail_bytes(most);
+        // The bytes just before the recent ones are the last of the head, unless some were dropped between.
+        let missing = recent_bytes(most).saturating_sub(recent.len()).min(head.len());
+        let mut tail = head.get(head.len() - missing..).unwrap_or_default().to_vec();
+        tail.extend(recent);
+        head.truncate(most - kept);
+        let tail_start = tail.len().saturating_sub(kept);
+        Captured { bytes: head, tail, tail_start, total, truncated: true }
     }
 
     fn keep(&mut self, bytes: &[u8], watch: &mut dyn Watch) {
-        self.captured.total = self.captured.total.saturating_add(bytes.len() as u64);
-        let room = self.most.saturating_sub(self.captured.bytes.len());
-        let kept = bytes.get(..room.min(bytes.len())).unwrap_or_default();
-        if !kept.is_empty() {
-            self.captured.bytes.extend_from_slice(kept);
-            watch.output(self.stream, kept);
-        }
+        self.total = self.total.saturating_add(bytes.len() as u64);
+        let room = self.most.saturating_sub(self.head.len()).min(bytes.len());
+        let (first, rest) = bytes.split_at(room);
+        self.head.extend_from_slice(first);
+        let rest_start = rest.len().saturating_sub(recent_bytes(self.most));
+        self.recent.extend(rest.get(rest_start..).unwrap_or_default());
+        let dropped = self.recent.len().saturating_sub(recent_bytes(self.most));
+        self.recent.drain(..dropped);
+        watch.output(self.stream, bytes);
     }
+}
+
+/// How many of the kept bytes are the last ones of a stream that is longer: errors stand at the end.
+const fn tail_bytes(most: usize) -> usize {
+    most / 4
+}
+
+/// How many bytes behind the head are held while a stream goes on: those that are kept at its end, and what
+/// stands before them, by which a secret is recognised that is cut in two.
+const fn recent_bytes(most: usize) -> usize {
+    tail_bytes(most).saturating_add(limits::REDACTION_MARGIN as usize)
 }
 
 /// A buffer to read into.

@@ -101,7 +101,7 @@ impl Bubblewrap {
             let mut bytes = Vec::new();
             file.rewind().unwrap();
             file.read_to_end(&mut bytes).unwrap();
-            Captured { total: bytes.len().try_into().unwrap(), bytes, truncated: false }
+            Captured { total: bytes.len().try_into().unwrap(), bytes, ..Captured::default() }
         };
         let (stdout, stderr) = (captured(stdout), captured(stderr));
         let (stages, reached, peak_memory) = (vec![how], Vec::new(), None);

@@ -84,7 +84,7 @@ mod tests {
 
     fn listing(text: &str) -> Captured {
         let total = u64::try_from(text.len()).unwrap();
-        Captured { bytes: text.as_bytes().to_vec(), total, truncated: false }
+        Captured { bytes: text.as_bytes().to_vec(), total, ..Captured::default() }
     }
 
     #[test]

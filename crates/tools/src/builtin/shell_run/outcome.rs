@@ -5,7 +5,7 @@ use capsule_core::confinement::{Bound, Confinement, Enforcement, ProcessLimits, 
 use capsule_core::outcome::{Outcome, Output, Problem};
 use capsule_core::units;
 use capsule_redact::Piece;
-use capsule_sandbox::{Exit, How};
+use capsule_sandbox::{Captured, Exit, How};
 
 /// The limits that a command ran into, behind how it ended, but for the one that says so already.
 fn beyond(reached: &[Bound], said: Option<Bound>) -> String {
@@ -79,25 +79,47 @@ fn end(exit: &Exit, limits: &ProcessLimits) -> (Option<Problem>, Option<i32>, Op
     }
 }
 
+/// The result's fields for a stream: its text, or base64 where it is none, and the same for the last part of
+/// one that was cut.
+type StreamFields = [(&'static str, &'static str); 2];
+
+const STDOUT_FIELDS: StreamFields =
+    [("stdout", "stdout_base64"), ("stdout_tail", "stdout_tail_base64")];
+const STDERR_FIELDS: StreamFields =
+    [("stderr", "stderr_base64"), ("stderr_tail", "stderr_tail_base64")];
+
+fn with_stream(output: Output, captured: Captured, fields: &StreamFields) -> Output {
+    let [(text, base64), (tail_text, tail_base64)] = *fields;
+    let Captured { bytes, tail, tail_start, truncated, .. } = captured;
+    // Text that is cut stays text: no character is cut in two.
+    let end = match std::str::from_utf8(&bytes) {
+        Err(error) if truncated && error.error_len().is_none() => error.valid_up_to(),
+        _ => bytes.len(),
+    };
+    let piece = Piece { bytes, window: 0..end, cut_before: false, cut_after: truncated };
+    let output = output.with_bytes(text, base64, piece);
+    if tail_start >= tail.len() {
+        return output;
+    }
+    let goes_on = |byte: &&u8| (0x80..0xc0).contains(*byte);
+    let rest = tail.get(tail_start..).unwrap_or_default();
+    let start = tail_start + rest.iter().take(3).take_while(goes_on).count();
+    let window = start..tail.len();
+    let piece = Piece { bytes: tail, window, cut_before: true, cut_after: false };
+    output.with_bytes(tail_text, tail_base64, piece)
+}
+
 /// What came of a command, whatever held it.
 pub(super) fn outcome(exit: Exit, limits: &ProcessLimits, clamped: bool) -> Outcome {
     let (problem, code, signal) = end(&exit, limits);
-    let output = Output::default()
-        .with("exit_code", code)
-        .with("signal", signal)
-        .with_bytes(
-            "stdout",
-            "stdout_base64",
-            Piece::beginning(exit.stdout.bytes, exit.stdout.truncated),
-        )
-        .with_bytes(
-            "stderr",
-            "stderr_base64",
-            Piece::beginning(exit.stderr.bytes, exit.stderr.truncated),
-        )
-        .with("stdout_bytes_total", exit.stdout.total)
-        .with("stderr_bytes_total", exit.stderr.total)
-        .with("truncated", exit.stdout.truncated || exit.stderr.truncated)
+    let cut = exit.stdout.truncated || exit.stderr.truncated;
+    let (stdout_total, stderr_total) = (exit.stdout.total, exit.stderr.total);
+    let output = Output::default().with("exit_code", code).with("signal", signal);
+    let output = with_stream(output, exit.stdout, &STDOUT_FIELDS);
+    let output = with_stream(output, exit.stderr, &STDERR_FIELDS)
+        .with("stdout_bytes_total", stdout_total)
+        .with("stderr_bytes_total", stderr_total)
+        .with("truncated", cut)
         .with("limits_reached", serde_json::to_value(&exit.reached).unwrap_or_default())
         .with("clamped", clamped);
     let output = match exit.left_running {
