@@ -25,12 +25,13 @@ mod workspace;
 
 use std::rc::Rc;
 
-use capsule_core::action::Action;
+use capsule_core::action::{Action, Facts, Place};
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::code::Code;
 use capsule_core::evidence::{Prepared as Prepare, Understanding};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
 use capsule_core::tool::{Catalogue, Signature};
 use capsule_redact::excerpt;
 use serde_json::Value;
@@ -117,6 +118,15 @@ fn meaning(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, Problem> {
     tool.describe(args, now)
 }
 
+/// Where the file is that a tool writes.
+fn written_place(action: &Action, facts: &Facts) -> Option<WorkspacePath> {
+    let (Action::Write { path, .. } | Action::Edit { path, .. }) = action else { return None };
+    match &facts.at(path.inside()?)?.real {
+        Place::Inside(real) => Some(real.clone()),
+        Place::Outside(_) => None,
+    }
+}
+
 /// What a call means, what is found about it, and the hands that could do it. Nothing is changed,
 /// sent, started or looked up in a name service.
 ///
@@ -137,7 +147,8 @@ pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding
         Ok(Some(staging)) => {
             let seen = (Rc::clone(context.veil), Rc::clone(context.workspace));
             let (staging, redactor) = (Rc::clone(staging), context.redactor.clone());
-            Box::new(Staged { hands, staging, seen, redactor })
+            let place = written_place(&action, &facts);
+            Box::new(Staged { hands, place, staging, seen, redactor })
         }
         Ok(None) => hands,
         Err(problem) => Box::new(Unstaged { hands, problem: problem.clone() }),

@@ -24,7 +24,7 @@ use super::scan::{entries, told};
 use super::{Staging, apart, too_many};
 use crate::making::opened;
 use crate::node;
-use crate::workspace::{NotFound, kind};
+use crate::workspace::{NotFound, kind, not_found};
 
 /// The slowest tick of a file system's clock: a change in the tick of the copy would leave no trace.
 const TICK: Duration = Duration::from_millis(20);
@@ -237,6 +237,24 @@ impl Copied {
         let gone = missing.iter().filter(is_told);
         found.extend(gone.map(|path| ((*path).to_owned(), Differs::Gone)));
         Ok(found)
+    }
+
+    /// How one path differs, if it does.
+    pub(super) fn difference(&self, staging: &Staging, path: &str) -> Option<Differs> {
+        let path = OsStr::new(path);
+        let (folder, name) = apart(path);
+        let stat = staging.upper_folder(folder).and_then(|folder| {
+            statat(folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).map_err(not_found)
+        });
+        match stat {
+            Ok(stat) => {
+                let seen = Seen::Stands(&stat);
+                let same = self.is_same(path, &seen) && self.holds_same(staging, path, &seen);
+                (!same).then_some(Differs::Stands)
+            }
+            Err(NotFound::Missing) => self.noted.contains_key(path).then_some(Differs::Gone),
+            Err(why) => Some(Differs::Closed(told(why))),
+        }
     }
 
     /// Why a change cannot be applied: what stands there in the workspace was not copied.

@@ -33,6 +33,8 @@ pub(super) const OURS: &str = ".capsule-apply-";
 pub(crate) struct Staged {
     /// What acts.
     pub hands: Box<dyn Hands>,
+    /// The one place that a tool changes which changes no more than that.
+    pub place: Option<WorkspacePath>,
     /// Where it is collected.
     pub staging: Rc<Staging>,
     /// What is seen of the workspace, and what knows its folders.
@@ -75,7 +77,16 @@ impl Hands for Staged {
         };
         self.staging.begin();
         let outcome = self.hands.run(permit);
-        let outcome = match self.staging.collect((&veil.borrow(), workspace)) {
+        let place = match writes {
+            Writes::Command(_) => None,
+            Writes::File => self.place.as_ref(),
+            Writes::Gone(path) => Some(path),
+        };
+        let collected = match place {
+            Some(path) => self.staging.collect_at(path, (&veil.borrow(), workspace)),
+            None => self.staging.collect((&veil.borrow(), workspace)),
+        };
+        let outcome = match collected {
             Ok(changes) => {
                 let by_name =
                     |change: &Change, orders: &Orders| veil.borrow().refuses(orders, change);

@@ -30,6 +30,7 @@ use capsule_core::code::Code;
 use capsule_core::confinement::Tier;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
 use capsule_sandbox as sandbox;
 use rustix::fs::{
     AtFlags, FlockOperation, Mode, OFlags, StatVfs, flock, fstatvfs, statvfs, unlinkat,
@@ -89,6 +90,8 @@ pub struct Staging {
     room: Cell<Option<Room>>,
     /// Whether the last look found folders that it could not look into.
     closed: Cell<bool>,
+    /// How many bytes the changes hold at most, as far as was looked since all of them were counted.
+    weight: Cell<u64>,
 }
 
 /// How full a file system is.
@@ -293,6 +296,7 @@ impl Staging {
             recorded: RefCell::default(),
             room: Cell::default(),
             closed: Cell::default(),
+            weight: Cell::default(),
         })
     }
 
@@ -383,6 +387,28 @@ impl Staging {
     /// Opens a folder of the workspace beneath them, without following any link.
     fn lower_folder(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, NotFound> {
         self.lower.open_plain(self.lower.root(), path.as_ref(), FOLDER)
+    }
+
+    /// What changed since somebody last asked at one path, beneath it and in the folders above it. What else the
+    /// run changed is not looked at, so that the cost does not grow with it.
+    fn collect_at(
+        &self,
+        path: &WorkspacePath,
+        seen: (&Veil, &Workspace),
+    ) -> Result<Vec<Change>, Problem> {
+        let Some(now) = Scan::of(self, seen).run_at(path.as_str())? else {
+            return self.collect(seen);
+        };
+        let mut known = self.known.borrow_mut();
+        let above = path.upwards().filter(|own| !own.is_root()).map(String::from);
+        let beneath = format!("{path}/");
+        let inner = known.0.range(beneath.clone()..);
+        let inner = inner.map(|(path, _)| path).take_while(|own| own.starts_with(&beneath));
+        let paths: Vec<String> = above.chain(inner.cloned()).collect();
+        let before = paths.into_iter().filter_map(|path| known.0.remove_entry(&path));
+        let between = Changes(before.collect()).until(&now);
+        known.0.extend(now.0);
+        Ok(between)
     }
 
     /// What changed since somebody last asked.

@@ -60,12 +60,55 @@ impl<'s> Scan<'s> {
             for (path, differs) in copied.differences(self.staging)? {
                 self.differing(path, &differs)?;
             }
-            return Ok(self.found);
+        } else {
+            while let Some((path, hidden)) = self.waiting.pop() {
+                self.folder(&path, hidden)?;
+            }
         }
-        while let Some((path, hidden)) = self.waiting.pop() {
-            self.folder(&path, hidden)?;
-        }
+        self.staging.weight.set(self.bytes);
         Ok(self.found)
+    }
+
+    /// What differs at one path, beneath it, and in the folders above it: all that a tool can have changed
+    /// which writes or deletes there. None where that is not sure without a look at everything.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn run_at(mut self, path: &str) -> Result<Option<Changes>, Problem> {
+        let closed = self.staging.closed.replace(false);
+        self.waiting.clear();
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        for own in ends.filter_map(|end| path.get(..end)) {
+            self.at(own)?;
+        }
+        let weight = self.staging.weight.get().saturating_add(self.bytes);
+        let unsure = self.staging.closed.get() || weight > limits::STAGED_BYTES;
+        self.staging.closed.set(closed || self.staging.closed.get());
+        if unsure {
+            return Ok(None);
+        }
+        self.staging.weight.set(weight);
+        Ok(Some(self.found))
+    }
+
+    /// One path, with what is beneath it where it is gone.
+    fn at(&mut self, path: &str) -> Result<(), Problem> {
+        let (folder, name) = super::split(path);
+        if let Some(copied) = &self.staging.copied {
+            return match copied.difference(self.staging, path) {
+                Some(differs) => self.differing(path.into(), &differs),
+                None => Ok(()),
+            };
+        }
+        match self.staging.upper_folder(folder) {
+            Ok(changed) => {
+                let beneath = self.staging.lower_folder(folder).ok();
+                self.entry(folder, name, changed.as_fd(), beneath.as_ref()).map(drop)
+            }
+            // Nothing was changed there, or no longer is.
+            Err(NotFound::Missing) => Ok(()),
+            Err(why) => self.closed(folder, &told(why)),
+        }
     }
 
     /// A path of a copy of the workspace that is not as it was copied.

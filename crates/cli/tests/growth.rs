@@ -1,0 +1,59 @@
+//! What a call costs does not grow with what its run did before.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panics")]
+
+use std::process::Command;
+
+use capsule_testkit::Capsule;
+
+const POLICY: &str = r#"version: 1
+tools:
+  fs.read: { decision: allow, paths: ["**"] }
+  fs.write: { decision: allow, paths: ["**"] }
+  fs.edit: { decision: allow, paths: ["**"] }
+  fs.delete: { decision: allow, paths: ["**"] }
+  shell.run: { executables: { cp: { decision: allow, writes: ["**"] } } }
+budgets: { run: { calls: 100000 } }
+sandbox: { workspace: staged }
+"#;
+
+/// How often a call may cost what it cost in a short run. Without the defect it is 1.0 to 1.1.
+const MOST: f64 = 1.5;
+
+/// The processor time in seconds of a plan with so many steps in a staged workspace, a step.
+fn cost(steps: usize, step: &str) -> f64 {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let policy = capsule.policy(POLICY);
+    let mut plan = String::from("version: 1\nname: many\nsteps:\n");
+    for number in 0..steps {
+        let _ = capsule.file(&format!("in/f{number}.txt"), format!("hello {number}\n"));
+        plan += &step.replace("{n}", &number.to_string());
+    }
+    let plan = capsule.plan(&plan);
+    let run = capsule.command(&["run", &plan, "--policy", &policy]);
+    // The kernel counts the time of a child for the process that waited for it.
+    let mut timed = Command::new("perl");
+    timed
+        .args(["-e", "system(@ARGV) == 0 or exit 1; my @t = times; print 'spent ', $t[2] + $t[3]"]);
+    timed.arg(run.get_program()).args(run.get_args());
+    timed.current_dir(run.get_current_dir().unwrap()).env_clear();
+    timed.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = timed.output().unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let spent: f64 = said.rsplit_once("spent ").unwrap().1.parse().unwrap();
+    spent / f64::from(u32::try_from(steps).unwrap())
+}
+
+/// L2: a change of a staged run costs the same, however many came before it.
+#[test]
+fn staged_changes_cost_the_same_however_many_there_are() {
+    for step in [
+        "  - { tool: fs.write, args: { path: 'out/d/f{n}.txt', content: 'x{n}', mode: create } }\n",
+        "  - { tool: fs.edit, args: { path: 'in/f{n}.txt', search: 'hello', replace: 'bye' } }\n",
+        "  - { tool: fs.delete, args: { path: 'in/f{n}.txt' } }\n",
+    ] {
+        let (few, many) = (cost(150, step), cost(900, step));
+        assert!(many < few * MOST, "{step}: {few:.6} s a step, then {many:.6}");
+    }
+}
