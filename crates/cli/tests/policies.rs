@@ -566,6 +566,73 @@ never: [{ id: mine, paths: [x] }]
     }
 }
 
+/// S3: patterns as other programs write them are refused with the right spelling, in every list; what means less
+/// than in gitignore is noted.
+#[test]
+fn patterns_of_other_programs_are_refused_or_noted() {
+    let capsule = capsule();
+    let lists = [
+        "tools: { fs.write: { decision: allow, paths: [P] } }",
+        "tools: { fs.read: { decision: allow, paths: { allow: [\"**\"], deny: [P] } } }",
+        "tools: { fs.read: { decision: allow, rules: [{ id: a, paths: [P], decision: deny, because: x }] } }",
+        "tools: { shell.run: { executables: { make: { decision: allow, reads: [P] } } } }",
+        "tools: { shell.run: { executables: { make: { decision: allow, writes: [P] } } } }",
+        "never: [{ id: a, paths: [P], because: x }]",
+        "never: [{ id: a, paths: [\"**/x\"], except: [P], because: x }]",
+    ];
+    let check = |list: &str, pattern: &str| {
+        let list = list.replace('P', &format!("'{pattern}'"));
+        let policy = capsule.policy(&format!("version: 1\n{list}\n"));
+        capsule.run(&["policy", "check", "--policy", &policy])
+    };
+    for list in lists {
+        for (pattern, hint) in [
+            ("!secrets/**", "write `secrets/**` under `deny`"),
+            ("**.env", "write `**/*.env`"),
+            ("*.{pem,key}", "write `*.pem` and `*.key`"),
+            ("secrets\\**", "names the character"),
+            ("secrets\\prod", "write `secrets/prod`"),
+            ("$HOME/.ssh/**", "`~/` is your home folder"),
+            ("%USERPROFILE%/.ssh", "`~/` is your home folder"),
+            ("~root/x", "`~/` is your own home folder"),
+            ("^secrets/.*", "`**` any folders"),
+        ] {
+            let ran = check(list, &pattern.replace("\\\\", "\\"));
+            // `\*` is a pattern, which names a star.
+            let status = if pattern.ends_with("\\**") { 0 } else { 2 };
+            assert_eq!(ran.status, status, "{list} {pattern}: {}", ran.stderr);
+            assert!(ran.stderr.contains(hint), "{list} {pattern}: {}", ran.stderr);
+        }
+        assert!(
+            check(list, "*.env").exits(0).stderr.contains("`**/*.env` for any folder"),
+            "{list}"
+        );
+        assert!(!check(list, "./*.env").exits(0).stderr.contains("for any folder"), "{list}");
+    }
+    let denies = lists[1];
+    for (pattern, hint) in [
+        ("secrets/", "`**/secrets/` for any folder"),
+        (".env", "`**/.env` for any folder"),
+        ("/secrets/**", "write `secrets/**` for the workspace"),
+        ("secrets/.*", "write `secrets/**` for all"),
+    ] {
+        let ran = check(denies, pattern).exits(0);
+        assert!(ran.stderr.contains(hint), "{pattern}: {}", ran.stderr);
+    }
+    let urls = |url: &str| {
+        let policy = capsule.policy(&format!(
+            "version: 1\ntools: {{ http.get: {{ decision: allow, urls: ['{url}'] }} }}\n"
+        ));
+        capsule.run(&["policy", "check", "--policy", &policy])
+    };
+    assert!(
+        urls("!https://x.org/**").exits(2).stderr.contains("name the address under `urls.deny`")
+    );
+    assert!(urls("https://x.org/.*").exits(2).stderr.contains("`**` stands for any path"));
+    assert!(urls("https://x.org/{a,b}").exits(2).stderr.contains("braces"));
+    let _ = urls("https://x.org/docs/**").exits(0);
+}
+
 /// What is never reached, what overlaps, what opens more than it says.
 #[test]
 fn what_a_policy_probably_does_not_mean_is_said() {

@@ -13,7 +13,7 @@ use ::url::{Host, Url};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::code::Code;
-use crate::glob::Glob;
+use crate::glob::{Glob, GlobError};
 use crate::limits;
 use crate::net::{self, Reserved};
 
@@ -213,6 +213,9 @@ impl UrlPattern {
     /// # Errors
     /// Says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.starts_with('!') {
+            return Err("`!` takes nothing out of a list; name the address under `urls.deny`");
+        }
         let (scheme, rest) = text.split_once("://").ok_or("it has no `https://`")?;
         if !matches!(scheme, "http" | "https") {
             return Err("only `http` and `https` are fetched");
@@ -248,7 +251,10 @@ impl UrlPattern {
             Some(path) if path.contains('?') => return Err("a query cannot be named"),
             Some(path) => path,
         };
-        let path = Glob::parse(path).map_err(|_| "its path is not a pattern")?;
+        if path.split('/').any(|part| matches!(part, ".*" | ".+")) || path.ends_with('$') {
+            return Err("regular expressions are not understood; `**` stands for any path");
+        }
+        let path = Glob::parse(path).map_err(GlobError::why)?;
         let port = (!any_port).then(|| base.port());
         Ok(Self { text: text.into(), scheme: scheme.into(), host, port, path })
     }

@@ -19,6 +19,8 @@ use capsule_tools::{CATALOGUE, taken};
 
 use crate::unconfined::names_unconfined;
 
+mod patterns;
+
 /// Programs that run whatever they are given.
 pub(crate) const INTERPRETERS: &[&str] = &[
     "awk", "bun", "deno", "gawk", "lua", "mawk", "node", "nodejs", "perl", "php", "python",
@@ -75,6 +77,7 @@ pub fn lint(policy: &Policy) -> Diagnostics {
             }
         }
     }
+    patterns::lint(policy, &mut notes);
     notes.sort_by_key(|note| note.span.start);
     notes
 }

@@ -167,6 +167,13 @@ impl CommandRule {
     }
 
     /// Every pattern of what it, or a subcommand of it, may see and change.
+    #[must_use]
+    pub fn paths(&self) -> Vec<&PathPattern> {
+        let inner = self.subcommands.iter().flat_map(|(_, inner)| inner.paths());
+        self.reads.iter().chain(&self.writes).flatten().chain(inner).collect()
+    }
+
+    /// The same, to be changed.
     pub(crate) fn paths_mut(&mut self) -> Vec<&mut PathPattern> {
         let inner = self.subcommands.iter_mut().flat_map(|(_, inner)| inner.paths_mut());
         self.reads.iter_mut().chain(&mut self.writes).flatten().chain(inner).collect()

@@ -12,6 +12,7 @@ mod budget;
 mod commands;
 mod decide;
 mod draft;
+mod foreign;
 mod layer;
 mod model;
 mod narrow;

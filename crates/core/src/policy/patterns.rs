@@ -58,6 +58,12 @@ impl PathPattern {
         !self.bound.is_empty()
     }
 
+    /// Whether it names anything in the workspace, or all of it.
+    #[must_use]
+    pub fn reaches(&self) -> bool {
+        self.above || !self.bound.is_empty()
+    }
+
     /// Whether the path itself matches: for what is opened.
     #[must_use]
     pub fn matches(&self, path: &WorkspacePath) -> bool {

@@ -36,6 +36,7 @@ use crate::digest::Digest;
 use crate::limits;
 use crate::policy::audit::Payloads;
 use crate::policy::base;
+use crate::policy::foreign;
 use crate::policy::layer::LayerKind;
 use crate::policy::model::{Constraint, Policy, Source, ToolRule};
 use crate::policy::patterns::PathPattern;
@@ -173,9 +174,16 @@ impl<'c> Context<'c> {
         let mut patterns = Vec::new();
         for item in items {
             let Some(text) = self.reader.text(item) else { continue };
-            match PathPattern::parse(text, self.source(item), self.home) {
+            let pattern = foreign::check(text).and_then(|()| {
+                PathPattern::parse(text, self.source(item), self.home)
+                    .map_err(|error| foreign::Refused::by_glob(text, error))
+            });
+            match pattern {
                 Ok(pattern) => patterns.push(pattern),
-                Err(error) => self.error(Code::PolicyGlob, item, format!("{error}")),
+                Err(foreign::Refused { why, hint }) => {
+                    let problem = Diagnostic::error(Code::PolicyGlob, item.span.clone(), why);
+                    self.reader.problem(hint.into_iter().fold(problem, Diagnostic::hint));
+                }
             }
         }
         patterns
