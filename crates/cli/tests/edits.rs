@@ -184,6 +184,59 @@ fn what_comes_closest_is_masked() {
     assert!(!answer.to_string().contains("QUJDQUJD"), "{answer}");
 }
 
+/// S2: where the policy opens no file to `fs.read`, an edit that is not made tells nothing of what the file
+/// holds; where it opens some, a file that it does not open is not edited either.
+#[test]
+fn an_edit_quotes_only_what_may_be_read() {
+    let plan = "first line\nthe launch code is 1234 and more words\nsame\nsame\n\tindented\n";
+    let asked = [
+        ("the launch code is 1235 and more words", None, "edit.not-found"),
+        ("same", None, "edit.ambiguous"),
+        ("same", Some(7_u64), "edit.count"),
+        ("nothing like it anywhere", None, "edit.not-found"),
+    ];
+    let edits = |read: &str| {
+        let bed = Bed::under(&format!(
+            "version: 1\ntools:\n  fs.edit: {{ decision: allow, paths: [\"**\"] }}\n{read}"
+        ));
+        bed.capsule.file("private/plan.txt", plan);
+        let answers = asked.map(|(search, count, code)| {
+            let mut args = edit("private/plan.txt", search, "x");
+            if let Some(count) = count {
+                args["count"] = json!(count);
+            }
+            (bed.call("fs.edit", &args), code)
+        });
+        let made = bed.call("fs.edit", &edit("private/plan.txt", "first line", "other line"));
+        (answers, made, bed.read("private/plan.txt"))
+    };
+    let (answers, made, after) = edits("");
+    for (answer, code) in &answers {
+        assert_eq!(answer["code"], *code, "{answer}");
+        let told = answer.to_string();
+        for part in ["launch", "1234", "line ", "lines ", "times", "nearest"] {
+            assert!(!told.contains(part), "`{part}` in {told}");
+        }
+    }
+    assert_eq!(made["status"], "ok", "{made}");
+    assert!(after.starts_with("other line\n"), "{after}");
+    // With a word about reading, it is quoted.
+    let (answers, ..) = edits("  fs.read: { decision: allow, paths: [\"**\"] }\n");
+    assert!(answers[0].0.to_string().contains("1234"), "{}", answers[0].0);
+    assert!(answers[1].0.to_string().contains("lines 3, 4"), "{}", answers[1].0);
+    // Where that word is about other files, it is not edited.
+    for read in [
+        "  fs.read: { decision: allow, paths: [\"docs/**\"] }\n",
+        "  fs.read: { decision: allow, paths: { allow: [\"**\"], deny: [\"private/**\"] } }\n",
+        "  fs.read: deny\n",
+    ] {
+        let (answers, made, after) = edits(read);
+        assert!(answers.iter().all(|(own, _)| own["status"] == "denied"), "{read}: {answers:?}");
+        assert_eq!((made["status"].as_str(), after.as_str()), (Some("denied"), plan), "{read}");
+        assert!(!format!("{answers:?}{made}").contains("1234"), "{read}");
+    }
+}
+
 /// SAF-1: an edit as models write it is the same call.
 #[test]
 fn a_block_is_the_same_call() {

@@ -66,6 +66,8 @@ pub enum Bounds {
     Edit {
         /// The most bytes of the file, before and after.
         bytes: u64,
+        /// Whether an edit that is not made may quote the file: the policy opens it to `fs.read`.
+        quotes: bool,
         /// How long it may take, in milliseconds.
         timeout_ms: u64,
     },

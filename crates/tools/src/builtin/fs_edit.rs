@@ -188,7 +188,9 @@ impl Hands for Editor {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Edit { bytes, timeout_ms } = *permit.bounds() else { return wrong_permit() };
+        let Bounds::Edit { bytes, quotes, timeout_ms } = *permit.bounds() else {
+            return wrong_permit();
+        };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let path = self.saving.path();
         let fits = |file: &[u8]| match u64::try_from(file.len()).unwrap_or(u64::MAX) {
@@ -201,7 +203,8 @@ impl Hands for Editor {
         }
         let edited = match self.edited {
             Some(Ok(edited)) => edited,
-            Some(Err(refusal)) => return refused(path, refusal, self.count),
+            Some(Err(refusal)) if quotes => return refused(path, refusal, self.count),
+            Some(Err(refusal)) => return refused_unquoted(path, &refusal),
             None => return wrong_permit(),
         };
         let saved = fits(&edited.bytes).and_then(|()| self.saving.put(&edited.bytes, deadline));
@@ -325,6 +328,28 @@ fn refused(path: &WorkspacePath, refusal: Refusal, count: Option<u64>) -> Outcom
         }
     };
     Outcome { output, ..Outcome::failed(Problem::new(code, message).suggest(code.next_step())) }
+}
+
+/// What is told of an edit that is not made in a file that the policy does not open to `fs.read`: why, and
+/// nothing of what the file holds or where.
+fn refused_unquoted(path: &WorkspacePath, refusal: &Refusal) -> Outcome {
+    let output = Output::default().with("path", path.to_string()).with("changed", false);
+    let (code, why) = match refusal {
+        Refusal::Empty => (Code::EditEmpty, "`search` is empty"),
+        Refusal::NoChange => (Code::EditNoChange, "the file would stay as it is"),
+        Refusal::Binary => (Code::EditBinary, "the file is not text"),
+        Refusal::Encoding(_) => (Code::EditEncoding, "its encoding cannot say `replace`"),
+        Refusal::NotFound { .. } | Refusal::Unindentable { .. } => {
+            (Code::EditNotFound, "`search` is not in the file")
+        }
+        Refusal::Ambiguous(_) => (Code::EditAmbiguous, "`search` is in the file more than once"),
+        Refusal::Count(_) => (Code::EditCount, "`search` is not in the file as often as expected"),
+        Refusal::Costly => (Code::EditTooLarge, "`search` takes too long to be found"),
+    };
+    let message = format!("`{path}` is not edited: {why}");
+    let hint = "nothing of the file is quoted, since the policy does not open it to `fs.read`; \
+        ask the user for the lines";
+    Outcome { output, ..Outcome::failed(Problem::new(code, message).suggest(hint)) }
 }
 
 /// How often, and on which lines.

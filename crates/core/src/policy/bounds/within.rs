@@ -33,9 +33,15 @@ impl Bounds {
             (Self::Write { timeout_ms }, Self::Write { timeout_ms: time }) => {
                 Self::Write { timeout_ms: timeout_ms.min(time) }
             }
-            (Self::Edit { bytes, timeout_ms }, Self::Edit { bytes: most, timeout_ms: time }) => {
-                Self::Edit { bytes: bytes.min(most), timeout_ms: timeout_ms.min(time) }
-            }
+            (
+                Self::Edit { bytes, quotes, timeout_ms },
+                Self::Edit { bytes: most, timeout_ms: time, .. },
+            ) => Self::Edit {
+                bytes: bytes.min(most),
+                // A layer that closes the file to `fs.read` denied the edit; one that is silent closes nothing.
+                quotes,
+                timeout_ms: timeout_ms.min(time),
+            },
             (Self::Delete { path, timeout_ms }, Self::Delete { path: same, timeout_ms: time })
                 if path == same =>
             {

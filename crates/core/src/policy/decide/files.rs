@@ -126,6 +126,12 @@ pub(super) fn check_tree(
     findings
 }
 
+/// Whether the policy says which files may be read. An edit of one that may not be was denied before; where
+/// the policy says nothing, none is open.
+pub(super) fn names_reading(policy: &Policy) -> bool {
+    policy.files(&ToolName::asked(READ)).is_some()
+}
+
 /// Checks that what is edited may be read, where the policy says what may be: the errors of an edit
 /// tell what is in a file, and so do those of putting masks back.
 fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<Finding> {
@@ -133,7 +139,7 @@ fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<F
     let (Some(rule), Some(files), Some(path)) =
         (policy.tool(&name), policy.files(&name), target.inside())
     else {
-        // To edit a file the policy may allow without a word about reading; that is no word for this.
+        // A policy may allow edits without a word about reading; then no answer quotes the file.
         let is_edit = matches!(case.action, Action::Edit { .. });
         let reason = format!("the policy does not name `{READ}`, which putting masks back needs");
         return (!is_edit).then(|| Finding::deny(Code::NoRule, reason)).into_iter().collect();

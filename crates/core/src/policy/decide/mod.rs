@@ -370,9 +370,11 @@ fn bounds(
         (Constraint::Files(_), Action::Write { .. }) | (Constraint::Apply, _) => {
             Bounds::Write { timeout_ms }
         }
-        (Constraint::Files(files), Action::Edit { .. }) => {
-            Bounds::Edit { bytes: files.bytes_max, timeout_ms }
-        }
+        (Constraint::Files(files), Action::Edit { .. }) => Bounds::Edit {
+            bytes: files.bytes_max,
+            quotes: files::names_reading(policy),
+            timeout_ms,
+        },
         (Constraint::Files(_), Action::Delete { path, .. }) => match path.inside() {
             Some(path) => Bounds::Delete { path: files::seen(case, path).clone(), timeout_ms },
             None => Bounds::Nothing,
