@@ -11,6 +11,8 @@ use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use capsule_testkit::{Capsule, Server};
 use serde_json::{Value, json};
 
@@ -315,6 +317,87 @@ fn wide_characters_are_masked() {
         assert_eq!(status, 0, "{answer}");
         let result = &answer["result"];
         assert!(result["base64"].is_null() && !answer.to_string().contains(&token()), "{answer}");
+    }
+}
+
+/// M5: one boundary decodes for all: the output of a command as it passes and as it is kept, the body of an answer,
+/// and a file; in UTF-16 and UTF-32, with and without a mark, colours between a key and its value, and binary before.
+#[test]
+fn every_way_out_masks_in_every_encoding() {
+    let capsule = capsule();
+    let token = token();
+    let text = format!("name: x\npassword: Tr0ub4dor&3\nkey {token} end\n");
+    let wide = |mark: bool, unit: fn(u32) -> Vec<u8>| -> Vec<u8> {
+        let text = if mark { format!("\u{feff}{text}") } else { text.clone() };
+        text.chars().flat_map(|own| unit(u32::from(own))).collect()
+    };
+    let le16 = |own: u32| u16::try_from(own).unwrap().to_le_bytes().to_vec();
+    let be16 = |own: u32| u16::try_from(own).unwrap().to_be_bytes().to_vec();
+    let bodies: Vec<(&str, Vec<u8>)> = vec![
+        ("utf-16le", wide(false, le16)),
+        ("utf-16be", wide(false, be16)),
+        ("utf-16le-mark", wide(true, le16)),
+        ("utf-16be-mark", wide(true, be16)),
+        ("utf-32le", wide(false, |own| own.to_le_bytes().to_vec())),
+        ("utf-32be", wide(false, |own| own.to_be_bytes().to_vec())),
+        ("utf-32le-mark", wide(true, |own| own.to_le_bytes().to_vec())),
+        ("behind-binary", [&b"\x7fELF\x02\x01\0\0\0x"[..], &wide(false, le16)].concat()),
+        (
+            "coloured",
+            text.replace(": T", "\u{1b}[0m:\u{1b}[1m T").replace("ghp_", "gh\u{ad}p_").into_bytes(),
+        ),
+    ];
+    // What stands there without what nobody sees, and what base64 stands for.
+    let plain = |bytes: &[u8]| -> String {
+        let bytes: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+        String::from_utf8_lossy(&bytes).replace('\u{ad}', "")
+    };
+    let shown = |value: &Value| -> String {
+        let fields = value.as_object().unwrap().values().filter_map(Value::as_str);
+        let decoded =
+            |own: &str| plain(&STANDARD.decode(own).unwrap_or_else(|_| own.as_bytes().to_vec()));
+        fields.map(decoded).collect::<Vec<String>>().join("\n")
+    };
+    let leaks = |text: &str| text.contains("Tr0ub") || text.contains("v7Lw2Tz8");
+    let served = bodies.clone();
+    let server = Server::start(move |request, stream| {
+        let body = served.iter().find(|(name, _)| request.target == format!("/{name}")).unwrap();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.1.len());
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body.1)).unwrap();
+    });
+    let policy = capsule.policy(&format!(
+        "version: 1
+tools:
+  fs.read: {{ decision: allow }}
+  shell.run: {{ decision: allow, executables: [cat] }}
+  http.get:
+    decision: allow
+    urls: {{ allow: ['{}'], private_ips: {{ allow: [127.0.0.1] }} }}
+",
+        server.url("/**")
+    ));
+    for (name, bytes) in &bodies {
+        assert!(leaks(&plain(bytes)), "{name}: the test itself");
+        let _ = capsule.file(name, bytes);
+        let line = ["exec", "--policy", &policy, "--", "cat", name];
+        let passed = capsule.command(&line).output().unwrap();
+        assert!(passed.status.success(), "{name}: {}", String::from_utf8_lossy(&passed.stderr));
+        assert!(!leaks(&plain(&passed.stdout)), "{name}: {:?}", plain(&passed.stdout));
+        assert!(plain(&passed.stdout).contains("name: x\n"), "{name}: {:?}", plain(&passed.stdout));
+        for (tool, args) in [
+            ("shell.run", json!({ "argv": ["cat", name] })),
+            ("http.get", json!({ "url": server.url(&format!("/{name}")) })),
+            ("fs.read", json!({ "path": name })),
+        ] {
+            let (_, answer) = call(&capsule, &policy, tool, &args);
+            assert_eq!(answer["status"], "ok", "{tool} {name}: {answer}");
+            assert!(!leaks(&shown(&answer["result"])), "{tool} {name}: {answer}");
+        }
+        let mut redact = capsule.command(&["redact"]);
+        let mut child = redact.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(bytes).unwrap();
+        let out = child.wait_with_output().unwrap().stdout;
+        assert_eq!(out, passed.stdout, "{name}");
     }
 }
 

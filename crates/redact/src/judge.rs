@@ -62,7 +62,8 @@ fn looks_secret(holds: Holds, value: &[u8], wording: &Wording) -> bool {
     }
     let look = look(value);
     let other = is_scheme(value) || begins_key(value) || is_constant(value) || is_number(value);
-    if look == Look::StandIn || other || !wording.quoted && is_code(value) {
+    let is_plain = wording.quoted || wording.line && is_phrase(value);
+    if look == Look::StandIn || other || !is_plain && is_code(value) {
         return false;
     }
     let one = !value.iter().any(u8::is_ascii_whitespace) || is_groups(value);
@@ -83,8 +84,27 @@ fn looks_secret(holds: Holds, value: &[u8], wording: &Wording) -> bool {
             Holds::Key => one && is_key(value, look, wording),
             Holds::Login => is_login(value, look),
             Holds::Session => one && wording.joined == Joined::Assigned && is_session(value, look),
-            Holds::Phrase => wording.quoted && value.len() >= 12,
+            Holds::Phrase => {
+                (wording.quoted || wording.line && is_phrase(value)) && value.len() >= 12
+            }
         }
+}
+
+/// The fewest words of a phrase that stands there without quotes.
+const PHRASE: usize = 4;
+
+/// Whether a text without quotes is a phrase to be known by: plain words, and no sentence about anything.
+pub(super) fn is_phrase(value: &[u8]) -> bool {
+    let plain = |word: &[u8]| {
+        let letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte >= 0x80 || *byte == b'-';
+        (2..=16).contains(&word.len()) && word.iter().all(letter) && !is_stand_in_word(word)
+    };
+    let mut count = 0;
+    let all = value.split(|byte| *byte == b' ').all(|word| {
+        count += 1;
+        plain(word)
+    });
+    all && count >= PHRASE && !is_sentence(value)
 }
 
 /// What stands behind a word in a sentence without being what the word says: fingerprints of keys,
@@ -122,7 +142,8 @@ fn is_password(value: &[u8], look: Look, wording: &Wording) -> bool {
     }
     if value.iter().any(u8::is_ascii_whitespace) {
         // Several words: a sentence about passwords, or a password.
-        return wording.quoted && value.len() >= 8 && !is_sentence(value) && count.letters() > 0;
+        let told = wording.quoted || wording.line && is_phrase(value);
+        return told && value.len() >= 8 && !is_sentence(value) && count.letters() > 0;
     }
     // `challengePassword`, `KxPSK`: a name of such a thing.
     let named = count.digit == 0 && count.sign == 0 && words(value).any(is_stand_in_word);

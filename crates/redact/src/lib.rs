@@ -30,11 +30,13 @@ mod judge;
 mod key;
 mod known;
 pub mod limits;
+mod lines;
 mod masked;
 mod names;
 mod pem;
 mod programs;
 mod quoted;
+mod reader;
 mod resolve;
 mod rules;
 mod scan;
@@ -48,6 +50,7 @@ mod trials;
 mod url;
 mod value;
 mod view;
+mod visible;
 mod whole;
 mod words;
 
@@ -67,9 +70,11 @@ pub use secret::Secret;
 pub use stream::Stream;
 
 use found::Found;
+use reader::{Reader, Text};
 use scan::Rules;
-use state::{State, Step};
-use view::{End, View};
+use state::Step;
+use view::End;
+use visible::Start;
 
 /// Finds and masks secrets.
 #[derive(Clone, Debug)]
@@ -194,14 +199,13 @@ impl Redactor {
         let Range { start, end } = around.window;
         let mut clean: Vec<u8> = Vec::new();
         let mut kept = start;
-        self.each(text, around, |found| {
+        self.each(text, around, |own, found| {
             let range = &found.range;
             if range.end <= start || range.start >= end {
                 return;
             }
             clean.extend_from_slice(text.get(kept..range.start).unwrap_or_default());
-            let secret = text.get(range.clone()).unwrap_or_default();
-            clean.extend_from_slice(found.label.mask(secret).as_bytes());
+            own.mask(found, &mut clean);
             kept = range.end;
             *masked += 1;
         });
@@ -213,21 +217,22 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    fn each(&self, text: &[u8], around: &Around, mut see: impl FnMut(&Found)) {
-        let view = View::new(text, if around.cut_after { End::Cut } else { End::Over });
-        let mut state = State::default();
+    fn each(&self, bytes: &[u8], around: &Around, mut see: impl FnMut(&Text<'_>, &Found)) {
+        let start = Start::behind(around.cut_before);
+        let text = Text::of(bytes, start, if around.cut_after { End::Cut } else { End::Over });
+        let mut reader = Reader::default();
         if around.cut_before
-            && let Ok(Some(found)) = pem::cut_off(&view)
+            && let Some(found) = Reader::cut_off(&text)
         {
-            see(&found);
-            state.passed(&found, None);
+            see(&text, &found);
+            reader.passed(&text, &Found { goes_on: false, ..found });
         }
-        while let Step::Found(found) = self.rules.next(&view, &mut state) {
+        while let Step::Found(found) = reader.next(&self.rules, &text) {
             if found.range.start >= around.window.end {
                 break;
             }
-            see(&found);
-            state.passed(&found, tokens::inside(&found));
+            see(&text, &found);
+            reader.passed(&text, &found);
         }
     }
 }

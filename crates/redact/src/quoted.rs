@@ -34,6 +34,8 @@ pub(super) struct Quoted {
     pub(super) quoted: bool,
     /// Whether it is the rest of its line.
     pub(super) line: bool,
+    /// Whether it is a block of lines.
+    pub(super) block: bool,
     /// Whether it runs on.
     pub(super) goes_on: bool,
 }
@@ -47,6 +49,7 @@ pub(super) fn quoted(view: &View<'_>, at: usize) -> Read<Option<Quoted>> {
             range: start..end,
             quoted: true,
             line: false,
+            block: false,
             goes_on: false,
         }));
     }
@@ -66,7 +69,7 @@ pub(super) fn quoted(view: &View<'_>, at: usize) -> Read<Option<Quoted>> {
         match view.at(end)? {
             _ if stands >= VALUE => {
                 let range = start..start + VALUE;
-                return Ok(Some(Quoted { range, quoted: true, line: false, goes_on: true }));
+                return Ok(Some(Quoted { goes_on: true, ..Quoted::closed(range) }));
             }
             // A line that ends in quotes that nothing closes.
             None if !view.is_cut(end) => return Ok(None),
@@ -85,7 +88,12 @@ pub(super) fn quoted(view: &View<'_>, at: usize) -> Read<Option<Quoted>> {
 }
 
 impl Quoted {
+    /// Words that are all that their line says.
+    pub(super) const fn line(range: Range<usize>) -> Self {
+        Self { range, quoted: false, line: true, block: false, goes_on: false }
+    }
+
     const fn closed(range: Range<usize>) -> Self {
-        Self { range, quoted: true, line: false, goes_on: false }
+        Self { range, quoted: true, line: false, block: false, goes_on: false }
     }
 }

@@ -79,7 +79,7 @@ impl Redactor {
     /// The lines of a file that are not shown as they are, or that look so.
     fn masked_lines<'f>(&self, file: &'f [u8]) -> Vec<Line<'f>> {
         let mut found: Vec<Found> = Vec::new();
-        self.each(file, &Around::whole(file), |own| found.push(own.clone()));
+        self.each(file, &Around::whole(file), |_, own| found.push(own.clone()));
         let mut lines = Lines { file, made: Vec::new(), shown: Vec::new(), begin: 0 };
         let mut at = 0;
         for own in found {

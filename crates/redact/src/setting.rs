@@ -4,21 +4,21 @@
 //! that joins, a value in quotes or without. What lies between is read here; what the name says is
 //! known by `key`, and how the value looks by `value`.
 
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::found::{Found, KEY, Label, MASK_FIRST};
 use crate::judge::{Joined, Wording, is_secret};
 use crate::key::{self, Holds};
+use crate::lines::{block, whole_line};
 use crate::quoted::{Quoted, SEPARATOR, VALUE, is_blank, is_name, is_quote, quoted};
 use crate::value::{Look, look};
 use crate::view::{Read, View};
 
 /// The longest name that is looked at.
 const NAME: usize = 80;
-/// The longest line that is one setting and nothing else.
-const LINE: usize = 1 << 10;
 /// The most blanks between a name and its value.
-const BLANKS: usize = 64;
+pub(super) const BLANKS: usize = 64;
 
 /// The value behind a name of which a part stands here.
 pub(super) fn find(view: &View<'_>, at: usize) -> Read<Option<Found>> {
@@ -36,7 +36,16 @@ pub(super) fn find(view: &View<'_>, at: usize) -> Read<Option<Found>> {
     let text = view.bytes(value.range.clone());
     let wording = Wording { joined: joint.joined, quoted: value.quoted, line: value.line };
     let cut = view.is_cut(value.range.end) && !text.is_empty();
-    Ok((cut || is_secret(holds, text, &wording)).then(|| Found {
+    // What a provider gave out has no blanks: where lines part it, they are not part of it.
+    let joined =
+        || text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect::<Vec<u8>>();
+    let secret = match holds {
+        Holds::Secret | Holds::Token | Holds::Key if value.block => {
+            is_secret(holds, &joined(), &wording)
+        }
+        _ => is_secret(holds, text, &wording),
+    };
+    Ok((cut || secret).then(|| Found {
         label: label(holds),
         range: value.range,
         goes_on: value.goes_on,
@@ -119,7 +128,7 @@ impl Joint {
     }
 }
 
-fn blanks(view: &View<'_>, at: usize) -> Read<usize> {
+pub(super) fn blanks(view: &View<'_>, at: usize) -> Read<usize> {
     view.run(at, BLANKS, is_blank)
 }
 
@@ -327,12 +336,17 @@ fn value(view: &View<'_>, name: &Range<usize>, joint: &Joint) -> Read<Option<Quo
     if joint.quoted {
         return Ok(None);
     }
+    if joint.joined == Joined::Assigned
+        && let Some(found) = block(view, name, joint.at)?
+    {
+        return Ok(Some(found));
+    }
     let line = match joint.joined {
         Joined::Assigned => whole_line(view, name, joint.at)?,
         _ => None,
     };
     if let Some(range) = line {
-        return Ok(Some(Quoted { range, quoted: false, line: true, goes_on: false }));
+        return Ok(Some(Quoted::line(range)));
     }
     bare(view, joint)
 }
@@ -359,53 +373,6 @@ fn wrapped(view: &View<'_>, joint: &Joint) -> Read<Option<usize>> {
         }
         _ => Ok(None),
     }
-}
-
-/// The rest of the line, where the line is a setting and nothing else: then every sign belongs to
-/// the value.
-fn whole_line(view: &View<'_>, name: &Range<usize>, at: usize) -> Read<Option<Range<usize>>> {
-    if !view.line_before(name.start).is_some_and(is_line_of_setting) {
-        return Ok(None);
-    }
-    let end = view.run(at, LINE, |byte| !matches!(byte, b'\n' | b'\r' | SEPARATOR))?;
-    let text = view.bytes(at..end);
-    if text.len() >= LINE {
-        return Ok(None);
-    }
-    let comment = (1..text.len()).find(|place| {
-        text.get(place - 1).copied().is_some_and(is_blank)
-            && text.get(*place).is_some_and(|byte| matches!(byte, b'#' | b';'))
-    });
-    let text = text.get(..comment.unwrap_or(text.len())).unwrap_or_default().trim_ascii_end();
-    // `a=1;b=2` and what a language closes a statement with is more than a value.
-    let several = text.iter().any(|byte| is_blank(*byte) || *byte == b'"')
-        || text.windows(2).any(|own| own == b";") && text.contains(&b'=')
-        || next_setting(text);
-    let closed = matches!(text.last(), Some(b',' | b';' | b')' | b'}'));
-    Ok((!several && !closed && !text.is_empty()).then(|| at..at + text.len()))
-}
-
-/// Whether another setting follows in the line: `;Database=acme`, `&b=2`.
-fn next_setting(text: &[u8]) -> bool {
-    let mut parts = text.split(|byte| matches!(byte, b';' | b'&'));
-    parts.next();
-    parts.any(|part| {
-        let name = part.iter().take_while(|byte| is_name(**byte)).count();
-        name > 1 && part.get(name) == Some(&b'=')
-    })
-}
-
-/// Whether what stands before a name leaves the line to it: blanks, a dash, a sign of a difference,
-/// `export`, a number of a line.
-fn is_line_of_setting(before: &[u8]) -> bool {
-    const LEADS: [&[u8]; 7] = [b"export", b"set", b"env", b"setenv", b"local", b"declare", b"-"];
-    let before = before.trim_ascii();
-    let before = before.strip_prefix(b"+").unwrap_or(before).trim_ascii();
-    let before = before.strip_suffix(b"$").unwrap_or(before);
-    before.is_empty()
-        || LEADS.iter().any(|own| own.eq_ignore_ascii_case(before))
-        || before.iter().all(u8::is_ascii_digit)
-        || before.last() == Some(&b'.') && before.iter().all(|byte| is_name(*byte))
 }
 
 /// Four groups of four letters, as some mail providers give them out.
@@ -472,5 +439,5 @@ fn bare(view: &View<'_>, joint: &Joint) -> Read<Option<Quoted>> {
         [.., b'.' | b':'] if !goes_on => at..end - 1,
         _ => range,
     };
-    Ok(Some(Quoted { range: trimmed, quoted: element, line: false, goes_on }))
+    Ok(Some(Quoted { range: trimmed, quoted: element, line: false, block: false, goes_on }))
 }

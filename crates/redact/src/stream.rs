@@ -3,10 +3,11 @@
 use alloc::vec::Vec;
 
 use crate::found::Found;
+use crate::reader::{Reader, Text, tail};
 use crate::scan::REACH;
-use crate::state::{State, Step};
-use crate::tokens;
-use crate::view::{End, LEFT, View};
+use crate::state::Step;
+use crate::view::{End, LEFT};
+use crate::visible::Start;
 use crate::{Finding, Redactor};
 
 /// Beyond this much that is held back, it is looked at again only when an eighth more has come.
@@ -22,7 +23,9 @@ pub struct Stream {
     buffer: Vec<u8>,
     /// How much of the buffer has gone out.
     gone: usize,
-    state: State,
+    /// How reading begins at the buffer's first byte.
+    start: Start,
+    reader: Reader,
     /// How long the buffer was when it was last looked at.
     seen: usize,
     /// Where what goes out next stood in the stream.
@@ -63,7 +66,8 @@ impl Stream {
             redactor,
             buffer: Vec::new(),
             gone: 0,
-            state: State::default(),
+            start: Start::default(),
+            reader: Reader::default(),
             seen: 0,
             place: Place::START,
             findings: None,
@@ -110,20 +114,21 @@ impl Stream {
     pub fn finish(&mut self, cut: bool, out: &mut Vec<u8>) {
         self.look(if cut { End::Cut } else { End::Over }, out);
         self.buffer.clear();
-        (self.gone, self.seen, self.state) = (0, 0, State::default());
+        (self.gone, self.seen) = (0, 0);
+        (self.start, self.reader) = (Start::default(), Reader::default());
     }
 
     fn look(&mut self, end: End, out: &mut Vec<u8>) {
         let redactor = self.redactor.clone();
-        self.state.forget();
+        self.reader.forget();
+        let buffer = core::mem::take(&mut self.buffer);
+        let text = Text::of(&buffer, self.start, end);
         loop {
-            let buffer = core::mem::take(&mut self.buffer);
-            let view = View::new(&buffer, end);
-            let step = redactor.rules().next(&view, &mut self.state);
+            let step = self.reader.next(redactor.rules(), &text);
             let sure = match &step {
                 Step::Found(found) => found.range.start,
-                Step::Wait(at) => (*at).min(tail(&view)),
-                Step::Clear if end == End::Open => tail(&view),
+                Step::Wait(at) => (*at).min(tail(&text, REACH)),
+                Step::Clear if end == End::Open => tail(&text, REACH),
                 Step::Clear => buffer.len(),
             };
             let clear = buffer.get(self.gone..sure).unwrap_or_default();
@@ -132,19 +137,20 @@ impl Stream {
                 self.place.pass(clear);
             }
             self.gone = self.gone.max(sure);
-            self.buffer = buffer;
             match step {
-                Step::Found(found) => self.mask(&found, out),
+                Step::Found(found) => self.mask(&buffer, &text, &found, out),
                 Step::Wait(_) | Step::Clear => break,
             }
         }
-        self.seen = self.buffer.len();
-        self.forget();
+        self.seen = buffer.len();
+        let from = self.forget(&text);
+        self.buffer = buffer;
+        self.buffer.drain(..from);
     }
 
-    fn mask(&mut self, found: &Found, out: &mut Vec<u8>) {
-        let secret = self.buffer.get(found.range.clone()).unwrap_or_default();
-        out.extend_from_slice(found.label.mask(secret).as_bytes());
+    fn mask(&mut self, buffer: &[u8], text: &Text<'_>, found: &Found, out: &mut Vec<u8>) {
+        let secret = buffer.get(found.range.clone()).unwrap_or_default();
+        text.mask(found, out);
         self.masked += 1;
         if let Some(findings) = &mut self.findings {
             let Place { offset, line, column } = self.place;
@@ -159,30 +165,20 @@ impl Stream {
             self.place.pass(secret);
         }
         self.gone = found.range.end;
-        self.state.passed(found, tokens::inside(found));
+        self.reader.passed(text, found);
     }
 
-    /// Drops what nobody will look at again.
-    fn forget(&mut self) {
-        let from = self.gone.min(self.state.needs()).saturating_sub(LEFT);
-        if from < 1 << 12 && from * 2 < self.buffer.len() {
-            return;
+    /// How many bytes nobody will look at again.
+    fn forget(&mut self, text: &Text<'_>) -> usize {
+        let from = text.back(self.gone.min(self.reader.needs(text)), LEFT);
+        if from < 1 << 12 && from * 2 < self.seen {
+            return 0;
         }
-        self.buffer.drain(..from);
-        self.gone -= from;
-        self.seen -= from;
-        self.state.rebase(from);
-    }
-}
-
-/// From where on a rule could still begin whose bytes have not come.
-fn tail(view: &View<'_>) -> usize {
-    let word = view.run_back(view.len(), REACH, |byte| !byte.is_ascii_whitespace());
-    // `---- BEGIN` has a blank in it.
-    match view.before(word) {
-        Some(b' ') if view.before(word - 1) == Some(b'-') => {
-            view.run_back(word - 1, REACH, |byte| byte == b'-')
-        }
-        _ => word,
+        let (bytes, start) = text.cut(from, self.start);
+        self.gone -= bytes;
+        self.seen -= bytes;
+        self.start = start;
+        self.reader.rebase(text, bytes);
+        bytes
     }
 }

@@ -97,7 +97,7 @@ impl Redactor {
     /// Whether one finding is all of a text: then its own mask says more.
     fn is_covered(&self, text: &[u8]) -> bool {
         let mut covered = false;
-        self.each(text, &Around::whole(text), |found| covered |= found.range == (0..text.len()));
+        self.each(text, &Around::whole(text), |_, found| covered |= found.range == (0..text.len()));
         covered
     }
 
@@ -115,7 +115,7 @@ impl Redactor {
             joined.push(SEPARATOR);
         }
         let mut found: Vec<Found> = Vec::new();
-        self.each(&joined, &Around::whole(&joined), |own| found.push(own.clone()));
+        self.each(&joined, &Around::whole(&joined), |_, own| found.push(own.clone()));
         *masked += u64::try_from(found.len()).unwrap_or(u64::MAX);
         let mut start = 0;
         for item in texts {

@@ -1,0 +1,179 @@
+//! The next secret of a text, read as its bytes stand there and as they are seen.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::found::Found;
+use crate::pem;
+use crate::scan::Rules;
+use crate::state::{State, Step, earliest};
+use crate::tokens;
+use crate::view::{End, View};
+use crate::visible::{APART, Start, Style, Visible, is_plain, start_at, visible};
+
+/// A text, and what is visible of it where that is something else.
+#[derive(Debug)]
+pub(super) struct Text<'t> {
+    bytes: &'t [u8],
+    end: End,
+    /// What is visible, and what is of one that begins with a mark of wide characters.
+    visible: Vec<Visible>,
+}
+
+impl<'t> Text<'t> {
+    pub(super) fn of(bytes: &'t [u8], start: Start, end: End) -> Self {
+        let visible = match is_plain(bytes, start) {
+            true => Vec::new(),
+            false => visible(bytes, start, end == End::Open),
+        };
+        Self { bytes, end, visible }
+    }
+
+    /// The mask of a secret, said as the secret is.
+    pub(super) fn mask(&self, found: &Found, out: &mut Vec<u8>) {
+        let range = &found.range;
+        let said = self.visible.iter().rev().find_map(|own| {
+            let seen = own.place_of(range.start)..own.place_of(range.end);
+            let secret = own.text.get(seen.clone())?;
+            let style = own.style_of(&seen);
+            (own.bytes_of(&seen) == *range).then_some((secret, style))
+        });
+        let secret = || self.bytes.get(range.clone()).unwrap_or_default();
+        let (secret, style) = said.unwrap_or_else(|| (secret(), Style::Plain));
+        style.say(&found.label.mask(secret), out);
+    }
+
+    /// The byte that stands so many bytes before another one, and as many before it in what is seen.
+    pub(super) fn back(&self, byte: usize, by: usize) -> usize {
+        let seen = |own: &Visible| own.start_of(own.place_of(byte).saturating_sub(by));
+        self.visible.iter().map(seen).fold(byte.saturating_sub(by), usize::min)
+    }
+
+    /// How many of so many first bytes can be cut off, so that reading can begin behind them, and how it does.
+    pub(super) fn cut(&self, most: usize, start: Start) -> (usize, Start) {
+        if self.visible.is_empty() {
+            return (most, if most > 0 { Start::behind(true) } else { start });
+        }
+        let begins = |byte: &usize| self.visible.iter().all(|own| own.begins_at(*byte));
+        let found = (most.saturating_sub(APART * 2)..=most).rev().find(begins);
+        match found.filter(|byte| *byte > 0) {
+            Some(byte) => (byte, start_at(&self.visible, byte)),
+            None => (0, start),
+        }
+    }
+}
+
+/// Where the look at a text stands, in each of the ways in which it is read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reader {
+    /// As it is seen.
+    seen: State,
+    /// As its mark says.
+    wide: Option<State>,
+    /// As it is, once that was something else.
+    plain: Option<State>,
+}
+
+impl Reader {
+    /// The next secret, by its bytes.
+    pub(super) fn next(&mut self, rules: &Rules, text: &Text<'_>) -> Step {
+        let Some(seen) = text.visible.first() else {
+            let view = View::new(text.bytes, text.end);
+            let step = rules.next(&view, &mut self.seen);
+            let Some(plain) = &mut self.plain else { return step };
+            return earliest(step, rules.next(&view, plain));
+        };
+        let plain = self.plain.get_or_insert_with(|| self.seen.clone());
+        let step = match rules.next(&View::new(text.bytes, text.end), plain) {
+            Step::Found(found) => {
+                let range = seen.aligned(text.bytes, found.range);
+                Step::Found(Found { range, ..found })
+            }
+            step => step,
+        };
+        let step = earliest(next_seen(seen, text.end, rules, &mut self.seen), step);
+        let Some(wide) = text.visible.get(1) else { return step };
+        let state = self.wide.get_or_insert_default();
+        earliest(next_seen(wide, text.end, rules, state), step)
+    }
+
+    /// A secret was masked.
+    pub(super) fn passed(&mut self, text: &Text<'_>, found: &Found) {
+        let inside = tokens::inside(found);
+        let Range { start, end } = found.range;
+        let pass = |state: &mut State, own: Option<&Visible>| {
+            let place = |byte| own.map_or(byte, |own| own.place_of(byte));
+            let range = place(start)..place(end);
+            state.passed(&Found { range, ..found.clone() }, inside.clone());
+        };
+        pass(&mut self.seen, text.visible.first());
+        self.plain.iter_mut().for_each(|own| pass(own, None));
+        self.wide.iter_mut().for_each(|own| pass(own, text.visible.get(1)));
+    }
+
+    /// The rest of a key that begins before the text.
+    pub(super) fn cut_off(text: &Text<'_>) -> Option<Found> {
+        let plain = pem::cut_off(&View::new(text.bytes, text.end)).ok().flatten();
+        let seen = text.visible.iter().filter_map(|own| {
+            let found = pem::cut_off(&View::new(&own.text, text.end)).ok().flatten()?;
+            let range = own.bytes_of(&found.range);
+            Some(Found { range, ..found })
+        });
+        plain.into_iter().chain(seen).max_by_key(|found| found.range.end)
+    }
+
+    /// More has come, so what was not there may be.
+    pub(super) fn forget(&mut self) {
+        let all = [Some(&mut self.seen), self.plain.as_mut(), self.wide.as_mut()];
+        all.into_iter().flatten().for_each(State::forget);
+    }
+
+    /// From which byte on rules have to see the text again.
+    pub(super) fn needs(&self, text: &Text<'_>) -> usize {
+        let of = |own: Option<&Visible>, state: &State| {
+            own.map_or(state.needs(), |own| own.start_of(state.needs()))
+        };
+        let seen = of(text.visible.first(), &self.seen);
+        let wide = self.wide.as_ref().map_or(usize::MAX, |own| of(text.visible.get(1), own));
+        self.plain.as_ref().map_or(usize::MAX, State::needs).min(seen).min(wide)
+    }
+
+    /// So many bytes at the beginning of the text are gone.
+    pub(super) fn rebase(&mut self, text: &Text<'_>, bytes: usize) {
+        let places = |own: Option<&Visible>| own.map_or(bytes, |own| own.place_of(bytes));
+        self.seen.rebase(places(text.visible.first()));
+        self.plain.iter_mut().for_each(|own| own.rebase(bytes));
+        self.wide.iter_mut().for_each(|own| own.rebase(places(text.visible.get(1))));
+    }
+}
+
+/// The next secret in what is visible, by the bytes that say it.
+fn next_seen(visible: &Visible, end: End, rules: &Rules, state: &mut State) -> Step {
+    match rules.next(&View::new(&visible.text, end), state) {
+        Step::Found(found) => {
+            let range = visible.bytes_of(&found.range);
+            Step::Found(Found { range, ..found })
+        }
+        Step::Wait(at) => Step::Wait(visible.start_of(at)),
+        Step::Clear => Step::Clear,
+    }
+}
+
+/// From which byte on a rule could still begin whose bytes have not come.
+pub(super) fn tail(text: &Text<'_>, reach: usize) -> usize {
+    let plain = word_begin(&View::new(text.bytes, text.end), reach);
+    let seen = text.visible.iter();
+    let seen = seen.map(|own| own.start_of(word_begin(&View::new(&own.text, text.end), reach)));
+    seen.fold(plain, usize::min)
+}
+
+fn word_begin(view: &View<'_>, reach: usize) -> usize {
+    let word = view.run_back(view.len(), reach, |byte| !byte.is_ascii_whitespace());
+    // `---- BEGIN` has a blank in it.
+    match view.before(word) {
+        Some(b' ') if view.before(word - 1) == Some(b'-') => {
+            view.run_back(word - 1, reach, |byte| byte == b'-')
+        }
+        _ => word,
+    }
+}
