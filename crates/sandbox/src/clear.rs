@@ -10,7 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, openat, renameat_with, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
@@ -64,6 +65,14 @@ fn move_up(from: &OwnedFd, name: &[u8], top: &OwnedFd, moved: &mut u64) -> Resul
         let beside = format!(".moved-{moved}");
         match renameat_with(from, name, top, beside.as_str(), RenameFlags::NOREPLACE) {
             Err(Errno::EXIST | Errno::NOTEMPTY) => {}
+            // A file system that cannot (FUSE, NFS): nobody else is in this folder.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                match statat(top, beside.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(_) => {}
+                    Err(Errno::NOENT) => return renameat(from, name, top, beside.as_str()),
+                    Err(errno) => return Err(errno),
+                }
+            }
             other => return other,
         }
     }

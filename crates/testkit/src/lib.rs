@@ -6,10 +6,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panics")]
 
 mod binary;
+mod mounted;
 pub mod recorded;
 mod rows;
 mod server;
 
 pub use binary::{Capsule, Ran};
+pub use mounted::Mounted;
 pub use rows::side_by_side;
 pub use server::{Request, Server};

@@ -24,7 +24,9 @@ use rustix::io::Errno;
 
 use crate::node;
 use crate::walk::{buffer, entries};
-use crate::workspace::{Exchanged, NotFound, Workspace, exchange, kind};
+use crate::workspace::{
+    Exchanged, NotFound, Workspace, exchange, is_unsupported, kind, rename_new,
+};
 
 /// The permissions of a new folder until everything is in it.
 const OPEN: u32 = 0o700;
@@ -205,7 +207,11 @@ impl Maker {
             }
         }
         let synced: Result<(), Errno> =
-            self.folders(changes).try_for_each(|own| rustix::fs::fsync(&own));
+            self.folders(changes).try_for_each(|own| match rustix::fs::fsync(&own) {
+                // A file system that has no such thing for folders.
+                Err(errno) if is_unsupported(errno) => Ok(()),
+                synced => synced,
+            });
         synced.map_err(|errno| Problem::new(Code::FileSystem, errno.to_string()))
     }
 
@@ -296,7 +302,7 @@ impl Maker {
                         node::give(&to, &before)
                             .map_err(|_| node::not_ours(&change.path, &before))?;
                     }
-                    fchmod(&to, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
+                    node::set_mode(&to, Mode::from_raw_mode(mode & 0o777)).map_err(failed)?;
                     times.map_or(Ok(()), |times| futimens(&to, &times)).map_err(failed)?;
                     to.sync_all().map_err(|error| io_problem(change, &error))
                 });
@@ -343,8 +349,9 @@ impl Maker {
     fn put(&self, change: &Change, place: &Place<'_>) -> Result<(), Problem> {
         let failed = |errno| system(change, errno);
         let beside = self.beside.as_str();
-        let rename = |flags| {
+        let swap = || {
             opened(&place.folder, || {
+                let flags = RenameFlags::EXCHANGE;
                 renameat_with(&place.folder, beside, &place.folder, place.name, flags)
             })
         };
@@ -353,7 +360,8 @@ impl Maker {
             Err(problem)
         };
         if change.before.is_none() || makes_room(change) {
-            return match rename(RenameFlags::NOREPLACE) {
+            let take = || rename_new(&place.folder, beside.as_bytes(), place.name.as_bytes());
+            return match opened(&place.folder, take) {
                 Ok(()) => Ok(()),
                 Err(Errno::EXIST) => unmade((self.differs)(change)),
                 Err(errno) => unmade(failed(errno)),
@@ -368,7 +376,7 @@ impl Maker {
             replaced.is_ok_and(|now| now.is_some_and(|now| is_unwritten(&now, &compared)))
         };
         let replace = || renameat(&place.folder, beside, &place.folder, place.name);
-        match exchange(|| rename(RenameFlags::EXCHANGE), replace, is_compared) {
+        match exchange(swap, replace, is_compared) {
             // The old file; its bytes are in the record.
             Ok(Exchanged::Beside) => self.clear(&place.folder).map_err(failed),
             Ok(Exchanged::Overwritten) => Ok(()),
@@ -455,7 +463,7 @@ impl Place<'_> {
             return Ok(());
         }
         let folder = openat(&self.folder, self.name, flags, Mode::empty())?;
-        fchmod(&folder, Mode::from_raw_mode(mode))
+        node::set_mode(&folder, Mode::from_raw_mode(mode))
     }
 }
 

@@ -16,16 +16,14 @@ use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::undo::Unkept;
-use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, renameat, renameat_with, statat, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
 use crate::builtin::{again, changed, file, not_there, system};
 use crate::encoding::Decoded;
 use crate::node;
 use crate::undo::Keeper;
-use crate::workspace::{Exchanged, Found, Stands, Vacant, Workspace, exchange, same};
+use crate::workspace::{Exchanged, Found, Stands, Vacant, Workspace, exchange, rename_new, same};
 
 /// How much is written before the time is looked at.
 const CHUNK: usize = 256 * 1024;
@@ -282,7 +280,7 @@ impl Saving {
                 errno => failed(errno),
             })?;
             let mode = Mode::from_raw_mode(before.stat.st_mode & 0o777);
-            fchmod(&file, mode).map_err(failed)?;
+            node::set_mode(&file, mode).map_err(failed)?;
         }
         for part in new.chunks(CHUNK) {
             self.in_time(deadline).map_err(Left::Ours)?;
@@ -311,14 +309,12 @@ impl Saving {
             return Err(another());
         }
         let Some(before) = before else {
-            let flags = RenameFlags::NOREPLACE;
-            return renameat_with(folder, beside, folder, name, flags).map_err(
-                |errno| match errno {
-                    // A file appeared meanwhile: it is not the one that was judged.
-                    Errno::EXIST => another(),
-                    errno => failed(errno),
-                },
-            );
+            let named = rename_new(folder, beside.as_encoded_bytes(), name.as_bytes());
+            return named.map_err(|errno| match errno {
+                // A file appeared meanwhile: it is not the one that was judged.
+                Errno::EXIST => another(),
+                errno => failed(errno),
+            });
         };
         if !before.is_unwritten() || !self.target.holds(folder, name) {
             return Err(another());

@@ -3,6 +3,8 @@
 
 use rustix::io::Errno;
 
+use crate::workspace::is_unsupported;
+
 /// What became of the two.
 pub(crate) enum Exchanged {
     /// The new file has the name; what was judged lies beside it.
@@ -28,9 +30,7 @@ pub(crate) fn exchange(
     match exchange() {
         Ok(()) if is_judged() => Ok(Exchanged::Beside),
         Ok(()) => Ok(exchange().map_or_else(Exchanged::Stuck, |()| Exchanged::Back)),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            replace().map(|()| Exchanged::Overwritten)
-        }
+        Err(errno) if is_unsupported(errno) => replace().map(|()| Exchanged::Overwritten),
         Err(errno) => Err(errno),
     }
 }
