@@ -296,7 +296,12 @@ fn compare(row: &Row, decision: &Value) -> Vec<String> {
 fn judge(row: &Row, call: &Call) -> Vec<String> {
     let text = policy_text(row);
     let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/someone", CATALOGUE).unwrap();
-    let roots = Roots { workspace: "/home/someone/work".into(), own: Vec::new(), lifts: true };
+    let roots = Roots {
+        workspace: "/home/someone/work".into(),
+        own: Vec::new(),
+        lifts: true,
+        ..Roots::default()
+    };
     let policy = std::sync::Arc::new(draft.bind(&roots, "/home/someone", CATALOGUE).unwrap());
     let decision = match describe(&call.tool, &call.args, 0) {
         Ok(action) => {

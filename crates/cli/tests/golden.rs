@@ -183,7 +183,12 @@ fn rows() -> Vec<Row> {
 fn policy(name: &str) -> Arc<Policy> {
     let (text, place) = (shipped(name).unwrap(), format!("builtin:{name}"));
     let (draft, _) = Draft::parse(text, &place, "/home/ada", CATALOGUE).unwrap();
-    let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true };
+    let roots = Roots {
+        workspace: "/home/ada/work".into(),
+        own: Vec::new(),
+        lifts: true,
+        ..Roots::default()
+    };
     Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
 }
 
@@ -329,7 +334,12 @@ fn decisions_without_walls_are_as_reviewed() {
     let bare = |profile: &str, block: &str| {
         let text = BARE.replace("PROFILE", profile).replace("BLOCK", block);
         let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-        let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true };
+        let roots = Roots {
+            workspace: "/home/ada/work".into(),
+            own: Vec::new(),
+            lifts: true,
+            ..Roots::default()
+        };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     };
     let columns = [

@@ -168,7 +168,9 @@ const fn misled(problem: PathProblem) -> &'static str {
         PathProblem::Absolute
         | PathProblem::Climbs
         | PathProblem::Escapes
-        | PathProblem::Mounted => "it is a link that leads out of the workspace",
+        | PathProblem::Mounted
+        | PathProblem::Folding
+        | PathProblem::Unlisted => "it is a link that leads out of the workspace",
         PathProblem::Winds => {
             "it is a link that climbs by `..` out of a folder that may be a link, so nobody knows where it leads"
         }

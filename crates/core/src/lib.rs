@@ -42,6 +42,7 @@ pub mod path;
 pub mod policy;
 pub mod programs;
 pub mod risk;
+pub mod spelling;
 pub mod tool;
 pub mod undo;
 pub mod units;

@@ -8,10 +8,13 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::path::WorkspacePath;
+use crate::spelling::Spelling;
 
 /// The places of a workspace that go by other names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
+    /// How the file system compares names: places are kept in the spelling that stands for all.
+    spelling: Spelling,
     /// The names of a place. What lies beneath it goes by them too.
     places: Names,
     /// What a name leads through on its way: links, itself among them, folders, and where nothing is yet that
@@ -24,9 +27,20 @@ pub struct Orders {
 type Names = BTreeMap<WorkspacePath, BTreeSet<WorkspacePath>>;
 
 impl Orders {
+    /// None, in a workspace whose file system compares names so.
+    #[must_use]
+    pub fn spelled(spelling: Spelling) -> Self {
+        Self { spelling, ..Self::default() }
+    }
+
+    fn key(&self, path: WorkspacePath) -> WorkspacePath {
+        self.spelling.path(&path).unwrap_or(path)
+    }
+
     /// Notes that a name leads to a place. Says whether that tells anything new: what lies beneath a
     /// place goes by its names already.
     pub fn lead(&mut self, name: &WorkspacePath, place: &WorkspacePath) -> bool {
+        let place = &self.key(place.clone());
         let names = self.places.entry(place.clone()).or_default();
         if name == place || name.upwards().any(|above| names.contains(&above)) {
             return false;
@@ -37,6 +51,7 @@ impl Orders {
 
     /// Notes that a name leads through something.
     pub fn pass(&mut self, name: &WorkspacePath, through: WorkspacePath) {
+        let through = self.key(through);
         if !through.is_root() {
             self.count +=
                 usize::from(self.through.entry(through).or_default().insert(name.clone()));
@@ -48,7 +63,7 @@ impl Orders {
     pub fn names(&self, path: &WorkspacePath) -> Vec<WorkspacePath> {
         let of = |above: WorkspacePath| {
             let depth = above.components().count();
-            let names = self.places.get(&above).into_iter().flatten();
+            let names = self.places.get(&self.key(above)).into_iter().flatten();
             names.map(move |name| {
                 path.components().skip(depth).fold(name.clone(), |own, part| own.join(part))
             })
@@ -58,7 +73,7 @@ impl Orders {
 
     /// The names that lead elsewhere once something else than a folder stands at a path.
     pub fn through(&self, path: &WorkspacePath) -> impl Iterator<Item = &WorkspacePath> {
-        self.through.get(path).into_iter().flatten()
+        self.through.get(&self.key(path.clone())).into_iter().flatten()
     }
 
     /// How many names are known.

@@ -43,6 +43,10 @@ pub enum PathProblem {
     Escapes,
     /// It lies on another file system that is mounted inside the workspace.
     Mounted,
+    /// It lies in a folder that takes names in another case for the same, in a workspace that does not.
+    Folding,
+    /// It leads to something by a name that its folder does not list, such as a short name or a stream.
+    Unlisted,
 }
 
 impl PathProblem {
@@ -59,6 +63,11 @@ impl PathProblem {
             Self::TooLong => "is longer than the system allows",
             Self::Escapes => "goes through a link that leads out of the workspace or nowhere",
             Self::Mounted => "lies on another file system, which is not part of the workspace",
+            Self::Folding => {
+                "lies in a folder that takes names in another case for the same, which only a workspace of its \
+                 own may"
+            }
+            Self::Unlisted => "has a name that its folder does not list",
         }
     }
 }

@@ -247,6 +247,7 @@ fn file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
         results_max,
         rules: _,
         modes,
+        spelling: _,
     } = files;
     let line = line
         .says("paths", texts(allow))

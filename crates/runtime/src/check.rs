@@ -252,7 +252,8 @@ mod tests {
 
     fn policy(text: &str) -> Arc<Policy> {
         let (draft, _) = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-        let roots = Roots { workspace: "/work".into(), own: Vec::new(), lifts: true };
+        let roots =
+            Roots { workspace: "/work".into(), own: Vec::new(), lifts: true, ..Roots::default() };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     }
 

@@ -132,6 +132,7 @@ impl Law {
         let roots = Roots {
             workspace: workspace.path().to_string_lossy().into_owned(),
             own: own.map(|path| path.to_string_lossy().into_owned()).collect(),
+            spelling: workspace.spelling(),
             // A policy that came with the workspace only tightens.
             lifts: file.as_deref().is_none_or(|file| is_from_outside(file, workspace.path())),
         };
@@ -218,6 +219,7 @@ impl Law {
             roots: Roots {
                 workspace: own.path.clone(),
                 own: opened.own.clone(),
+                spelling: own.spelling,
                 lifts: is_from_outside(Path::new(&opened.policy.path), Path::new(&own.path)),
             },
             home: opened.home.clone(),
@@ -334,7 +336,8 @@ fn is_from_outside(file: &Path, workspace: &Path) -> bool {
 fn bind_again(texts: &Texts, opened: &RunOpened, is_same: bool) -> Result<Policy, Diagnostics> {
     let RunOpened { workspace, own, home, .. } = opened;
     let lifts = is_from_outside(Path::new(&opened.policy.path), Path::new(&workspace.path));
-    let roots = Roots { workspace: workspace.path.clone(), own: own.clone(), lifts };
+    let spelling = workspace.spelling;
+    let roots = Roots { workspace: workspace.path.clone(), own: own.clone(), spelling, lifts };
     let Texts { own: Text { name, text }, extended, layers } = texts;
     let (draft, _) = Draft::parse_again(text, name, home, CATALOGUE, extended.as_ref())?;
     let mut tightening = Vec::new();

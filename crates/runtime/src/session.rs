@@ -317,6 +317,7 @@ fn workspace(law: &Law) -> Workspace {
         path: law.roots.workspace.clone(),
         device: law.workspace.device().to_string(),
         inode: law.workspace.inode().to_string(),
+        spelling: law.roots.spelling,
     }
 }
 

@@ -120,7 +120,12 @@ impl Prepared for Hands {
 fn policy() -> Arc<Policy> {
     let text = "version: 1\ntools:\n  fs.read: allow\n  fs.write: allow\n";
     let (draft, _) = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-    let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true };
+    let roots = Roots {
+        workspace: "/home/ada/work".into(),
+        own: Vec::new(),
+        lifts: true,
+        ..Roots::default()
+    };
     Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
 }
 

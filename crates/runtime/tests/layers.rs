@@ -191,7 +191,7 @@ impl Text {
 }
 
 fn roots() -> Roots {
-    Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true }
+    Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true, ..Roots::default() }
 }
 
 fn draft(text: &str) -> Draft {

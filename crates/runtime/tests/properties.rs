@@ -131,7 +131,12 @@ impl Parts {
         );
         let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE)
             .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
-        let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true };
+        let roots = Roots {
+            workspace: "/home/ada/work".into(),
+            own: Vec::new(),
+            lifts: true,
+            ..Roots::default()
+        };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     }
 
@@ -262,7 +267,12 @@ fn streams_write_where_programs_may() {
             "version: 1\ntools:\n  shell.run: {{ form: command, effects: {{ {effects} }} }}\n{more}"
         );
         let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-        let roots = Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true };
+        let roots = Roots {
+            workspace: "/home/ada/work".into(),
+            own: Vec::new(),
+            lifts: true,
+            ..Roots::default()
+        };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     };
     let asked = |policy: &Arc<Policy>| {

@@ -11,13 +11,13 @@ use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::outcome::Problem;
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, fchown, fstat, openat,
-    readlinkat, statat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, fchmod, fchown, fstat,
+    openat, readlinkat, statat,
 };
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
-use crate::workspace::{kind, same};
+use crate::workspace::{is_unsupported, kind, same};
 
 /// Permissions, without the kind of file.
 const PERMISSIONS: u32 = 0o7777;
@@ -87,6 +87,14 @@ pub(crate) fn give(to: impl AsFd, before: &Stat) -> Result<(), Errno> {
     fchown(to, user, group)
 }
 
+/// Gives a file of ours permissions. A file system that holds none (FAT, some of FUSE) keeps its own.
+pub(crate) fn set_mode(to: impl AsFd, mode: Mode) -> Result<(), Errno> {
+    match fchmod(to, mode) {
+        Err(errno) if is_unsupported(errno) || errno == Errno::PERM => Ok(()),
+        done => done,
+    }
+}
+
 /// Whether this user can give something to the owner and the group of what stands there.
 pub(crate) fn can_give(before: &Stat) -> bool {
     may_give_all() || geteuid().as_raw() == before.st_uid && is_of_our_group(before)
@@ -122,6 +130,14 @@ pub(crate) fn stat_at(folder: BorrowedFd<'_>, name: &str) -> Result<Option<Stat>
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(errno) => Err(errno),
     }
+}
+
+/// Has a file system of another machine, or of another process (FUSE), say anew what it said of a name: for a while
+/// the kernel tells what it remembers, and that differs from what is told later.
+pub(crate) fn refresh(folder: BorrowedFd<'_>, name: impl rustix::path::Arg) {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+    // Where it cannot be asked, it is as it was.
+    let _ = rustix::fs::statx(folder, name, flags, rustix::fs::StatxFlags::BASIC_STATS);
 }
 
 /// What stands at a name in a folder that looks so. Links are not followed, pipes not waited for.

@@ -153,6 +153,9 @@ fn worker(workspace: &Workspace, work: &Work, visitor: &dyn Visitor, most: usize
     for _ in 0..most {
         let Some((folder, closed)) = work.next() else { return };
         let read = open_folder(workspace, &folder).and_then(|handle| {
+            if workspace.is_folding(handle.as_fd()) {
+                return Err(Errno::XDEV);
+            }
             visitor.folder(&folder, handle.as_fd(), closed);
             read_folder(&handle, (&folder, closed), &mut buffer, visitor, &mut found)
         });

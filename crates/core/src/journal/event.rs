@@ -24,6 +24,7 @@ use crate::journal::{
 use crate::outcome::{Ending, Status};
 use crate::policy::Payloads;
 use crate::risk::Risk;
+use crate::spelling::Spelling;
 use crate::tool::ToolName;
 
 /// What happened.
@@ -238,6 +239,9 @@ pub struct Workspace {
     pub device: String,
     /// Its inode, in the same way.
     pub inode: String,
+    /// How its file system compares names, if not byte by byte.
+    #[serde(default, skip_serializing_if = "Spelling::is_exact")]
+    pub spelling: Spelling,
 }
 
 /// A run began.

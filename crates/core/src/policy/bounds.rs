@@ -264,8 +264,8 @@ impl Scope {
     #[must_use]
     pub fn conceals(&self, path: &WorkspacePath, folder: bool) -> bool {
         let names = |own: &PathPattern| own.matches(path) || folder && own.reaches_beneath(path);
-        let closed = |name| self.closed.iter().any(|own| own.meets(path, name));
-        self.policy.conceals(path) || path.name().is_some_and(closed) || !self.all(names)
+        let closed = || self.closed.iter().any(|own| own.meets(path));
+        self.policy.conceals(path) || closed() || !self.all(names)
     }
 
     /// Whether an invariant keeps a path from being changed by any command.

@@ -15,6 +15,7 @@ use crate::policy::model::{Constraint, Lift, Never, Policy, Source};
 use crate::policy::parse::{self, Layers, Parsed, Under};
 use crate::policy::patterns::PathPattern;
 use crate::programs::Effects;
+use crate::spelling::Spelling;
 use crate::tool::{Catalogue, closest};
 
 /// A policy that was read and is not bound to a workspace yet. It cannot decide.
@@ -56,6 +57,8 @@ pub struct Roots {
     /// The real paths of the runtime's own files: the store, the policy, keys. Out of reach of
     /// every tool, wherever they lie.
     pub own: Vec<String>,
+    /// How the file system of the workspace compares names.
+    pub spelling: Spelling,
     /// Whether the policy may drop rules of the base policy: it is the user's own, and did not come
     /// with the workspace.
     pub lifts: bool,
@@ -190,7 +193,7 @@ impl Draft {
         }
         problems.retain(|problem| problem.severity == Severity::Error);
         policy.never.push(own_files(&roots.own));
-        problems.extend(seen_from(&mut policy, roots.workspace.as_str()));
+        problems.extend(seen_from(&mut policy, roots));
         let (own, base) = (policy.digest, Digest::of(base::TEXT.as_bytes()));
         policy.digest = match policy.under {
             Some(under) => Digest::of_parts(&[&own.0, &under.0, &base.0]),
@@ -227,7 +230,7 @@ impl LayerDraft {
     /// Names each `allow` pattern that lies outside of the workspace.
     pub fn bind(self, roots: &Roots) -> Result<Layer, Diagnostics> {
         let Self { mut policy, kind, place } = self;
-        let problems = seen_from(&mut policy, roots.workspace.as_str());
+        let problems = seen_from(&mut policy, roots);
         match problems.is_empty() {
             true => Ok(Layer { kind, place, policy: Arc::new(policy) }),
             false => Err(problems),
@@ -236,35 +239,37 @@ impl LayerDraft {
 }
 
 /// Sees every pattern of a policy from the workspace; gives those that open what lies outside.
-fn seen_from(policy: &mut Policy, root: &str) -> Diagnostics {
+fn seen_from(policy: &mut Policy, roots: &Roots) -> Diagnostics {
+    let (root, spelling) = (roots.workspace.as_str(), roots.spelling);
     let mut problems = Vec::new();
     for never in policy.never.iter_mut().chain(&mut policy.base_denials) {
         for pattern in never.paths.iter_mut().chain(&mut never.except) {
-            pattern.bind(root);
+            pattern.bind(root, spelling);
         }
     }
     for rule in policy.tools.values_mut() {
         if let Constraint::Exec(exec) = &mut rule.constraint {
             for pattern in exec.cwd.iter_mut().flat_map(|own| &mut own.beneath) {
-                if !pattern.bind(root) {
+                if !pattern.bind(root, spelling) {
                     problems.push(outside(pattern, root));
                 }
             }
             for program in &mut exec.programs {
                 for pattern in program.command.paths_mut() {
-                    if !pattern.bind(root) {
+                    if !pattern.bind(root, spelling) {
                         problems.push(outside(pattern, root));
                     }
                 }
             }
         }
         let Constraint::Files(files) = &mut rule.constraint else { continue };
+        files.spelling = spelling;
         for pattern in &mut files.deny {
-            pattern.bind(root);
+            pattern.bind(root, spelling);
         }
         let nested = files.rules.iter_mut().flat_map(|rule| &mut rule.paths);
         for pattern in files.allow.iter_mut().chain(nested) {
-            if !pattern.bind(root) {
+            if !pattern.bind(root, spelling) {
                 problems.push(outside(pattern, root));
             }
         }

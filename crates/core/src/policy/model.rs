@@ -28,6 +28,7 @@ use crate::policy::secrets::{RedactionRule, SecretRule};
 use crate::policy::stakes::Stakes;
 use crate::programs::Effects;
 use crate::risk::Risk;
+use crate::spelling::Spelling;
 use crate::tool::ToolName;
 use crate::url::UrlPattern;
 
@@ -135,7 +136,7 @@ impl Never {
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {
         self.paths.iter().any(|pattern| pattern.covers(path))
-            && !self.except.iter().any(|pattern| pattern.covers(path))
+            && !self.except.iter().any(|pattern| pattern.surely_covers(path))
     }
 
     /// Whether a pattern for names, or a name in another spelling of its letters, could mean one that
@@ -213,6 +214,8 @@ pub struct FileRule {
     pub hidden: bool,
     /// Whether a path may go through links that stay inside.
     pub links: bool,
+    /// How the file system of the workspace compares names: another spelling is no link.
+    pub spelling: Spelling,
     /// The most bytes of a call without a limit.
     pub bytes: u64,
     /// The most bytes of any call.
@@ -426,11 +429,10 @@ impl Policy {
     #[must_use]
     pub fn conceals(&self, path: &WorkspacePath) -> bool {
         let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
-        let Some(name) = path.name() else { return false };
         self.all().flat_map(|own| &own.never).any(|never| {
             never.capabilities.intersects(look)
-                && never.paths.iter().any(|pattern| pattern.meets(path, name))
-                && !never.except.iter().any(|pattern| pattern.covers(path))
+                && never.paths.iter().any(|pattern| pattern.meets(path))
+                && !never.except.iter().any(|pattern| pattern.surely_covers(path))
         })
     }
 

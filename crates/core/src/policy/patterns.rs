@@ -8,6 +8,7 @@ use crate::path::WorkspacePath;
 use crate::policy::commands::Token;
 use crate::policy::model::Source;
 use crate::programs::{Command, CommandLine};
+use crate::spelling::Spelling;
 
 /// A pattern for paths, as written and as seen from the workspace.
 #[derive(Clone, Debug)]
@@ -21,6 +22,12 @@ pub struct PathPattern {
     absolute: bool,
     /// What it matches beneath the workspace; empty until it is bound.
     bound: Vec<Glob>,
+    /// How names are compared.
+    spelling: Spelling,
+    /// What it closes, in the one spelling that stands for all, where names have several.
+    closes: Vec<Glob>,
+    /// What it opens, likewise.
+    opens: Vec<Glob>,
     /// Whether it matches the workspace itself or a folder above it.
     above: bool,
 }
@@ -37,20 +44,41 @@ impl PathPattern {
         }
         let absolute = expanded.is_some() || text.starts_with('/');
         let glob = Glob::parse(expanded.as_deref().unwrap_or(text))?;
-        Ok(Self { source, text: text.into(), glob, absolute, bound: Vec::new(), above: false })
+        Ok(Self::unbound(text, source, glob, absolute))
+    }
+
+    fn unbound(text: &str, source: Source, glob: Glob, absolute: bool) -> Self {
+        Self {
+            source,
+            text: text.into(),
+            glob,
+            absolute,
+            bound: Vec::new(),
+            spelling: Spelling::Exact,
+            closes: Vec::new(),
+            opens: Vec::new(),
+            above: false,
+        }
     }
 
     /// The pattern for one place of the file system, whatever characters it holds.
     #[must_use]
     pub fn place(path: &str, source: Source) -> Self {
-        let glob = Glob::literal(path);
-        Self { source, text: path.into(), glob, absolute: true, bound: Vec::new(), above: false }
+        Self::unbound(path, source, Glob::literal(path), true)
     }
 
-    /// Sees the pattern from the workspace. Says whether anything in there can match.
-    pub fn bind(&mut self, root: &str) -> bool {
+    /// Sees the pattern from the workspace, whose file system compares names so. Says whether anything in there can
+    /// match.
+    pub fn bind(&mut self, root: &str, spelling: Spelling) -> bool {
         self.bound =
             if self.absolute { self.glob.beneath(root) } else { alloc::vec![self.glob.clone()] };
+        self.spelling = spelling;
+        let spelled = |spelling| -> Vec<Glob> {
+            let own = |own: &Glob| own.spelled(spelling).unwrap_or_else(|| own.clone());
+            let bound = self.bound.iter().filter(|_| spelling != Spelling::Exact);
+            bound.map(own).collect()
+        };
+        (self.closes, self.opens) = (spelled(spelling), spelled(spelling.opening()));
         let folders: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
         let leads_to = |depth| folders.get(..depth).map(|own| self.glob.matches_components(own));
         self.above =
@@ -64,23 +92,48 @@ impl PathPattern {
         self.above || !self.bound.is_empty()
     }
 
-    /// Whether the path itself matches: for what is opened.
+    /// Whether the path itself surely matches: for what is opened.
     #[must_use]
     pub fn matches(&self, path: &WorkspacePath) -> bool {
-        self.bound.iter().any(|glob| glob.matches(path))
+        self.surely(path, Glob::matches)
     }
 
-    /// Whether the path or a folder above it matches: for what is closed.
+    /// Whether the path itself matches in any spelling: for what is closed.
+    #[must_use]
+    pub fn names(&self, path: &WorkspacePath) -> bool {
+        self.in_any_spelling(path, Glob::matches)
+    }
+
+    /// Whether the path or a folder above it matches in any spelling: for what is closed.
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {
-        self.above || self.bound.iter().any(|glob| glob.covers(path))
+        self.above || self.in_any_spelling(path, Glob::covers)
+    }
+
+    /// Whether the path or a folder above it surely matches: for what is taken out of what is closed.
+    #[must_use]
+    pub fn surely_covers(&self, path: &WorkspacePath) -> bool {
+        self.above || self.surely(path, Glob::covers)
+    }
+
+    fn surely(&self, path: &WorkspacePath, fits: impl Fits) -> bool {
+        self.bound.iter().any(|glob| fits(glob, path))
+            || fits_spelled(&self.opens, self.spelling.opening(), path, &fits)
+    }
+
+    fn in_any_spelling(&self, path: &WorkspacePath, fits: impl Fits) -> bool {
+        self.bound.iter().any(|glob| fits(glob, path))
+            || fits_spelled(&self.closes, self.spelling, path, &fits)
     }
 
     /// Whether the path itself matches, for walks from the root down, where the folders above were
-    /// asked about before. `name` is its last component.
+    /// asked about before.
     #[must_use]
-    pub fn meets(&self, path: &WorkspacePath, name: &str) -> bool {
-        self.above || self.bound.iter().any(|glob| glob.could_end_in(name) && glob.matches(path))
+    pub fn meets(&self, path: &WorkspacePath) -> bool {
+        let fits = |glob: &Glob, path: &WorkspacePath| {
+            path.name().is_some_and(|name| glob.could_end_in(name)) && glob.matches(path)
+        };
+        self.above || self.in_any_spelling(path, fits)
     }
 
     /// Whether a pattern for hidden names (`.e*`) means the last plain name of this one.
@@ -110,7 +163,7 @@ impl PathPattern {
     /// Whether something beneath the folder could match.
     #[must_use]
     pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {
-        self.bound.iter().any(|glob| glob.reaches_beneath(folder))
+        self.surely(folder, Glob::reaches_beneath)
     }
 
     /// Whether these together name all that this one does, as far as that can be told: no is certain.
@@ -124,8 +177,27 @@ impl PathPattern {
     /// Whether a path is part of what it names in particular.
     #[must_use]
     pub fn enters(&self, path: &WorkspacePath) -> bool {
-        self.bound.iter().any(|glob| glob.enters(path))
+        self.in_any_spelling(path, Glob::enters)
     }
+}
+
+/// How a pattern fits a path.
+trait Fits: Fn(&Glob, &WorkspacePath) -> bool {}
+
+impl<F: Fn(&Glob, &WorkspacePath) -> bool> Fits for F {}
+
+/// Whether one of some patterns fits the one spelling of a path that stands for all.
+fn fits_spelled(
+    globs: &[Glob],
+    spelling: Spelling,
+    path: &WorkspacePath,
+    fits: &impl Fits,
+) -> bool {
+    if globs.is_empty() {
+        return false;
+    }
+    let spelled = spelling.path(path);
+    globs.iter().any(|glob| fits(glob, spelled.as_ref().unwrap_or(path)))
 }
 
 /// A pattern for command lines: the program, the words that follow it, and the options that must be
@@ -242,12 +314,12 @@ mod tests {
             ("/home/ada/work/docs", false),
         ] {
             let mut pattern = PathPattern::parse(text, Source::default(), "/home/ada").unwrap();
-            pattern.bind("/home/ada/work");
+            pattern.bind("/home/ada/work", Spelling::Exact);
             assert_eq!(pattern.covers(&path), covers, "{text}");
         }
         let odd = "/home/ada/new\nline [x]";
         let mut place = PathPattern::place(&alloc::format!("{odd}/own.db"), Source::default());
-        place.bind(odd);
+        place.bind(odd, Spelling::Exact);
         assert!(place.covers(&WorkspacePath::parse("own.db").unwrap()));
         assert!(!place.covers(&path));
     }

@@ -220,9 +220,7 @@ fn veil(policy: &Arc<Policy>, host: &Rc<dyn Host>) -> Rc<RefCell<Veil>> {
     let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path))).cutting_off();
     let home = host.variable("HOME").map(PathBuf::from);
     let closing = Arc::clone(policy);
-    let closes = move |path: &WorkspacePath, _| {
-        path.name().is_some_and(|name| closing.closed().any(|own| own.meets(path, name)))
-    };
+    let closes = move |path: &WorkspacePath, _| closing.closed().any(|own| own.meets(path));
     let closes_any = policy.closed().next().is_some();
     let veil = if closes_any { veil.closing(Box::new(closes)) } else { veil };
     Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)), home)))

@@ -21,6 +21,7 @@ use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::Invariants;
+use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::walk::{Entry, Next, Visitor, walk};
@@ -40,26 +41,36 @@ pub(crate) struct Leads {
 
 impl Leads {
     /// Notes an entry that may lead elsewhere.
-    pub(crate) fn note(&mut self, entry: &Entry<'_>, invariants: &Invariants) {
-        if entry.name == repository::HEAD {
+    pub(crate) fn note(
+        &mut self,
+        entry: &Entry<'_>,
+        (invariants, spelling): (&Invariants, Spelling),
+    ) {
+        if is_named(entry, repository::HEAD, spelling) {
             let has = |part: &str| statat(entry.folder, part, AtFlags::SYMLINK_NOFOLLOW).is_ok();
             let folder = Path::new(entry.path).parent().filter(|_| is_whole(has));
             self.repositories.extend(folder.map(|own| own.as_os_str().to_owned()));
         }
-        if leads_on(entry) && told(entry.path).is_ok_and(|name| invariants.reach(&name)) {
+        if leads_on(entry, spelling) && told(entry.path).is_ok_and(|name| invariants.reach(&name)) {
             self.links.insert(entry.path.to_owned());
         }
     }
 }
 
 /// Whether an entry may lead to orders.
-pub(crate) fn is_lead(entry: &Entry<'_>) -> bool {
-    leads_on(entry) || entry.name == repository::HEAD
+pub(crate) fn is_lead(entry: &Entry<'_>, spelling: Spelling) -> bool {
+    leads_on(entry, spelling) || is_named(entry, repository::HEAD, spelling)
+}
+
+/// Whether an entry has a name, in whatever spelling.
+fn is_named(entry: &Entry<'_>, name: &str, spelling: Spelling) -> bool {
+    entry.name.to_str().is_some_and(|own| spelling.is_same(own, name))
 }
 
 /// Whether an entry may lead elsewhere.
-fn leads_on(entry: &Entry<'_>) -> bool {
-    entry.kind == FileType::Symlink || entry.kind == FileType::RegularFile && entry.name == GIT
+fn leads_on(entry: &Entry<'_>, spelling: Spelling) -> bool {
+    entry.kind == FileType::Symlink
+        || entry.kind == FileType::RegularFile && is_named(entry, GIT, spelling)
 }
 
 /// Follows what was found.
@@ -75,7 +86,8 @@ pub(crate) fn gather(
     let host = Host { root, path: workspace.path() };
     let named = |path: &OsString| Some((told(path).ok()?, path.clone()));
     let waiting = leads.links.iter().filter_map(named).collect();
-    let (orders, trees, outer, seen) = (Orders::default(), BTreeMap::new(), Outer::new(), 0);
+    let (trees, outer, seen) = (BTreeMap::new(), Outer::new(), 0);
+    let orders = Orders::spelled(workspace.spelling());
     let home = home.map(Path::to_owned);
     let mut gather =
         Gather { workspace, host, invariants, home, orders, trees, outer, waiting, seen };
@@ -114,11 +126,16 @@ impl Gather<'_> {
     /// A repository goes by the name that rules know, whatever it is called.
     fn repository(&mut self, folder: &Path) -> Result<(), Problem> {
         match told(folder.as_os_str()) {
-            Ok(own) if own.name() != Some(GIT) && self.is_repository(folder) => {
+            Ok(own) if !self.is_git(folder.as_os_str()) && self.is_repository(folder) => {
                 self.place(&own.join(GIT), folder)
             }
             _ => Ok(()),
         }
+    }
+
+    fn is_git(&self, path: &OsStr) -> bool {
+        let name = Path::new(path).file_name().and_then(OsStr::to_str);
+        name.is_some_and(|own| self.workspace.spelling().is_same(own, GIT))
     }
 
     fn is_repository(&self, folder: &Path) -> bool {
@@ -137,7 +154,7 @@ impl Gather<'_> {
     fn link(&mut self, name: &WorkspacePath, link: &OsStr) -> Result<(), Problem> {
         match self.host.kind(Path::new(link)) {
             Some(FileType::Symlink) => {
-                let tree = Path::new(link).parent().filter(|_| is_git(link));
+                let tree = Path::new(link).parent().filter(|_| self.is_git(link));
                 self.leads_to(name, Path::new(link), tree)
             }
             Some(FileType::RegularFile) => {
@@ -199,7 +216,7 @@ impl Gather<'_> {
         if self.host.kind(place) != Some(FileType::Directory) {
             return Ok(());
         }
-        let inner = Inner::default();
+        let inner = Inner { spelling: self.workspace.spelling(), found: Mutex::default() };
         walk(self.workspace, vec![(place.into(), false)], &inner);
         let found = inner.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.seen += found.seen;
@@ -218,10 +235,6 @@ impl Gather<'_> {
     }
 }
 
-fn is_git(path: &OsStr) -> bool {
-    Path::new(path).file_name() == Some(OsStr::new(GIT))
-}
-
 fn too_many() -> Problem {
     let message = format!(
         "protected links lead to more than {} places, or to folders with more than {} entries",
@@ -232,8 +245,8 @@ fn too_many() -> Problem {
 }
 
 /// Finds what leads on from a place.
-#[derive(Default)]
 struct Inner {
+    spelling: Spelling,
     found: Mutex<Found>,
 }
 
@@ -247,7 +260,7 @@ impl Visitor for Inner {
     fn entry(&self, entry: &Entry<'_>) -> Next {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.seen += 1;
-        if leads_on(entry) {
+        if leads_on(entry, self.spelling) {
             found.links.push(entry.path.to_owned());
         }
         Next::Enter

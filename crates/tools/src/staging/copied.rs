@@ -2,6 +2,7 @@
 //!
 //! When the copy was made, it was noted how each path looked. What still looks the same is not read.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -16,6 +17,7 @@ use capsule_core::digest::Digest;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
+use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
 use rustix::io::Errno;
 
@@ -41,6 +43,8 @@ pub(super) struct Copied {
     /// The digests of the files that were copied, where looks do not tell everything.
     digests: Option<BTreeMap<OsString, Option<Digest>>>,
     copy: Copy,
+    /// What was copied, by the one spelling that stands for all of a path's.
+    spelled: OnceCell<BTreeMap<WorkspacePath, WorkspacePath>>,
 }
 
 /// By what something is known to be as it was copied.
@@ -175,7 +179,7 @@ impl Copied {
         if !noted.is_empty() {
             std::thread::sleep(tick);
         }
-        Self { why, noted, digests, copy }
+        Self { why, noted, digests, copy, spelled: OnceCell::new() }
     }
 
     /// Whether what is seen is as it was copied.
@@ -269,6 +273,19 @@ impl Copied {
     fn shut_at<'p>(&self, path: &'p str) -> Option<(&'p Path, Shut)> {
         let mut above = Path::new(path).ancestors();
         above.find_map(|own| Some((own, *self.copy.shut.get(own.as_os_str())?)))
+    }
+
+    /// What was copied that is the same path to the file system of the workspace, in another spelling.
+    pub(super) fn twin(&self, path: &str, spelling: Spelling) -> Option<&WorkspacePath> {
+        if spelling.is_exact() || self.copy.originals.contains_key(OsStr::new(path)) {
+            return None;
+        }
+        let one =
+            |path: WorkspacePath| (spelling.path(&path).unwrap_or_else(|| path.clone()), path);
+        let paths =
+            self.copy.originals.keys().filter_map(|own| WorkspacePath::beneath(own.to_str()?));
+        let spelled = self.spelled.get_or_init(|| paths.map(one).collect());
+        spelled.get(&one(WorkspacePath::beneath(path)?).0)
     }
 
     /// Whether nothing may be told of what stands at a path in the workspace, or of what is in it:

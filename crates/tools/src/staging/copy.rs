@@ -188,6 +188,7 @@ impl<'c> Copier<'c> {
             }
             let path = Path::new(path).join(&name).into_os_string();
             let name = name.as_bytes();
+            node::refresh(from.as_fd(), name);
             let stat = match statat(from, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => stat,
                 Err(Errno::NOENT) => continue,

@@ -2,6 +2,7 @@
 //! over with its outcome.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
@@ -18,13 +19,14 @@ use capsule_redact::{Redactor, excerpt};
 use rustix::fs::{FileType, Mode, OFlags, openat};
 use serde_json::json;
 
+use super::scan::entries;
 use super::{Staging, split};
 use crate::node;
 use crate::orders::{GIT, PARTS, around, is_whole};
 use crate::veil::Veil;
 use crate::workspace::own::{is_store, stores_of};
 use crate::workspace::pointer::SHARED;
-use crate::workspace::{NotFound, Workspace, kind};
+use crate::workspace::{NotFound, Workspace, kind, listed};
 
 /// How the names begin that applying gives its unfinished files.
 pub(super) const OURS: &str = ".capsule-apply-";
@@ -184,7 +186,7 @@ impl Staging {
             };
             let refused = by_rule().or_else(|| by_name(change, orders));
             let refused = refused.or_else(|| refusal(change, redactor));
-            let refused = refused.or_else(|| self.odd(change));
+            let refused = refused.or_else(|| self.odd(change)).or_else(|| self.twin(change));
             change.refused = refused.or_else(|| by_name(change, &self.around(change)));
         }
         let refused = refused(&changes);
@@ -211,12 +213,15 @@ impl Staging {
             return Some("it is a store of Capsule, or lies beside one by its name".into());
         }
         let (folder, name) = split(&change.path);
+        let name = self.lower.spelling().name(name);
         // One that was there takes commits; what it takes orders from, invariants keep.
         let was = || self.lower_folder(folder).is_ok_and(|own| is_whole(|part| stands(&own, part)));
-        let is_part = PARTS.contains(&name) && !was() || matches!(name, "config" | "hooks");
+        let is_one =
+            |parts: &[&str]| parts.iter().any(|own| self.lower.spelling().is_same(own, &name));
+        let is_part = is_one(&PARTS) && !was() || is_one(&["config", "hooks"]);
         let is_now = || is_whole(|part| self.kind_of(folder, part).is_some());
-        let own = split(folder).1 == GIT;
-        if change.after.is_some() && (POINTERS.contains(&name) || is_part && !own && is_now()) {
+        let own = self.lower.spelling().is_same(split(folder).1, GIT);
+        if change.after.is_some() && (is_one(&POINTERS) || is_part && !own && is_now()) {
             return Some(
                 "git would take orders from its folder, which looks like a repository".into(),
             );
@@ -231,6 +236,19 @@ impl Staging {
             way = above.parent();
         }
         None
+    }
+
+    /// What else stands beside a change that is the same name to the file system of the workspace.
+    fn twin(&self, change: &Change) -> Option<String> {
+        let spelling = self.lower.spelling();
+        if spelling.is_exact() || change.after.is_none() {
+            return None;
+        }
+        let (folder, name) = split(&change.path);
+        let names = entries(&self.upper_folder(folder).ok()?).ok()?;
+        let mut names = names.iter().filter_map(|own| own.to_str());
+        let twin = names.find(|own| *own != name && spelling.is_same(own, name))?;
+        Some(format!("`{twin}` is the same name to the file system of the workspace"))
     }
 
     /// The repositories that a change is made in, whatever they are called.
@@ -253,7 +271,9 @@ impl Staging {
             return true;
         }
         let Ok(path) = WorkspacePath::parse(&format!("./{}", change.path)) else { return false };
-        stores_of(&path).iter().map(|store| split(store.as_str())).any(|(folder, name)| {
+        let spelled = self.lower.spelling().path(&path);
+        let stores: Vec<_> = [Some(path), spelled].iter().flatten().flat_map(stores_of).collect();
+        stores.iter().map(|store| split(store.as_str())).any(|(folder, name)| {
             holds(self.upper_folder(folder), name) || holds(self.lower_folder(folder), name)
         })
     }
@@ -261,7 +281,12 @@ impl Staging {
     /// What stands at a name, among the changes or else beneath them.
     fn kind_of(&self, folder: &str, name: &str) -> Option<FileType> {
         let look = |folder: Result<OwnedFd, NotFound>| {
-            node::stat_at(folder.ok()?.as_fd(), name).ok()?.map(|stat| kind(&stat))
+            let folder = folder.ok()?;
+            let own = match self.lower.spelling().is_exact() {
+                true => name.to_owned(),
+                false => listed(folder.as_fd(), OsStr::new(name))?.into_string().ok()?,
+            };
+            node::stat_at(folder.as_fd(), &own).ok()?.map(|stat| kind(&stat))
         };
         look(self.upper_folder(folder)).or_else(|| look(self.lower_folder(folder)))
     }

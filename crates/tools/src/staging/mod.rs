@@ -31,6 +31,7 @@ use capsule_core::confinement::Tier;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
+use capsule_core::spelling::Spelling;
 use capsule_sandbox as sandbox;
 use rustix::fs::{
     AtFlags, FlockOperation, Mode, OFlags, StatVfs, flock, fstatvfs, statvfs, unlinkat,
@@ -61,6 +62,8 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 /// What helps where the workspace can neither be laid under changes nor be copied.
 const ELSEWHERE: &str =
     "put the store on a local disk (`--store`), and let nothing be mounted in the workspace";
+/// Why no changes are laid over a workspace on such a file system.
+const ALIASES: &str = "its file system takes other spellings of a name for the same";
 /// How often the size of the changes is looked at while a command runs.
 const LOOKING: Duration = Duration::from_millis(200);
 
@@ -161,7 +164,16 @@ impl Staging {
             changes: held(CHANGES).map_err(unmade)?,
             work: held(WORK).map_err(unmade)?,
         };
-        let handle = match commands.stage(workspace, host, floor, overlay) {
+        let hidden = match workspace.spelling() {
+            Spelling::Form => veil.hidden(workspace).map_err(VeilError::problem)?,
+            _ => Vec::new(),
+        };
+        let overlaid = match workspace.may_alias(&hidden) {
+            // What is laid over a name there does not hide it under the others.
+            true => Err(Unshown::Overlay(ALIASES.to_owned())),
+            false => commands.stage(workspace, host, floor, overlay),
+        };
+        let handle = match overlaid {
             Ok(Some(handle)) => handle,
             Err(Unshown::Overlay(why)) => {
                 let all = folder.parent().unwrap_or(folder).metadata().map_err(unmade)?;
@@ -199,6 +211,9 @@ impl Staging {
             std::fs::rename(from, folder).map_err(unmade)?;
         }
         let staging = Self::open(folder, workspace).map_err(unmade)?;
+        if workspace.has_aliases() {
+            return Err(other_changes(&ALIASES));
+        }
         let held = |name| Workspace::open(&folder.join(name)).map(Workspace::into_root);
         let overlay = sandbox::Staging::Overlay {
             changes: held(CHANGES).map_err(unmade)?,

@@ -253,7 +253,11 @@ impl<'s> Scan<'s> {
         if first.len() >= limits::STAGED_PATHS {
             return Err(too_many());
         }
-        let stat = match folder.map(|folder| node::stat_at(folder, name)).transpose() {
+        let look = |folder| {
+            node::refresh(folder, name);
+            node::stat_at(folder, name)
+        };
+        let stat = match folder.map(look).transpose() {
             Ok(stat) => stat.flatten(),
             Err(errno) => return Err(failed(path, errno)),
         };
@@ -261,6 +265,13 @@ impl<'s> Scan<'s> {
         let own = match (folder, stat) {
             _ if copied.is_some_and(|own| own.is_unnamed(path)) => {
                 First { node: None, refused: None }
+            }
+            _ if let Some(twin) =
+                copied.and_then(|own| own.twin(path, staging.lower.spelling())) =>
+            {
+                let why =
+                    format!("it is another spelling of `{twin}`, which is the same name there");
+                First { node: None, refused: Some(why) }
             }
             (_, Some(stat)) if copied.is_some_and(|own| own.is_untold(path)) => {
                 First { node: Some(node::untold(&stat)), refused: None }

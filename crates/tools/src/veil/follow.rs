@@ -56,7 +56,8 @@ impl Veil {
         let (Some(target), Ok(stat)) = (workspace.place_of(end.as_fd()), fstat(&end)) else {
             return;
         };
-        let is_git = || target.file_name() == Some(OsStr::new(GIT));
+        let name = target.file_name().and_then(OsStr::to_str).map(str::to_owned);
+        let is_git = || name.is_some_and(|own| workspace.spelling().is_same(&own, GIT));
         if named && kind(&stat) == FileType::Directory && is_git() {
             // Protected by its own name, as far as it is.
             return;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use capsule_core::policy::Invariants;
+use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
@@ -36,6 +37,8 @@ pub(super) struct Looker<'l> {
     pub(super) cuts_off: bool,
     /// What says which links lead to orders, if somebody wants to know.
     pub(super) invariants: Option<&'l Invariants>,
+    /// How names are compared.
+    pub(super) spelling: Spelling,
     /// What lies beneath the changes of a staged workspace.
     pub(super) lower: Option<BorrowedFd<'l>>,
     pub(super) pass: Pass,
@@ -74,7 +77,7 @@ impl Looker<'_> {
         }
         match (entry.kind, stat) {
             (FileType::RegularFile, Ok(stat)) => {
-                if entry.name == GIT {
+                if entry.name.to_str().is_some_and(|own| self.spelling.is_same(own, GIT)) {
                     drawn.links.insert(entry.path.to_owned());
                 }
                 drawn.inodes_differ |= stat.st_ino != entry.inode;
@@ -111,9 +114,9 @@ impl Visitor for Looker<'_> {
 
     fn entry(&self, entry: &Entry<'_>) -> Next {
         if let Some(invariants) = self.invariants
-            && is_lead(entry)
+            && is_lead(entry, self.spelling)
         {
-            self.drawn().leads.note(entry, invariants);
+            self.drawn().leads.note(entry, (invariants, self.spelling));
         }
         // A folder may be hidden because a protected link leads to it.
         let closed = entry.closed

@@ -257,6 +257,7 @@ impl Veil {
             conceals: &*self.conceals,
             cuts_off: self.cuts_off && workspace.lower().is_none(),
             invariants: self.invariants.as_ref().filter(|_| pass != Pass::Links),
+            spelling: workspace.spelling(),
             lower: workspace.lower(),
             pass,
             inodes: drawn.protected.keys().map(|(_, inode)| *inode).collect(),

@@ -2,7 +2,7 @@
 //! found as ever, and held.
 
 use std::ffi::OsStr;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use capsule_core::action::{FileKind, PathFact, Place};
 use capsule_core::path::{PathProblem, WorkspacePath};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::veil::Veil;
 use crate::workspace::look::folder_of;
-use crate::workspace::{Found, NotFound, Stands, Workspace, kind, same};
+use crate::workspace::{Found, NotFound, Stands, Workspace, kind, listed, same};
 
 /// What stands at a path itself.
 #[derive(Debug)]
@@ -59,10 +59,21 @@ impl Workspace {
             Stands::Closed(_, errno) => return Itself::Closed(errno),
         };
         match self.stat_itself(folder.handle.as_fd(), OsStr::new(name)) {
-            Ok(stat) => Itself::There(Box::new(Named { folder, name: name.to_owned(), stat })),
+            Ok(stat) => match self.listed_name(folder.handle.as_fd(), name) {
+                Some(name) => Itself::There(Box::new(Named { folder, name, stat })),
+                None => Itself::Outside(PathProblem::Unlisted),
+            },
             Err(NotFound::Missing) => Itself::Missing,
             Err(NotFound::Outside(problem)) => Itself::Outside(problem),
             Err(NotFound::Refused(errno)) => Itself::Closed(errno),
+        }
+    }
+
+    /// The name that a folder lists for something that was found in it.
+    fn listed_name(&self, folder: BorrowedFd<'_>, name: &str) -> Option<String> {
+        match self.has_aliases() {
+            true => listed(folder, OsStr::new(name))?.into_string().ok(),
+            false => Some(name.to_owned()),
         }
     }
 

@@ -10,9 +10,11 @@ mod look;
 pub(crate) mod own;
 mod plain;
 pub(crate) mod pointer;
+mod rename;
+mod spelling;
 mod steps;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -21,12 +23,15 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::action::FileKind;
 use capsule_core::path::{PathProblem, WorkspacePath};
+use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 pub(crate) use exchange::{Exchanged, exchange};
 pub(crate) use itself::{Itself, Named};
 pub(crate) use look::{Stands, Vacant};
+pub(crate) use rename::{is_unsupported, rename_new};
+pub(crate) use spelling::listed;
 pub(crate) use steps::Way;
 
 /// How often a path is looked at anew while it changes under the eyes.
@@ -40,6 +45,12 @@ pub struct Workspace {
     inode: u64,
     /// What lies beneath, where changes are laid over it.
     lower: Option<OwnedFd>,
+    /// How names are compared: by the file system that changes are applied to, or by its own.
+    spelling: Spelling,
+    /// Whether its own file system may take other spellings of a name for the same.
+    has_aliases: bool,
+    /// What tells of a folder in it whether that folds names, where some may.
+    is_flagged: Option<spelling::IsFlagged>,
 }
 
 /// What stands at a path: held, not just named.
@@ -131,19 +142,58 @@ impl Workspace {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&path, flags, Mode::empty())?;
         let stat = fstat(&root)?;
-        Ok(Self { root, path, device: stat.st_dev, inode: stat.st_ino, lower: None })
+        let spelling = spelling::of(root.as_fd());
+        let (device, inode, has_aliases) = (stat.st_dev, stat.st_ino, folds(spelling));
+        let is_flagged = spelling::flagged_within(root.as_fd());
+        Ok(Self { root, path, device, inode, lower: None, spelling, has_aliases, is_flagged })
     }
 
     /// The same workspace with changes laid over it, which `root` shows.
     pub(crate) fn beneath_changes(&self, root: OwnedFd) -> io::Result<Self> {
         let Self { device, inode, .. } = *self;
         let lower = Some(rustix::io::fcntl_dupfd_cloexec(&self.root, 3)?);
-        Ok(Self { root, path: self.path.clone(), device, inode, lower })
+        let own = spelling::of(root.as_fd());
+        let (spelling, has_aliases) = (self.spelling.max(own), folds(own));
+        let (path, is_flagged) = (self.path.clone(), self.is_flagged);
+        Ok(Self { root, path, device, inode, lower, spelling, has_aliases, is_flagged })
     }
 
     /// What lies beneath the changes, if any are laid over it.
     pub(crate) fn lower(&self) -> Option<BorrowedFd<'_>> {
         self.lower.as_ref().map(AsFd::as_fd)
+    }
+
+    /// How names in it are compared.
+    #[must_use]
+    pub const fn spelling(&self) -> Spelling {
+        self.spelling
+    }
+
+    /// Whether a file in it may be found by other spellings of its name than the one that is listed: what is laid
+    /// over the one does not hide it under the others.
+    pub(crate) const fn has_aliases(&self) -> bool {
+        self.has_aliases
+    }
+
+    /// Whether a folder in it folds names, and it does not: what it holds has names that nobody judged.
+    pub(crate) fn is_folding(&self, folder: BorrowedFd<'_>) -> bool {
+        self.is_flagged.is_some_and(|is_flagged| is_flagged(folder))
+    }
+
+    /// Whether a path leads through such a folder.
+    fn leads_through_folding(&self, real: &WorkspacePath) -> bool {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        self.is_flagged.is_some()
+            && real.upwards().filter(|own| !own.is_root()).any(|own| {
+                let opened = self.open_plain(self.root(), OsStr::new(own.as_str()), flags);
+                opened.is_ok_and(|own| self.is_folding(own.as_fd()))
+            })
+    }
+
+    /// Whether one of some paths may be reached by other spellings of it.
+    pub(crate) fn may_alias(&self, paths: &[OsString]) -> bool {
+        let has_forms = |path: &OsString| !path.as_bytes().is_ascii();
+        self.has_aliases || self.spelling == Spelling::Form && paths.iter().any(has_forms)
     }
 
     /// Its descriptor alone.
@@ -235,8 +285,13 @@ impl Workspace {
             }
             let real = match self.name_of(handle.as_fd()) {
                 Some(real) => real,
+                // A name that its folder does not list leads to something that has another.
+                None if self.has_aliases => return Err(NotFound::Outside(PathProblem::Unlisted)),
                 None => steps::real_path(self.root(), name)?,
             };
+            if self.leads_through_folding(&real) {
+                return Err(NotFound::Outside(PathProblem::Folding));
+            }
             if self.leads_to(&real, &stat) {
                 return Ok(Found { handle, stat, real });
             }
@@ -257,7 +312,12 @@ impl Workspace {
             std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok()
         };
         let (root, own) = (name(self.root())?, name(handle)?);
-        own.strip_prefix(&root).ok().map(Path::to_owned)
+        let inside = own.strip_prefix(&root).ok()?;
+        match self.has_aliases {
+            // The kernel names it as it was asked for.
+            true => spelling::listed_path(self.root(), inside),
+            false => Some(inside.to_owned()),
+        }
     }
 
     /// The same as a path of ours; none for a name that no path of ours has.
@@ -271,6 +331,11 @@ impl fmt::Debug for Workspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Workspace({})", self.path.display())
     }
+}
+
+/// Whether a file is surely, or perhaps, found by names in another case.
+const fn folds(spelling: Spelling) -> bool {
+    matches!(spelling, Spelling::Case | Spelling::Folded | Spelling::Unknown)
 }
 
 /// A name on disk as a path of ours. Bytes that are not UTF-8, and characters that no path of ours

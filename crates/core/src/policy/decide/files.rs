@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use crate::action::{Action, FileKind, PathFact, PathTarget, Place, WriteMode};
 use crate::code::Code;
+use crate::decision::Verdict;
 use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::decide::{Case, Finding, because, words};
@@ -166,7 +167,11 @@ fn nested_words<'r>(
     tool: &'r str,
     seen: &'r WorkspacePath,
 ) -> impl Iterator<Item = Finding> + 'r {
-    let names = |nested: &&PathRule| nested.paths.iter().any(|pattern| pattern.matches(seen));
+    // What only opens is meant as it is spelled.
+    let names = |nested: &&PathRule| {
+        let closes = nested.decision > Some(Verdict::Allow);
+        nested.paths.iter().any(|own| if closes { own.names(seen) } else { own.matches(seen) })
+    };
     files.rules.iter().filter(names).filter_map(|nested| nested_word(nested, tool))
 }
 
@@ -343,7 +348,8 @@ fn shut<'r>(
     if !files.hidden && each.any(WorkspacePath::is_hidden) {
         return Some(Shut::Hidden);
     }
-    if !files.links && real.is_some_and(|real| real != path) {
+    let spelled = |path: &WorkspacePath| files.spelling.path(path).unwrap_or_else(|| path.clone());
+    if !files.links && real.is_some_and(|real| real != path && spelled(real) != spelled(path)) {
         return Some(Shut::Link);
     }
     if let Some(pattern) = denied_there(files, path, fact) {

@@ -11,6 +11,7 @@ use crate::policy::model::{FileRule, PathRule};
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::{text, verdict, within, word};
 use crate::policy::patterns::PathPattern;
+use crate::spelling::Spelling;
 use crate::tool::Signature;
 use crate::yaml::{Key, Node, Section, key};
 
@@ -38,6 +39,7 @@ pub(super) fn rule(
         deny: Vec::new(),
         hidden: false,
         links: true,
+        spelling: Spelling::Exact,
         bytes,
         bytes_max,
         results,

@@ -173,6 +173,11 @@ impl Runner {
         let (hidden, way) = drawn.map_err(VeilError::problem)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
         let mut masks: Vec<Mask> = hidden.into_iter().map(|path| Mask { path }).collect();
+        let hidden: Vec<OsString> = masks.iter().map(|own| own.path.clone()).collect();
+        let has_more = ground.is_some() && self.workspace.has_aliases();
+        if has_more || !hidden.is_empty() && self.workspace.may_alias(&hidden) {
+            return Err(unhidable());
+        }
         let direct = ground.as_mut().map(|ground| ground.bounds(&mut masks, way)).transpose()?;
         let environment = variables(environment, self.host.as_ref());
         let set = |name: &str| environment.iter().any(|(own, _)| own == name);
@@ -271,6 +276,14 @@ impl sandbox::Watch for Watch<'_> {
         });
         is_full || self.cancel.is_set() || self.ground.is_some_and(Ground::is_lost)
     }
+}
+
+/// Why no command sees a workspace in which names have other spellings.
+fn unhidable() -> Problem {
+    let message = "the file system of the workspace takes other spellings of a name for the same, so that what is \
+        hidden or held could be reached by another";
+    Problem::new(Code::SandboxFailed, message)
+        .suggest("`sandbox: { workspace: staged }` has commands work in a copy of the workspace")
 }
 
 /// What helps where a program may not see all of the workspace that it changes.
