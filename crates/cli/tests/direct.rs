@@ -547,7 +547,7 @@ fn what_a_git_file_names_is_held() {
     }
     // A repository in its own folder takes commits, whoever else names it.
     fs::write(root.join("by-way/.git"), "gitdir: ../clone/.git\n").unwrap();
-    let _ = bed.perl("put('clone/.git/index.new', 1)").exits(0);
+    let _ = bed.perl("put('clone/.git/COMMIT_EDITMSG', 1)").exits(0);
 }
 
 /// A rule's `writes` bound its program to what is there.

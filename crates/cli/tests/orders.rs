@@ -221,14 +221,25 @@ fn a_repository_that_a_name_leads_to_is_protected() {
                 fs::rename(root.join(".git"), root.join("data/repo")).unwrap();
                 symlink("data/repo", root.join(".git")).unwrap();
             },
-            &["data/repo/hooks/pre-commit", "data/repo/config", "data/repo/info/attributes"],
-            &["data/repo/objects/new", "data/repo/index", "data/own"],
+            &[
+                "data/repo/hooks/pre-commit",
+                "data/repo/config",
+                "data/repo/info/attributes",
+                "data/repo/objects/new",
+                "data/repo/index",
+            ],
+            &["data/repo/COMMIT_EDITMSG", "data/own"],
         ),
         (
             "a file that names the repository",
             |root| git(root, &["init", "-q", "--separate-git-dir=data/repo"]),
-            &["data/repo/hooks/pre-commit", "data/repo/config", "data/repo/commondir"],
-            &["data/repo/objects/new", "data/repo/index", "data/own"],
+            &[
+                "data/repo/hooks/pre-commit",
+                "data/repo/config",
+                "data/repo/commondir",
+                "data/repo/refs/heads/new",
+            ],
+            &["data/repo/COMMIT_EDITMSG", "data/own"],
         ),
     ];
     check(rows, &[Way::Staged, Way::Copied, Way::Write, Way::WriteDirect]);
@@ -249,8 +260,10 @@ fn a_repository_by_any_name_is_protected() {
                 "data/origin.git/hooks/post-update.sample",
                 "data/origin.git/config",
                 "data/origin.git/info/attributes",
+                "data/origin.git/refs/heads/new",
+                "data/origin.git/HEAD",
             ],
-            &["data/origin.git/refs/heads/new", "data/origin.git/HEAD", "data/own"],
+            &["data/origin.git/COMMIT_EDITMSG", "data/own"],
         ),
         (
             "the workspace itself",
@@ -258,8 +271,8 @@ fn a_repository_by_any_name_is_protected() {
                 fs::remove_dir_all(root.join(".git")).unwrap();
                 git(root, &["init", "-q", "--bare", "."]);
             },
-            &["hooks/post-update", "config"],
-            &["objects/new", "plain"],
+            &["hooks/post-update", "config", "objects/new"],
+            &["description", "plain"],
         ),
         (
             "hooks that are a link",
@@ -267,8 +280,8 @@ fn a_repository_by_any_name_is_protected() {
                 git(root, &["init", "-q", "--bare", "data/other"]);
                 link(root, "../../scripts", "data/other/hooks");
             },
-            &["scripts/own", "scripts/post-update"],
-            &["data/other/objects/new", "plain"],
+            &["scripts/own", "scripts/post-update", "data/other/objects/new"],
+            &["data/other/description", "plain"],
         ),
     ];
     check(rows, &WAYS);
@@ -292,7 +305,7 @@ fn what_a_configuration_names_is_protected() {
                 link(root, "../../scripts/own", "tools/hooks/pre-commit");
             },
             &["tools/hooks/own", "tools/hooks/new", "scripts/own"],
-            &["tools/own", ".git/objects/new"],
+            &["tools/own", ".git/COMMIT_EDITMSG"],
         ),
         (
             "configuration that is included, and what that names",

@@ -342,7 +342,8 @@ fn both_doors_agree() {
         (".git/worktrees/w/gitdir", false),
         (".git/rebase-merge/git-rebase-todo", false),
         (".git/index", true),
-        (".git/refs/heads/main", true),
+        // With a reference that stands for nothing it would be a repository.
+        (".git/refs/heads/main", false),
         (".git/objects/00/00", true),
         (".gitmodules", false),
         (".gitattributes", true),

@@ -56,11 +56,39 @@ const DATA: &[&str] = &[
     "remote.url",
 ];
 
+/// One setting of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The section, in small letters.
+    pub section: String,
+    /// The key, in small letters.
+    pub key: String,
+    /// The value; none where the key stands alone.
+    pub value: Option<Vec<u8>>,
+}
+
+impl Setting {
+    /// Whether it is the one of a section and a key, both in small letters.
+    #[must_use]
+    pub fn is(&self, section: &str, key: &str) -> bool {
+        self.section == section && self.key == key
+    }
+}
+
 /// What a configuration names.
 ///
 /// # Errors
 /// [`Broken`] where git would not read it.
 pub fn read(text: &[u8]) -> Result<Vec<Named>, Broken> {
+    let settings = settings(text)?.into_iter();
+    Ok(settings.filter_map(|own| named(&own.section, &own.key, own.value?)).collect())
+}
+
+/// The settings of a configuration, in their order.
+///
+/// # Errors
+/// [`Broken`] where git would not read it.
+pub fn settings(text: &[u8]) -> Result<Vec<Setting>, Broken> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut reader = Reader { text, at: 0, line: 1 };
     let (mut section, mut all) = (String::new(), Vec::new());
@@ -71,7 +99,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Named>, Broken> {
             byte if is_space(byte) => {}
             byte if byte.is_ascii_alphabetic() && !section.is_empty() => {
                 let (key, value) = reader.entry(byte)?;
-                all.extend(value.and_then(|value| named(&section, &key, value)));
+                all.push(Setting { section: section.clone(), key, value });
             }
             _ => return Err(reader.broken()),
         }

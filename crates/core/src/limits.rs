@@ -149,6 +149,25 @@ pub const GIT_OUTPUT_BYTES: u64 = 4_000_000;
 /// The most drivers that a repository's configuration may name; each is switched off by its name.
 pub const GIT_DRIVERS: usize = 256;
 
+/// The largest object of a repository that is read to be compared. Larger ones are only hashed.
+pub const GIT_OBJECT_BYTES: u64 = 64_000_000;
+/// The most bytes that the objects may have together which one comparison reads.
+pub const GIT_INFLATED_BYTES: u64 = 4 << 30;
+/// The most packs of a repository; git joins fifty of them.
+pub const GIT_PACKS: usize = 2_000;
+/// The most references of a repository.
+pub const GIT_REFS: usize = 200_000;
+/// The largest file of one reference.
+pub const GIT_REF_BYTES: u64 = 4_096;
+/// The largest file of many, and of what references stood for.
+pub const GIT_REFS_BYTES: u64 = 64_000_000;
+/// The largest index; one of half a million files has 50 MB.
+pub const GIT_INDEX_BYTES: u64 = 128_000_000;
+/// The most commits that are looked at for what a protected path had, and for one that was there.
+pub const GIT_HISTORY: usize = 20_000;
+/// The most entries of trees that one comparison looks at.
+pub const GIT_ENTRIES: usize = 4_000_000;
+
 // ---- network ------------------------------------------------------------------------------------
 
 /// The most bytes of a response as it comes over the wire.

@@ -24,6 +24,7 @@ use capsule_redact::excerpt;
 use capsule_sandbox::{Direct, Mask};
 use rustix::fs::{FileType, OFlags, fstat};
 
+use crate::repository::{Noted, Protects};
 use crate::still::{Stays, Still, is_beside};
 use crate::veil::{Veil, VeilError};
 use crate::walk::{Entry, Next, Visitor, walk};
@@ -44,6 +45,8 @@ pub(crate) struct Ground<'w> {
     before: Kept,
     /// What stood there then.
     still: Still<'w>,
+    /// The repositories that it can change, as they were then.
+    repositories: Noted,
 }
 
 /// Folders, as a walk finds them.
@@ -100,14 +103,19 @@ impl<'w> Ground<'w> {
     pub(crate) fn survey(
         workspace: &'w Workspace,
         writes: &Scope,
-        orders: Orders,
+        (veil, orders): (&Veil, Orders),
         store: &Path,
     ) -> Result<Self, Problem> {
         let open = open(workspace, writes)?;
         let places = Arc::new(Places { scope: writes.clone(), orders });
+        let repositories = veil.repositories(workspace);
         let (veil, pinned) = finding(&places);
         let (before, still) = (Kept::default(), Still::new(workspace));
-        let mut ground = Self { workspace, open, places, veil, pinned, before, still };
+        let none = Noted::default();
+        let mut ground =
+            Self { workspace, open, places, veil, pinned, before, still, repositories: none };
+        let touched = repositories.into_iter().filter(|own| ground.touches(OsStr::new(own)));
+        ground.repositories = Noted::new(workspace, touched.collect());
         ground.before = ground.kept().map_err(VeilError::problem)?;
         match folders_of(workspace, store).into_iter().find(|folder| ground.lets_make(folder)) {
             Some(folder) => Err(beside_store(&folder)),
@@ -173,7 +181,7 @@ impl<'w> Ground<'w> {
     pub(crate) fn judged(
         mut self,
         outcome: Outcome,
-        orders: Result<Rc<Orders>, Problem>,
+        (veil, orders): (&Veil, Result<Rc<Orders>, Problem>),
     ) -> Outcome {
         let changed = named(&self.still.changed()).map(|changed| {
             format!(
@@ -181,6 +189,12 @@ impl<'w> Ground<'w> {
                  stay what it is, and nothing may have held or hidden what stood there since"
             )
         });
+        let reviewed = orders.as_ref().map(|orders| {
+            let by = (orders.as_ref(), &veil.protecting(orders) as &dyn Protects);
+            self.repositories.review(self.workspace, by)
+        });
+        let reviewed = reviewed.ok().and_then(|own| own.into_iter().next());
+        let reviewed = reviewed.map(|(path, why)| format!("`{path}` was changed: {why}"));
         let now = orders.and_then(|orders| {
             self.look_anew(&orders);
             self.kept().map_err(VeilError::problem)
@@ -194,7 +208,7 @@ impl<'w> Ground<'w> {
             }),
             Err(problem) => Some(problem.message),
         };
-        let told: Vec<String> = changed.into_iter().chain(made).collect();
+        let told: Vec<String> = changed.into_iter().chain(made).chain(reviewed).collect();
         if told.is_empty() {
             return outcome;
         }

@@ -13,6 +13,7 @@ mod encoding;
 mod making;
 mod node;
 mod orders;
+mod repository;
 mod returned;
 mod saving;
 mod staging;

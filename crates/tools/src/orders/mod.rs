@@ -40,6 +40,12 @@ pub(crate) struct Leads {
 }
 
 impl Leads {
+    /// The folders that were repositories, as far as their names are text.
+    pub(crate) fn repositories(&self) -> Vec<String> {
+        let names = self.repositories.iter().filter_map(|own| own.to_str());
+        names.map(str::to_owned).collect()
+    }
+
     /// Notes an entry that may lead elsewhere.
     pub(crate) fn note(
         &mut self,

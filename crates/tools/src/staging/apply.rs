@@ -22,6 +22,7 @@ use crate::making::{
     Maker, Place, Source, is_half_done, links, lock, makes_room, replaced, split, system,
 };
 use crate::node;
+use crate::repository::Reviewed;
 use crate::tool::Cancel;
 use crate::undo::Keeper;
 use crate::veil::Veil;
@@ -88,8 +89,9 @@ impl Applying {
     pub(crate) fn preserve(&self) -> Result<Preserved, Problem> {
         let mut keeping = self.keeper.begin(self.changes.iter().filter_map(replaced));
         let mut apart = Vec::new();
+        let reviewed = self.reviewed();
         for change in &self.changes {
-            let before = match self.unchanged(change) {
+            let before = match self.unchanged(change, &reviewed) {
                 Ok(before) => before,
                 // Whoever has to put things right is told of all of them at once.
                 Err(problem) if problem.code == Code::ChangeConflict => {
@@ -112,9 +114,17 @@ impl Applying {
         if apart.is_empty() { keeping.finish() } else { Err(self.together(&apart)) }
     }
 
+    /// Why some of the changes may not be made for the sake of what git would make of them.
+    fn reviewed(&self) -> Reviewed {
+        let (veil, orders) = &self.names;
+        let veil = veil.borrow();
+        let protects = veil.protecting(orders);
+        self.staging.reviewed((self.changes.iter(), self.changes.iter()), (orders, &protects))
+    }
+
     /// What stands at the place of a change, if that is what the record says, or the change is made there
     /// already.
-    fn unchanged(&self, change: &Change) -> Result<Option<Node>, Problem> {
+    fn unchanged(&self, change: &Change, reviewed: &Reviewed) -> Result<Option<Node>, Problem> {
         let here = self.maker.here(change)?;
         if here == change.after {
             return Ok(here);
@@ -122,7 +132,10 @@ impl Applying {
         let (veil, orders) = &self.names;
         let by_name = veil.borrow().refuses(orders, change);
         let around = || veil.borrow().refuses(&self.staging.around(change), change);
-        if let Some(why) = by_name.or_else(|| self.staging.odd(change)).or_else(around) {
+        let in_git = || reviewed.get(&change.path).cloned();
+        if let Some(why) =
+            by_name.or_else(in_git).or_else(|| self.staging.odd(change)).or_else(around)
+        {
             let message = format!("`{}`: {why}", change.path);
             return Err(Problem::new(Code::ChangeRefused, message));
         }

@@ -23,6 +23,7 @@ use super::scan::entries;
 use super::{Staging, split};
 use crate::node;
 use crate::orders::{GIT, PARTS, around, is_whole};
+use crate::repository::{Protects, Reviewed, review};
 use crate::veil::Veil;
 use crate::workspace::own::{is_store, stores_of};
 use crate::workspace::pointer::SHARED;
@@ -92,8 +93,14 @@ impl Hands for Staged {
             Ok(changes) => {
                 let by_name =
                     |change: &Change, orders: &Orders| veil.borrow().refuses(orders, change);
+                let reviewed = {
+                    let veil = veil.borrow();
+                    let known = self.staging.known.borrow();
+                    let all = (known.0.values(), changes.iter());
+                    self.staging.reviewed(all, (&orders, &veil.protecting(&orders)))
+                };
                 let by = (writes, &self.redactor);
-                self.staging.judged(outcome, changes, by, (&orders, &by_name))
+                self.staging.judged(outcome, changes, by, (&orders, &by_name, &reviewed))
             }
             Err(problem) => unread(outcome, problem),
         };
@@ -164,7 +171,7 @@ impl Staging {
         outcome: Outcome,
         mut changes: Vec<Change>,
         (writes, redactor): (Writes<'_>, &Redactor),
-        (orders, by_name): (&Orders, &ByName<'_>),
+        (orders, by_name, reviewed): (&Orders, &ByName<'_>, &Reviewed),
     ) -> Outcome {
         let recorded = self.recorded.borrow();
         let own = match writes {
@@ -186,6 +193,7 @@ impl Staging {
             };
             let refused = by_rule().or_else(|| by_name(change, orders));
             let refused = refused.or_else(|| refusal(change, redactor));
+            let refused = refused.or_else(|| reviewed.get(&change.path).cloned());
             let refused = refused.or_else(|| self.odd(change)).or_else(|| self.twin(change));
             change.refused = refused.or_else(|| by_name(change, &self.around(change)));
         }
@@ -207,6 +215,17 @@ impl Staging {
 const POINTERS: [&str; 3] = [SHARED, "config.worktree", "gitdir"];
 
 impl Staging {
+    /// Why some changes may not be made for the sake of what git would make of them, among all that the run
+    /// made.
+    pub(super) fn reviewed<'c>(
+        &'c self,
+        (all, some): (impl Iterator<Item = &'c Change>, impl Iterator<Item = &'c Change>),
+        (orders, protects): (&'c Orders, &'c dyn Protects),
+    ) -> Reviewed {
+        let seen = (self.lower.root(), self.upper.as_fd());
+        review(&self.lower, seen, (all, some), (orders, protects))
+    }
+
     /// What is odd about a change where it stands.
     pub(super) fn odd(&self, change: &Change) -> Option<String> {
         if self.is_of_a_store(change) {

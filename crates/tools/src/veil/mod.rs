@@ -212,6 +212,11 @@ impl Veil {
         Way { links: all.filter(is_reached).cloned().collect(), left }
     }
 
+    /// The folders that were repositories when they were last looked at.
+    pub(crate) fn repositories(&self, workspace: &Workspace) -> Vec<String> {
+        self.up_to_date(workspace).borrow().leads.repositories()
+    }
+
     fn up_to_date(&self, workspace: &Workspace) -> &RefCell<Drawn> {
         match self.drawn.get() {
             Some(drawn) => {

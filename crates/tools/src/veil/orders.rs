@@ -8,10 +8,12 @@ use capsule_core::code::Code;
 use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
+use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, statat};
 
 use super::{Drawn, Known, Veil};
 use crate::orders::{around, gather};
+use crate::repository::{self, Protects};
 use crate::workspace::Workspace;
 
 impl Veil {
@@ -50,6 +52,11 @@ impl Veil {
         self.invariants.as_ref()?.refuse(change, orders)
     }
 
+    /// What keeps content of a repository from coming to a path later, as far as it is known now.
+    pub(crate) fn protecting<'v>(&'v self, orders: &'v Orders) -> impl Protects + 'v {
+        Protecting { invariants: self.invariants.as_ref(), orders }
+    }
+
     /// The same for the sake of any name, of a change that is made in the workspace itself.
     pub(crate) fn refuses_in(
         &self,
@@ -77,6 +84,10 @@ impl Veil {
             let message = format!("`{name}` leads through `{real}`, where orders are looked for");
             return Err(Problem::new(Code::ChangeProtected, message));
         }
+        if let Some(why) = repository::keeps(workspace, real) {
+            let problem = Problem::new(Code::ChangeProtected, why);
+            return Err(problem.suggest("use a git command, such as `git commit`"));
+        }
         let mut names = orders.names(real);
         names.extend(repositories(workspace, real).names(real));
         names.retain(|name| invariants.hold(name));
@@ -84,6 +95,26 @@ impl Veil {
         fact.names.sort();
         fact.names.dedup();
         Ok(())
+    }
+}
+
+/// Invariants, and the other names of what they protect.
+struct Protecting<'v> {
+    invariants: Option<&'v Invariants>,
+    orders: &'v Orders,
+}
+
+impl Protects for Protecting<'_> {
+    fn refuse(&self, change: &Change) -> Option<String> {
+        self.invariants?.refuse_by_any_name(change, self.orders)
+    }
+
+    fn reaches(&self, path: &WorkspacePath) -> bool {
+        let reach = |own: &Invariants| {
+            let names = self.orders.names(path);
+            [path].into_iter().chain(&names).any(|name| own.reach(name))
+        };
+        self.invariants.is_some_and(reach)
     }
 }
 

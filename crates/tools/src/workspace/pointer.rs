@@ -28,7 +28,7 @@ pub(crate) fn shared(file: impl AsFd) -> Option<PathBuf> {
 
 /// A path as git takes it out of such a file: all that stands there, up to what a path cannot hold. So a
 /// line may end in it.
-fn path(text: &[u8]) -> Option<PathBuf> {
+pub(crate) fn path(text: &[u8]) -> Option<PathBuf> {
     let path = text.split(|byte| *byte == 0).next()?.trim_ascii();
     (!path.is_empty()).then(|| OsStr::from_bytes(path).into())
 }

@@ -11,6 +11,8 @@ use crate::path::WorkspacePath;
 use crate::policy::decide::because;
 use crate::policy::model::Policy;
 
+use super::{sound, unprotected};
+
 /// What the invariants of a policy, and of the layers over it, keep from being changed.
 #[derive(Clone, Debug)]
 pub struct Invariants {
@@ -70,6 +72,13 @@ impl Invariants {
         named.find_map(|name| {
             Some(format!("it is what `{name}` leads to: {}", self.told(&name, power)?))
         })
+    }
+
+    /// Why a change may not be made by any name, its own among them.
+    #[must_use]
+    pub fn refuse_by_any_name(&self, change: &Change, orders: &Orders) -> Option<String> {
+        let refused = sound(change).and_then(|path| unprotected(&self.policy, change, &path));
+        refused.err().or_else(|| self.refuse(change, orders))
     }
 
     /// Why one keeps a power from a path.

@@ -106,7 +106,8 @@ impl Hands for Runner {
         let workspace = Rc::clone(&self.workspace);
         let survey = |writes| {
             let orders = self.veil.borrow().orders_now(&workspace)?;
-            Ground::survey(&workspace, writes, (*orders).clone(), self.host.store())
+            let by = (&*self.veil.borrow(), (*orders).clone());
+            Ground::survey(&workspace, writes, by, self.host.store())
         };
         let mut ground = match direct.map(survey).transpose() {
             Ok(ground) => ground,
@@ -124,7 +125,10 @@ impl Hands for Runner {
             Err(problem) => Outcome::failed(problem),
         };
         match ground {
-            Some(ground) => ground.judged(ended, self.veil.borrow().orders_now(&workspace)),
+            Some(ground) => {
+                let veil = self.veil.borrow();
+                ground.judged(ended, (&veil, veil.orders_now(&workspace)))
+            }
             None => ended,
         }
     }
