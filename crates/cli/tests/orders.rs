@@ -53,6 +53,19 @@ impl Bed {
         Self { capsule, staged, direct }
     }
 
+    /// Where a path of the workspace is.
+    fn inside(&self, path: &str) -> String {
+        self.capsule.workspace().join(path).to_str().unwrap().to_owned()
+    }
+
+    /// Makes a file outside of the workspace; says where.
+    fn outside(&self, name: &str, text: &str) -> String {
+        let file = self.capsule.around().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
     fn perl(&self, way: Way, script: &str) -> Ran {
         let policy = if way == Way::Direct { &self.direct } else { &self.staged };
         let line = ["exec", "--policy", policy, "--json", "--", "perl", "-e", script];
@@ -329,6 +342,32 @@ fn what_a_configuration_names_is_protected() {
             &["ci/own", "scripts/new"],
         ),
         (
+            "commands of subcommands, of submodules and of addresses",
+            |root| {
+                configure(root, "[alias]\nx = !ci/new a\ny = status plain\n");
+                configure(root, "[submodule \"s\"]\nupdate = !./tools/own\n");
+                configure(root, "[remote \"r\"]\nurl = ext::./scripts/own %S\n");
+                configure(root, "[url \"ext::data/own\"]\ninsteadOf = x:\n");
+            },
+            &["ci/new", "tools/own", "scripts/own", "data/own"],
+            &["plain", "ci/own"],
+        ),
+        (
+            "what new repositories are made of, and whom to believe",
+            |root| {
+                configure(root, "[init]\ntemplateDir = tools\n[http]\nsslCAInfo = ci/own\n");
+                configure(root, "[core]\nexcludesFile = data/own\nnewKey = ./scripts/own\n");
+            },
+            &["tools/own", "tools/hooks/post-checkout", "ci/own", "scripts/own"],
+            &["data/own", "scripts/new", "plain"],
+        ),
+        (
+            "a folder by a key that nobody knows",
+            |root| configure(root, "[else]\nhookDir = ci\nplace = data\n[gui]\nrecentrepo = .\n"),
+            &["ci/own", "ci/new"],
+            &["data/own", "plain"],
+        ),
+        (
             "another repository, and one whose folder lies elsewhere",
             |root| {
                 git(root, &["init", "-q", "data/inner"]);
@@ -409,6 +448,109 @@ fn nothing_is_changed_where_orders_are_unknown() {
         assert!(!told.contains("\"exit_code\""), "it did not run: {told}");
         assert!(!bed.has_evil("plain"), "{way:?}");
     }
+}
+
+/// C22: the configuration of the user and of the machine is found wherever variables and links say that it is,
+/// and what they say themselves counts.
+#[test]
+fn the_user_s_configuration_is_found_wherever_it_is() {
+    type Set = fn(&mut Bed);
+    let rows: &[(&str, Set, &[&str])] = &[
+        (
+            "the user's own file is a link into the workspace",
+            |bed| link(&bed.capsule.home(), &bed.inside("data/own"), ".gitconfig"),
+            &["data/own"],
+        ),
+        (
+            "so is the folder of all configuration",
+            |bed| link(&bed.capsule.home(), &bed.inside("data"), ".config"),
+            &["data/git/config", "data/git/attributes"],
+        ),
+        (
+            "a variable names that folder",
+            |bed| {
+                let at = bed.outside("xdg/git/config", "[core]\nhooksPath = tools/hooks\n");
+                bed.capsule.set("XDG_CONFIG_HOME", at.strip_suffix("/git/config").unwrap());
+            },
+            &["tools/hooks/own", "tools/hooks/new"],
+        ),
+        (
+            "a variable names the file",
+            |bed| {
+                let at = bed.outside("own", "[filter \"x\"]\nclean = ./scripts/own\n");
+                bed.capsule.set("GIT_CONFIG_GLOBAL", &at);
+            },
+            &["scripts/own"],
+        ),
+        (
+            "a variable names the machine's, which is here",
+            |bed| {
+                let at = bed.inside("plain");
+                bed.capsule.set("GIT_CONFIG_SYSTEM", &at);
+            },
+            &["plain"],
+        ),
+        (
+            "another git has another one for the machine",
+            |bed| {
+                let at = bed.outside("prefix/etc/gitconfig", "[core]\nfsmonitor = ./scripts/own\n");
+                let prefix = at.strip_suffix("/etc/gitconfig").unwrap();
+                fs::create_dir(format!("{prefix}/bin")).unwrap();
+                symlink("/usr/bin/git", format!("{prefix}/bin/git")).unwrap();
+                bed.capsule.set("PATH", &format!("{prefix}/bin:/usr/bin:/bin"));
+            },
+            &["scripts/own"],
+        ),
+        (
+            "variables are settings",
+            |bed| {
+                bed.capsule.set("GIT_CONFIG_COUNT", "1");
+                bed.capsule.set("GIT_CONFIG_KEY_0", "core.hooksPath");
+                bed.capsule.set("GIT_CONFIG_VALUE_0", "scripts");
+            },
+            &["scripts/own", "scripts/pre-commit"],
+        ),
+        (
+            "variables name programs, and what new repositories are made of",
+            |bed| {
+                bed.capsule.set("GIT_SSH_COMMAND", "perl ./scripts/own -v");
+                let at = bed.inside("ci");
+                bed.capsule.set("GIT_TEMPLATE_DIR", &at);
+            },
+            &["scripts/own", "ci/hooks/post-checkout"],
+        ),
+        (
+            "a variable names the repository",
+            |bed| {
+                let folder = bed.capsule.around().join("apart");
+                git(bed.capsule.around(), &["init", "-q", "--bare", "apart"]);
+                git(&folder, &["config", "core.fsmonitor", "./scripts/own"]);
+                bed.capsule.set("GIT_DIR", folder.to_str().unwrap());
+            },
+            &["scripts/own"],
+        ),
+    ];
+    let mut tried = Vec::new();
+    for (what, set, closed) in rows {
+        for way in [Way::Staged, Way::Direct, Way::Write] {
+            tried.extend(closed.iter().map(|path| (what, set, way, path)));
+        }
+    }
+    let wrong = side_by_side(tried, |(what, set, way, path)| {
+        let mut bed = Bed::new(lay);
+        set(&mut bed);
+        let ran = bed.append(way, path);
+        let told = ran.stdout.contains("change.protected");
+        let is_held = !bed.has_evil(path) || told && way == Way::Direct;
+        // What nothing names is open.
+        let open = bed.append(way, "data/else");
+        let is_open = bed.has_evil("data/else");
+        (!is_held || !is_open).then(|| {
+            format!("{what}, {path}, {way:?}: {} {} {}", ran.stdout, ran.stderr, open.stdout)
+        })
+    });
+    let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// C22: a repository in the workspace may name any place of it. Where its configuration is broken nothing is

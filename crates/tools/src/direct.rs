@@ -24,7 +24,7 @@ use capsule_redact::excerpt;
 use capsule_sandbox::{Direct, Mask};
 use rustix::fs::{FileType, OFlags, fstat};
 
-use crate::repository::{Noted, Protects};
+use crate::repository::{Protects, RepositorySnapshot};
 use crate::still::{Stays, Still, is_beside};
 use crate::veil::{Veil, VeilError};
 use crate::walk::{Entry, Next, Visitor, walk};
@@ -46,7 +46,7 @@ pub(crate) struct Ground<'w> {
     /// What stood there then.
     still: Still<'w>,
     /// The repositories that it can change, as they were then.
-    repositories: Noted,
+    repositories: RepositorySnapshot,
 }
 
 /// Folders, as a walk finds them.
@@ -111,11 +111,11 @@ impl<'w> Ground<'w> {
         let repositories = veil.repositories(workspace);
         let (veil, pinned) = finding(&places);
         let (before, still) = (Kept::default(), Still::new(workspace));
-        let none = Noted::default();
+        let none = RepositorySnapshot::default();
         let mut ground =
             Self { workspace, open, places, veil, pinned, before, still, repositories: none };
         let touched = repositories.into_iter().filter(|own| ground.touches(OsStr::new(own)));
-        ground.repositories = Noted::new(workspace, touched.collect());
+        ground.repositories = RepositorySnapshot::new(workspace, touched.collect());
         ground.before = ground.kept().map_err(VeilError::problem)?;
         match folders_of(workspace, store).into_iter().find(|folder| ground.lets_make(folder)) {
             Some(folder) => Err(beside_store(&folder)),

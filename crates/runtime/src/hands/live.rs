@@ -223,7 +223,8 @@ fn veil(policy: &Arc<Policy>, host: &Rc<dyn Host>) -> Rc<RefCell<Veil>> {
     let closes = move |path: &WorkspacePath, _| closing.closed().any(|own| own.meets(path));
     let closes_any = policy.closed().next().is_some();
     let veil = if closes_any { veil.closing(Box::new(closes)) } else { veil };
-    Rc::new(RefCell::new(veil.under(Invariants::of(Arc::clone(policy)), home)))
+    let veil = veil.under(Invariants::of(Arc::clone(policy)), home).on(Rc::clone(host));
+    Rc::new(RefCell::new(veil))
 }
 
 /// The time in microseconds since 1970.

@@ -20,14 +20,11 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor};
 use rustix::io::Errno;
 
 use super::trail::End;
+use super::user::home_of;
 use super::{GIT, Gather};
 use crate::workspace::{NotFound, kind, told};
 
-/// The files that give orders to every repository, beside those in the user's home.
-const SYSTEM: &str = "/etc/gitconfig";
-/// Those in the user's home.
-const HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
-/// Those of a repository.
+/// The files of a repository.
 const OWN: [&str; 2] = ["config", "config.worktree"];
 
 /// A repository whose configuration is read.
@@ -71,12 +68,14 @@ impl Gather<'_> {
         name: WorkspacePath,
         trees: BTreeSet<PathBuf>,
     ) -> Result<(), Problem> {
-        let home = self.home.iter().flat_map(|home| HOME.map(|file| home.join(file)));
         let shared = self.shared(folder).map(|shared| shared.join(OWN[0]));
         let own = OWN.map(|file| folder.join(file)).into_iter().chain(shared);
-        let all = home.chain(own).chain([PathBuf::from(SYSTEM)]);
+        let all = self.user.files.iter().cloned().chain(own);
         let waiting = all.map(|file| (file, 0)).collect();
         let mut repository = Repository { name, folder, trees, waiting, read: BTreeSet::new() };
+        for own in self.user.settings.clone() {
+            self.named(&mut repository, own, (folder, 0))?;
+        }
         while let Some((file, depth)) = repository.waiting.pop() {
             if !repository.read.insert(file.clone()) {
                 continue;
@@ -139,11 +138,27 @@ impl Gather<'_> {
                 }
                 Ok(())
             }
+            Named::Path(key, path) => {
+                let name = name.join(OWN[0]).join(&key);
+                let folders = folders(repository);
+                folders.iter().try_for_each(|folder| self.content(&name, folder, &path))
+            }
             Named::Worktree(_) => Ok(()),
         }
     }
 
-    /// A word of a command names a file: one that is there, or the program, which somebody could make.
+    /// A path names a file or a folder whose content counts. A folder that holds the workspace, or the working
+    /// tree that names it, holds more than that.
+    fn content(&mut self, name: &WorkspacePath, folder: &Path, path: &[u8]) -> Result<(), Problem> {
+        let Some(expanded) = self.expanded(path) else { return Ok(()) };
+        match self.host.follow(folder, &expanded).end {
+            End::Inside(end) if !folder.starts_with(&end) => self.leads_from(name, folder, path),
+            _ => Ok(()),
+        }
+    }
+
+    /// A word of a command names a file: one that is there, or the program, which somebody could make. A program
+    /// without a folder is not looked for here.
     fn command(
         &mut self,
         name: &WorkspacePath,
@@ -152,9 +167,12 @@ impl Gather<'_> {
     ) -> Result<(), Problem> {
         let Some(path) = self.expanded(word) else { return Ok(()) };
         let End::Inside(end) = self.host.follow(folder, &path).end else { return Ok(()) };
+        if first && !word.contains(&b'/') {
+            return Ok(());
+        }
         let is_order = match self.host.kind(&end) {
             Some(kind) => kind == FileType::RegularFile,
-            None => first && word.contains(&b'/'),
+            None => first,
         };
         if is_order { self.leads_from(name, folder, word) } else { Ok(()) }
     }
@@ -172,14 +190,19 @@ impl Gather<'_> {
         }
     }
 
-    /// A path as git takes it: `~/` is the user's home.
+    /// A path as git takes it: `~/` is the user's home, and `~NAME/` that of somebody.
     fn expanded(&self, path: &[u8]) -> Option<PathBuf> {
-        let plain = || Path::new(OsStr::from_bytes(path)).to_owned();
-        match path.strip_prefix(b"~/") {
-            _ if path.is_empty() || path.contains(&0) || path.len() > limits::PATH_BYTES => None,
-            Some(rest) => Some(self.home.as_ref()?.join(OsStr::from_bytes(rest))),
-            None => Some(plain()),
+        if path.is_empty() || path.contains(&0) || path.len() > limits::PATH_BYTES {
+            return None;
         }
+        let Some(named) = path.strip_prefix(b"~") else {
+            return Some(Path::new(OsStr::from_bytes(path)).to_owned());
+        };
+        let end = named.iter().position(|byte| *byte == b'/').unwrap_or(named.len());
+        let (user, rest) = named.split_at_checked(end)?;
+        let rest = rest.strip_prefix(b"/").unwrap_or_default();
+        let home = if user.is_empty() { self.home.clone() } else { home_of(user) };
+        Some(home?.join(OsStr::from_bytes(rest)))
     }
 
     /// A file, wherever its path leads; none where there is none.

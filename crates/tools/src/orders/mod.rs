@@ -9,6 +9,7 @@ mod config;
 mod outer;
 mod repository;
 mod trail;
+mod user;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -29,6 +30,8 @@ use crate::workspace::{Workspace, told};
 use outer::Outer;
 pub(crate) use repository::{GIT, PARTS, around, is_whole};
 use trail::{End, Host, Trail};
+use user::User;
+pub(crate) use user::Variables;
 
 /// What a walk found that may lead to orders.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +89,7 @@ fn leads_on(entry: &Entry<'_>, spelling: Spelling) -> bool {
 pub(crate) fn gather(
     workspace: &Workspace,
     leads: &Leads,
-    (invariants, home): (&Invariants, Option<&Path>),
+    (invariants, home, variables): (&Invariants, Option<&Path>, Variables<'_>),
 ) -> Result<Orders, Problem> {
     let root = workspace.lower().unwrap_or_else(|| workspace.root());
     let host = Host { root, path: workspace.path() };
@@ -95,8 +98,9 @@ pub(crate) fn gather(
     let (trees, outer, seen) = (BTreeMap::new(), Outer::new(), 0);
     let orders = Orders::spelled(workspace.spelling());
     let home = home.map(Path::to_owned);
+    let user = User::of(home.as_deref(), variables);
     let mut gather =
-        Gather { workspace, host, invariants, home, orders, trees, outer, waiting, seen };
+        Gather { workspace, host, invariants, home, user, orders, trees, outer, waiting, seen };
     leads.repositories.iter().try_for_each(|folder| gather.repository(Path::new(folder)))?;
     gather.links()?;
     for folder in leads.repositories.iter().map(Path::new) {
@@ -104,6 +108,7 @@ pub(crate) fn gather(
             gather.config(folder)?;
         }
     }
+    gather.user()?;
     gather.above();
     gather.outer()?;
     // What configurations name may be links in turn.
@@ -117,6 +122,8 @@ struct Gather<'g> {
     invariants: &'g Invariants,
     /// The user's home, which configurations may name.
     home: Option<PathBuf>,
+    /// What gives orders to every repository of the user.
+    user: User,
     orders: Orders,
     /// The working trees of repositories that lie elsewhere.
     trees: BTreeMap<PathBuf, BTreeSet<PathBuf>>,

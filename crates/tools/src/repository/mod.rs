@@ -22,12 +22,13 @@ mod index;
 mod inflate;
 mod layout;
 mod loose;
-mod noted;
+
 mod object;
 mod own;
 mod pack;
 mod refs;
 mod review;
+mod snapshot;
 
 use std::io;
 
@@ -40,8 +41,8 @@ use files::{Disk, Files as _};
 use id::Format;
 use layout::{Part, part};
 
-pub(crate) use noted::Noted;
 pub(crate) use review::{Reviewed, review};
+pub(crate) use snapshot::RepositorySnapshot;
 
 /// What keeps paths from being changed.
 pub(crate) trait Protects {

@@ -30,6 +30,7 @@ use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
 
 use crate::orders::{GIT, Leads};
+use crate::tool::Host;
 use crate::walk::{Waiting, walk};
 use crate::workspace::{Way, Workspace, kind, told};
 use folder::{Folder, Identity, here, lower_folder};
@@ -58,6 +59,8 @@ pub struct Veil {
     invariants: Option<Invariants>,
     /// The user's home, from where git takes orders, too.
     home: Option<PathBuf>,
+    /// What tells the variables of the user's environment, by which programs find their orders.
+    host: Option<Rc<dyn Host>>,
     /// The places that the host takes orders from, as they were at the first look.
     orders: OnceCell<Known>,
     walks: Cell<u64>,
@@ -101,8 +104,20 @@ impl Veil {
         let (drawn, beneath, orders) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         let (cuts_off, walks) = (false, Cell::new(0));
         let (closes, names) = (None, RefCell::new(None));
-        let (invariants, home) = (None, None);
-        Self { conceals, cuts_off, drawn, beneath, closes, names, invariants, home, orders, walks }
+        let (invariants, home, host) = (None, None, None);
+        Self {
+            conceals,
+            cuts_off,
+            drawn,
+            beneath,
+            closes,
+            names,
+            invariants,
+            home,
+            host,
+            orders,
+            walks,
+        }
     }
 
     /// The same, which knows what rules close to a tool, so that it is closed under other names, too.
@@ -123,6 +138,12 @@ impl Veil {
     #[must_use]
     pub fn under(self, invariants: Invariants, home: Option<PathBuf>) -> Self {
         Self { invariants: Some(invariants), home, ..self }
+    }
+
+    /// The same, which asks for the variables of the user's environment.
+    #[must_use]
+    pub fn on(self, host: Rc<dyn Host>) -> Self {
+        Self { host: Some(host), ..self }
     }
 
     /// Walks the workspace, if nobody has done so yet.

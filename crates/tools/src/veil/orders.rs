@@ -12,7 +12,7 @@ use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, statat};
 
 use super::{Drawn, Known, Veil};
-use crate::orders::{around, gather};
+use crate::orders::{Variables, around, gather};
 use crate::repository::{self, Protects};
 use crate::workspace::Workspace;
 
@@ -40,7 +40,8 @@ impl Veil {
     pub(super) fn gathered(&self, workspace: &Workspace, drawn: &Drawn) -> Known {
         match &self.invariants {
             Some(invariants) => {
-                let by = (invariants, self.home.as_deref());
+                let variable = |name: &str| self.host.as_ref()?.variable(name);
+                let by = (invariants, self.home.as_deref(), &variable as Variables<'_>);
                 gather(workspace, &drawn.leads, by).map(Rc::new)
             }
             None => Ok(Rc::default()),

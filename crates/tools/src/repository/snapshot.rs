@@ -32,12 +32,12 @@ enum Stood {
 
 /// Repositories as they were.
 #[derive(Default)]
-pub(crate) struct Noted {
+pub(crate) struct RepositorySnapshot {
     folders: Vec<String>,
     stood: BTreeMap<String, Stood>,
 }
 
-impl Noted {
+impl RepositorySnapshot {
     /// Notes what stands in the folders of repositories.
     pub(crate) fn new(workspace: &Workspace, folders: Vec<String>) -> Self {
         let disk = Disk { workspace, root: workspace.root() };
@@ -154,7 +154,7 @@ fn told(stood: &Stood) -> Node {
 }
 
 /// The files as they were.
-struct Before<'b>(&'b Noted);
+struct Before<'b>(&'b RepositorySnapshot);
 
 impl Files for Before<'_> {
     fn open(&self, path: &str) -> Result<Option<File>, Flaw> {

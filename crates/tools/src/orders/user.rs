@@ -1,0 +1,256 @@
+//! What gives orders to every repository of the user, wherever it lies: the configuration of the user and of
+//! the machine, and what variables of the environment say.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use capsule_core::git_config::{Named, Setting};
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use rustix::fs::stat;
+
+use super::{GIT, Gather};
+
+/// Says what a variable of the user's environment holds.
+pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
+
+/// The user's configuration, in the home directory.
+const HOME: [&str; 2] = [".gitconfig", ".config/git/config"];
+/// The user's attributes there.
+const HOME_ATTRIBUTES: &str = ".config/git/attributes";
+/// Where programs are, whatever the `PATH` says. Their prefix has a folder `etc`.
+const PROGRAMS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/opt/homebrew/bin", "/opt/local/bin"];
+/// The folder `etc` of programs that come with the system.
+const ETC: &str = "/etc";
+/// Variables that name files of configuration.
+const CONFIGS: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG"];
+/// Variables that name programs which git starts.
+const COMMANDS: [&str; 12] = [
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "PAGER",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
+/// Variables that name what git runs, copies to where it runs it, or believes servers by.
+const PATHS: [&str; 4] = ["GIT_EXEC_PATH", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_TEMPLATE_DIR"];
+/// Variables that name a repository.
+const REPOSITORIES: [&str; 2] = ["GIT_DIR", "GIT_COMMON_DIR"];
+/// Where the accounts of the machine are.
+const ACCOUNTS: &str = "/etc/passwd";
+
+/// What every repository of the user takes orders from.
+#[derive(Debug, Default)]
+pub(super) struct User {
+    /// Files of configuration.
+    pub files: BTreeSet<PathBuf>,
+    /// Files of attributes.
+    pub attributes: BTreeSet<PathBuf>,
+    /// What variables say.
+    pub settings: Vec<Named>,
+    /// Repositories that variables name, each with the folder of its files.
+    pub repositories: Vec<(PathBuf, Option<PathBuf>)>,
+}
+
+impl User {
+    pub(super) fn of(home: Option<&Path>, variables: Variables<'_>) -> Self {
+        let named = |name: &str| variables(name).filter(|own| !own.is_empty()).map(PathBuf::from);
+        let mut user = Self::default();
+        let own = home.into_iter().flat_map(|home| HOME.map(|file| home.join(file)));
+        let xdg = named("XDG_CONFIG_HOME").map(|folder| folder.join("git"));
+        let etc = machine(variables);
+        let all = own.chain(CONFIGS.into_iter().filter_map(named));
+        user.files.extend(all.chain(xdg.iter().map(|folder| folder.join("config"))));
+        user.files.extend(etc.iter().map(|etc| etc.join("gitconfig")));
+        user.attributes.extend(home.map(|home| home.join(HOME_ATTRIBUTES)));
+        user.attributes.extend(xdg.map(|folder| folder.join("attributes")));
+        user.attributes.extend(etc.iter().map(|etc| etc.join("gitattributes")));
+        user.settings = settings(variables);
+        let tree = named("GIT_WORK_TREE");
+        let repositories = REPOSITORIES.into_iter().filter_map(named);
+        user.repositories = repositories.map(|own| (own, tree.clone())).collect();
+        user
+    }
+}
+
+/// The folders in which gits of this machine look for what holds for all users: beside the folder of each.
+fn machine(variables: Variables<'_>) -> BTreeSet<PathBuf> {
+    let path = variables("PATH").unwrap_or_default();
+    let path = std::env::split_paths(&path).filter(|own| own.is_absolute());
+    let mut all = BTreeSet::from([PathBuf::from(ETC)]);
+    for folder in path.chain(PROGRAMS.map(PathBuf::from)) {
+        let program = folder.join("git");
+        if stat(&program).is_err() {
+            continue;
+        }
+        let real = program.canonicalize().ok().and_then(|own| own.parent().map(Path::to_owned));
+        for folder in [Some(folder), real].into_iter().flatten() {
+            all.extend(folder.parent().map(|prefix| prefix.join("etc")));
+        }
+    }
+    all
+}
+
+/// What variables say that configurations say otherwise.
+fn settings(variables: Variables<'_>) -> Vec<Named> {
+    let text = |name: &str| variables(name).map(OsString::into_vec);
+    let mut all = Vec::new();
+    for name in COMMANDS {
+        let value = text(name).unwrap_or_default();
+        let words = value.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec);
+        let words: Vec<Vec<u8>> = words.filter(|word| !word.is_empty()).collect();
+        all.extend((!words.is_empty()).then(|| Named::Command(name.into(), words)));
+    }
+    for name in PATHS {
+        all.extend(text(name).map(|value| Named::Path(name.into(), value)));
+    }
+    let count = text("GIT_CONFIG_COUNT").and_then(|own| String::from_utf8(own).ok()?.parse().ok());
+    for number in 0..count.unwrap_or(0).min(limits::CONFIG_FILES) {
+        let pair = |what: &str| text(&format!("GIT_CONFIG_{what}_{number}"));
+        if let Some((key, value)) = pair("KEY").zip(pair("VALUE")) {
+            all.extend(setting(&key, value).into_iter().flat_map(|own| own.names()));
+        }
+    }
+    for word in quoted(&text("GIT_CONFIG_PARAMETERS").unwrap_or_default()) {
+        let equals = word.iter().position(|byte| *byte == b'=');
+        if let Some((key, value)) = equals.and_then(|at| word.split_at_checked(at)) {
+            let value = value.get(1..).unwrap_or_default().to_vec();
+            all.extend(setting(key, value).into_iter().flat_map(|own| own.names()));
+        }
+    }
+    all
+}
+
+/// A setting by its whole key.
+fn setting(key: &[u8], value: Vec<u8>) -> Option<Setting> {
+    let first = key.iter().position(|byte| *byte == b'.')?;
+    let last = key.iter().rposition(|byte| *byte == b'.')?;
+    let lower = |text: &[u8]| String::from_utf8_lossy(text).to_lowercase();
+    let subsection = key.get(first + 1..last).map(<[u8]>::to_vec);
+    let (section, key) = (lower(key.get(..first)?), lower(key.get(last + 1..)?));
+    Some(Setting { section, subsection, key, value: Some(value) })
+}
+
+/// The words of settings that one git hands to another: `'KEY'='VALUE'`, apart by spaces. A quote in them
+/// stands outside of the quotes, behind a backslash.
+fn quoted(text: &[u8]) -> Vec<Vec<u8>> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), Vec::new(), false);
+    let mut rest = text.iter().copied();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'\'' => is_quoted = !is_quoted,
+            b'\\' if !is_quoted => word.extend(rest.next()),
+            b' ' if !is_quoted => words.push(std::mem::take(&mut word)),
+            byte => word.push(byte),
+        }
+    }
+    words.push(word);
+    words
+}
+
+/// The home directory of an account, as far as a file of the machine tells it.
+pub(super) fn home_of(user: &[u8]) -> Option<PathBuf> {
+    let accounts = std::fs::read(ACCOUNTS).ok()?;
+    accounts.split(|byte| *byte == b'\n').find_map(|line| {
+        let words: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+        let home = words.get(5).filter(|_| words.first() == Some(&user))?;
+        Some(PathBuf::from(OsStr::from_bytes(home)))
+    })
+}
+
+impl Gather<'_> {
+    /// Notes what of the workspace gives orders to every repository of the user, whether there is one here or
+    /// not, and the repositories that variables name.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub(super) fn user(&mut self) -> Result<(), Problem> {
+        let name = WorkspacePath::root().join(GIT);
+        for file in self.user.files.clone() {
+            self.leads(&name.join("config"), &file)?;
+        }
+        for file in self.user.attributes.clone() {
+            self.leads(&name.join("info").join("attributes"), &file)?;
+        }
+        for (folder, tree) in self.user.repositories.clone() {
+            let tree = tree.unwrap_or_default();
+            self.leads_to(&name, &folder, Some(&tree))?;
+        }
+        // What it names from a working tree is read with each of them.
+        self.config_of(Path::new(GIT), name, BTreeSet::from([PathBuf::new()]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(variables: &[(&str, &str)]) -> Vec<String> {
+        let variable = |name: &str| {
+            variables.iter().find(|(own, _)| *own == name).map(|(_, value)| OsString::from(value))
+        };
+        let shown = |own: &Named| match own {
+            Named::Hooks(path) => format!("hooks {}", String::from_utf8_lossy(path)),
+            Named::Path(key, path) => format!("{key} {}", String::from_utf8_lossy(path)),
+            Named::Command(key, words) => {
+                format!("{key} {}", String::from_utf8_lossy(&words.concat()))
+            }
+            other => format!("{other:?}"),
+        };
+        settings(&variable).iter().map(shown).collect()
+    }
+
+    /// Each git of this machine says itself where what holds for all users is.
+    #[test]
+    fn it_is_known_where_each_git_looks() {
+        let path = std::env::var("PATH").unwrap();
+        let variable = |name: &str| (name == "PATH").then(|| OsString::from(&path));
+        let known = User::of(None, &variable).files;
+        let mut asked = 0;
+        for folder in path.split(':').chain(PROGRAMS) {
+            let git = Path::new(folder).join("git");
+            if !git.exists() {
+                continue;
+            }
+            let mut command = std::process::Command::new(&git);
+            command
+                .args(["config", "--system", "--edit"])
+                .env("GIT_EDITOR", "echo")
+                .current_dir("/");
+            let told = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            assert!(known.contains(Path::new(told.trim())), "{}: {told}", git.display());
+            asked += 1;
+        }
+        assert!(asked > 0, "this test needs git");
+    }
+
+    #[test]
+    fn variables_are_read_as_settings() {
+        assert!(told(&[]).is_empty());
+        assert_eq!(told(&[("GIT_EDITOR", "./ed -w")]), ["GIT_EDITOR ./ed-w"]);
+        assert_eq!(told(&[("GIT_TEMPLATE_DIR", "t")]), ["GIT_TEMPLATE_DIR t"]);
+        let counted = [
+            ("GIT_CONFIG_COUNT", "2"),
+            ("GIT_CONFIG_KEY_0", "Core.HooksPath"),
+            ("GIT_CONFIG_VALUE_0", "h"),
+            ("GIT_CONFIG_KEY_1", "filter.a.B.clean"),
+            ("GIT_CONFIG_VALUE_1", "./c"),
+        ];
+        assert_eq!(told(&counted), ["hooks h", "filter.clean ./c"]);
+        for text in
+            ["'core.hooksPath=h' 'user.name=x'", "'user.name'='it'\\''s' 'core.hookspath'='h'"]
+        {
+            assert_eq!(told(&[("GIT_CONFIG_PARAMETERS", text)]), ["hooks h"], "{text}");
+        }
+    }
+}
