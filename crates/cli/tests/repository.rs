@@ -13,6 +13,8 @@ use capsule_testkit::{Capsule, Ran, side_by_side};
 mod content;
 #[path = "repository/honest.rs"]
 mod honest;
+#[path = "repository/looked_at.rs"]
+mod looked_at;
 
 const POLICY: &str = r#"version: 1
 sandbox: { floor: landlock }

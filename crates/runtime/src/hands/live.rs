@@ -106,6 +106,7 @@ impl Live {
                 let veil = veil(policy, &self.host);
                 // At once: later nobody could say which folders were there when the run began.
                 veil.borrow().draw(&workspace);
+                staging.hold_indexes(&veil.borrow().repositories(&workspace));
                 let taken = earlier.map_or(Ok(()), |(_, changes)| {
                     staging.take_up(changes, (&veil.borrow(), &workspace))
                 });

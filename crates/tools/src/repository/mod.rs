@@ -39,6 +39,7 @@ use crate::orders::{GIT, is_whole};
 use crate::workspace::Workspace;
 use files::{Disk, Files as _};
 use id::Format;
+use index::Index;
 use layout::{Part, part};
 
 pub(crate) use review::{Reviewed, review};
@@ -65,6 +66,17 @@ impl Flaw {
     fn io(why: &io::Error) -> Self {
         Self(why.to_string())
     }
+}
+
+/// What an index is called.
+pub(crate) const INDEX: &str = "index";
+
+/// Whether two indexes hold the same entries, however the files looked when somebody last compared them.
+pub(crate) fn is_same_index(one: &[u8], other: &[u8]) -> bool {
+    [Format::Sha1, Format::Sha256].into_iter().any(|format| {
+        let read = |bytes| Index::parse(format, bytes).ok();
+        read(one).zip(read(other)).is_some_and(|(one, other)| one == other)
+    })
 }
 
 /// Why a tool that writes files does not change what stands at a path: git keeps it there, and git alone

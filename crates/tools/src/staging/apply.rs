@@ -16,7 +16,7 @@ use capsule_core::outcome::{Output, Problem};
 use rustix::fs::Timestamps;
 use rustix::io::Errno;
 
-use super::Staging;
+use super::{Staging, is_index};
 use super::judge::OURS;
 use crate::making::{
     Maker, Place, Source, is_half_done, links, lock, makes_room, replaced, split, system,
@@ -24,7 +24,7 @@ use crate::making::{
 use crate::node;
 use crate::repository::Reviewed;
 use crate::tool::Cancel;
-use crate::undo::Keeper;
+use crate::undo::{Keeper, Keeping};
 use crate::veil::Veil;
 use crate::workspace::NotFound;
 
@@ -109,9 +109,28 @@ impl Applying {
                     return Err(differs(change));
                 }
             }
+            self.keep_index(&mut keeping, change)?;
             keeping.change(change.path.clone(), before, change.after.clone());
         }
         if apart.is_empty() { keeping.finish() } else { Err(self.together(&apart)) }
+    }
+
+    /// Keeps an index that comes, so that one that git only looked at since is known for it by an undo.
+    fn keep_index(&self, keeping: &mut Keeping<'_>, change: &Change) -> Result<(), Problem> {
+        match &change.after {
+            Some(Node::File { .. }) if is_index(&change.path) => {
+                keeping.beside(&self.open(change)?.0)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether what stands at the place of a change is an index with the entries of another.
+    fn is_same(&self, change: &Change, other: Option<&Node>) -> Result<bool, Problem> {
+        if !is_index(&change.path) || !matches!(self.maker.here(change)?, Some(Node::File { .. })) {
+            return Ok(false);
+        }
+        Ok(self.staging.is_same(other, change, &self.maker.old(change)?))
     }
 
     /// Why some of the changes may not be made for the sake of what git would make of them.
@@ -126,8 +145,8 @@ impl Applying {
     /// already.
     fn unchanged(&self, change: &Change, reviewed: &Reviewed) -> Result<Option<Node>, Problem> {
         let here = self.maker.here(change)?;
-        if here == change.after {
-            return Ok(here);
+        if here == change.after || self.is_same(change, change.after.as_ref())? {
+            return Ok(change.after.clone());
         }
         let (veil, orders) = &self.names;
         let by_name = veil.borrow().refuses(orders, change);
@@ -193,14 +212,18 @@ impl Applying {
     /// At the first one that cannot be made; those before it are made.
     pub(crate) fn apply(&self, deadline: Instant) -> Result<Output, Problem> {
         self.maker.clear_leftovers(&self.changes)?;
-        let mut waiting = Vec::new();
+        let mut ready = Vec::new();
         for change in &self.changes {
             let here = self.maker.here(change)?;
-            if here != change.after {
+            if here != change.after && !self.is_same(change, change.after.as_ref())? {
                 self.is_as_recorded(change, here.as_ref())?;
-                waiting.push((change, here));
+                // What git noted there meanwhile goes with it.
+                let is_refreshed = self.is_same(change, change.before.as_ref())?;
+                let before = if is_refreshed { here.clone() } else { change.before.clone() };
+                ready.push((Change { before, ..change.clone() }, here));
             }
         }
+        let waiting: Vec<_> = ready.iter().map(|(change, here)| (change, here.clone())).collect();
         self.maker.all(&waiting, self, &|| self.goes_on(deadline))?;
         self.maker.close(&self.changes)?;
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
@@ -225,7 +248,8 @@ impl Applying {
     /// Whether what stands in the workspace, and the staged file, are what the record says.
     fn is_as_recorded(&self, change: &Change, here: Option<&Node>) -> Result<(), Problem> {
         let half_done = self.again && is_half_done(change, here);
-        if here != change.before.as_ref() && !half_done {
+        let is_other = here != change.before.as_ref() && !half_done;
+        if is_other && !self.is_same(change, change.before.as_ref())? {
             return Err(self.moved(change, here));
         }
         let is_folder = matches!(here, Some(Node::Folder { .. }));

@@ -11,13 +11,14 @@ mod copied;
 mod copy;
 mod diff;
 mod found;
+mod indexes;
 mod judge;
 mod scan;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -48,6 +49,7 @@ pub(crate) use apply::{Applying, beside as applying};
 use copied::Copied;
 use copy::{Bounds, Copier};
 pub(crate) use found::Found;
+pub(crate) use indexes::{is_index, read as read_index};
 pub(crate) use judge::{Staged, Unstaged};
 use scan::Scan;
 
@@ -95,6 +97,9 @@ pub struct Staging {
     closed: Cell<bool>,
     /// How many bytes the changes hold at most, as far as was looked since all of them were counted.
     weight: Cell<u64>,
+    /// The folder of all of it, and the indexes of repositories as they were when the run began.
+    folder: OwnedFd,
+    indexes: RefCell<BTreeMap<String, File>>,
 }
 
 /// How full a file system is.
@@ -297,6 +302,7 @@ impl Staging {
     pub fn open(folder: &Path, workspace: &Rc<Workspace>) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let upper = rustix::fs::open(folder.join(CHANGES), flags, Mode::empty())?;
+        let folder = rustix::fs::open(folder, flags, Mode::empty())?;
         let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
             laid: (now.tv_sec, now.tv_nsec),
@@ -312,6 +318,8 @@ impl Staging {
             room: Cell::default(),
             closed: Cell::default(),
             weight: Cell::default(),
+            folder,
+            indexes: RefCell::default(),
         })
     }
 

@@ -21,7 +21,7 @@ use rustix::fs::{Dir, FileType, Stat, fgetxattr, fstat};
 use rustix::io::Errno;
 
 use super::copied::{Differs, Seen, walk};
-use super::{First, Staging, join, too_many};
+use super::{First, Staging, is_index, join, too_many};
 use crate::node;
 use crate::veil::Veil;
 use crate::workspace::{NotFound, Workspace, kind};
@@ -288,6 +288,8 @@ impl<'s> Scan<'s> {
                     Ok(node) => (node, None),
                     Err(errno) => (Node::Special, Some(format!("it could not be read ({errno})"))),
                 };
+                let meanwhile = meanwhile && !self.is_refreshed(path, folder, (name, &stat));
+                self.keep_index(path, folder, (name, &stat, &node));
                 let refused = meanwhile.then(|| MEANWHILE.to_owned()).or(why);
                 First { node: Some(node), refused }
             }
@@ -298,6 +300,26 @@ impl<'s> Scan<'s> {
         };
         first.insert(path.to_owned(), own.clone());
         Ok(own)
+    }
+
+    /// Whether a file of the workspace is an index that somebody only looked at since the run began.
+    fn is_refreshed(&self, path: &str, folder: BorrowedFd<'_>, (name, stat): (&str, &Stat)) -> bool {
+        let open = || node::open(folder, name, stat).ok();
+        is_index(path) && open().is_some_and(|now| self.staging.is_refreshed(path, &now))
+    }
+
+    /// Keeps an index that the run changes, as it was.
+    fn keep_index(
+        &self,
+        path: &str,
+        folder: BorrowedFd<'_>,
+        (name, stat, node): (&str, &Stat, &Node),
+    ) {
+        if let (Node::File { sha256, .. }, true) = (node, is_index(path))
+            && let Ok(file) = node::open(folder, name, stat)
+        {
+            self.staging.keep_index(path, &file, *sha256);
+        }
     }
 
     /// A name that is gone, and everything beneath it.

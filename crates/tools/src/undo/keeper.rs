@@ -155,6 +155,22 @@ impl Keeping<'_> {
         })
     }
 
+    /// Keeps what an open file holds that a call leaves, which is no part of what it can bring back.
+    ///
+    /// # Errors
+    /// [`Code::UndoUnkept`] where it cannot be kept.
+    pub(crate) fn beside(&mut self, from: &File) -> Result<(), Problem> {
+        let bytes = std::mem::take(&mut self.bytes);
+        let size = fstat(from).map_err(|errno| self.keeper.unkept(errno))?.st_size;
+        // One that is too large is known byte for byte alone.
+        let kept = match self.fits(u64::try_from(size).unwrap_or(u64::MAX)) {
+            Ok(()) => self.file(from, 0).map(drop),
+            Err(_) => Ok(()),
+        };
+        self.bytes = bytes;
+        kept
+    }
+
     fn fits(&self, more: u64) -> Result<(), Problem> {
         let bytes = self.bytes.saturating_add(more);
         if bytes <= limits::UNDO_BYTES {

@@ -17,6 +17,7 @@ use rustix::fs::{FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat};
 use rustix::io::Errno;
 
 pub use keeper::Keeper;
+pub(crate) use keeper::Keeping;
 pub use kept::Kept;
 pub(crate) use kept::Lost;
 pub(crate) use restore::Restoring;

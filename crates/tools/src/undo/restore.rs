@@ -23,8 +23,9 @@ use rustix::fs::{FileType, Timestamps};
 
 use super::{Keeper, Kept, Lost};
 use crate::making::{Maker, Source, is_half_done, links, makes_room, replaced, split, system};
+use crate::repository::is_same_index;
 use crate::saving::count_lines;
-use crate::staging::applying;
+use crate::staging::{applying, is_index, read_index};
 use crate::tool::Cancel;
 use crate::veil::Veil;
 use crate::workspace::{Workspace, kind};
@@ -168,8 +169,10 @@ impl Undo {
             None => return Ok(looked(Standing::Changed { now: None, at: None })),
         };
         let here = now.as_ref();
-        let is_ready = is_left(change, here) || self.again && is_half_done(change, here);
-        if is_before(change, here) {
+        let is_ready = is_left(change, here)
+            || self.again && is_half_done(change, here)
+            || self.is_same(change, change.before.as_ref());
+        if is_before(change, here) || !is_ready && self.is_same(change, change.after.as_ref()) {
             return Ok(looked(Standing::Before));
         }
         if !is_ready || here.is_none() && !self.has_folder(change) {
@@ -191,6 +194,17 @@ impl Undo {
             Err(Lost::Damaged) => Standing::Damaged,
         };
         Ok(Looked { change: Change { before: now, ..change.clone() }, standing })
+    }
+
+    /// Whether what stands there is an index with the entries of another: whoever looks at a repository may
+    /// write it anew.
+    fn is_same(&self, change: &Change, other: Option<&Node>) -> bool {
+        let Some(Node::File { sha256, .. }) = other.filter(|_| is_index(&change.path)) else {
+            return false;
+        };
+        let here = || self.maker.old(change).ok().as_ref().and_then(read_index);
+        let kept = self.kept.open(&self.run, *sha256).ok().as_ref().and_then(read_index);
+        kept.zip(here()).is_some_and(|(kept, here)| is_same_index(&kept, &here))
     }
 
     /// What comes of a path, if something does.

@@ -234,7 +234,8 @@ impl Veil {
     }
 
     /// The folders that were repositories when they were last looked at.
-    pub(crate) fn repositories(&self, workspace: &Workspace) -> Vec<String> {
+    #[must_use]
+    pub fn repositories(&self, workspace: &Workspace) -> Vec<String> {
         self.up_to_date(workspace).borrow().leads.repositories()
     }
 
