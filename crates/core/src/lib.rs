@@ -28,7 +28,6 @@ pub mod digest;
 pub mod escape;
 pub mod evidence;
 pub mod exit;
-pub mod git_config;
 pub mod glob;
 pub mod id;
 pub mod journal;

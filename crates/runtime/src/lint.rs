@@ -216,6 +216,7 @@ fn effect_words(exec: &ExecRule, notes: &mut Diagnostics) {
             Effect::Network => "programs may contact others as soon as there is a network",
             Effect::Starts => "a program may start any other",
             Effect::Interactive => "a program may wait for a person who is not there",
+            Effect::Plumbing => "a repository may come to hold what no file shows",
             Effect::Publishes
             | Effect::System
             | Effect::Destroys

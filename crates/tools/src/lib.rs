@@ -10,6 +10,7 @@ mod deleting;
 mod direct;
 pub mod edit;
 mod encoding;
+pub mod git_config;
 mod making;
 mod node;
 mod orders;

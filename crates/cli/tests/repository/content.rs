@@ -235,12 +235,7 @@ const ROWS: &[Row] = &[
         "echo 'ref: refs/remotes/origin/theirs' > .git/HEAD",
         "`HEAD` stands for",
     ),
-    (
-        "a replaced object",
-        "",
-        "git replace HEAD:.github/workflows/ci.yml HEAD:src/1",
-        "in another's place",
-    ),
+    ("a replaced object", "", "git replace HEAD:.github/workflows/ci.yml HEAD:src/1", "Git runs"),
     (
         "a replaced object in the list",
         "git pack-refs --all",
@@ -251,14 +246,14 @@ const ROWS: &[Row] = &[
         "other parents",
         "",
         "mkdir -p .git/info; echo $(git rev-parse HEAD) > .git/info/grafts",
-        "other parents",
+        "Git runs",
     ),
     ("an end of the history", "", "git rev-parse HEAD > .git/shallow", "where the history ends"),
     (
         "a part of the working tree",
         "",
         "mkdir -p .git/info; echo src > .git/info/sparse-checkout",
-        "which files stand",
+        "Git runs",
     ),
     (
         "what resolves conflicts",

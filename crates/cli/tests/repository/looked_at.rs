@@ -51,9 +51,11 @@ fn what_is_looked_at_meanwhile_is_applied() {
 /// What somebody really changed in the index is theirs.
 #[test]
 fn what_was_added_meanwhile_is_a_conflict() {
-    for change in
-        ["echo x > src/x; git add src/x", "git rm -q --cached src/2", "git update-index --chmod=+x src/3"]
-    {
+    for change in [
+        "echo x > src/x; git add src/x",
+        "git rm -q --cached src/2",
+        "git update-index --chmod=+x src/3",
+    ] {
         let bed = Bed::new("");
         let ran = bed.inside("echo a >> src/1; git commit -qam e");
         assert_eq!(ran.status, 0, "{}", told(&ran));

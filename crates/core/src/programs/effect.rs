@@ -38,11 +38,13 @@ pub enum Effect {
     Shell,
     /// Nobody knows: a program, a subcommand or an option that no table knows.
     Unknown,
+    /// It writes entries, objects or references of a repository by hand, past the files.
+    Plumbing,
 }
 
 impl Effect {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Reads,
         Self::Opens,
         Self::Writes,
@@ -58,6 +60,7 @@ impl Effect {
         Self::Secrets,
         Self::Shell,
         Self::Unknown,
+        Self::Plumbing,
     ];
 
     /// Its name in policies and tables.
@@ -79,6 +82,7 @@ impl Effect {
             Self::Secrets => "secrets",
             Self::Shell => "shell",
             Self::Unknown => "unknown",
+            Self::Plumbing => "plumbing",
         }
     }
 
@@ -107,6 +111,7 @@ impl Effect {
             Self::Secrets => "prints stored credentials",
             Self::Shell => "is a shell, or gives text to one",
             Self::Unknown => "is not known",
+            Self::Plumbing => "changes by hand what a repository holds, past the files",
         }
     }
 

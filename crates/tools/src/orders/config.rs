@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use capsule_core::code::Code;
-use capsule_core::git_config::{self, Named};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
@@ -22,6 +21,7 @@ use rustix::io::Errno;
 use super::trail::End;
 use super::user::home_of;
 use super::{GIT, Gather};
+use crate::git_config::{self, Named};
 use crate::workspace::{NotFound, kind, told};
 
 /// The files of a repository.

@@ -6,13 +6,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use capsule_core::git_config::{Named, Setting};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use rustix::fs::stat;
 
 use super::{GIT, Gather};
+use crate::git_config::{Named, Setting};
 
 /// Says what a variable of the user's environment holds.
 pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;

@@ -5,7 +5,6 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use capsule_core::change::{Change, Node};
-use capsule_core::git_config;
 use capsule_core::limits;
 use capsule_core::orders::Orders;
 use capsule_core::path::WorkspacePath;
@@ -19,6 +18,7 @@ use super::layout::{Part, may_hold, part};
 use super::own::Own;
 use super::refs::{Refs, Value, logged, value};
 use super::{Flaw, Protects, commit_graph, join, loose};
+use crate::git_config;
 use crate::making::split;
 use crate::orders::{GIT, is_whole};
 use crate::workspace::Workspace;

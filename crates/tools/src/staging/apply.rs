@@ -16,8 +16,8 @@ use capsule_core::outcome::{Output, Problem};
 use rustix::fs::Timestamps;
 use rustix::io::Errno;
 
-use super::{Staging, is_index};
 use super::judge::OURS;
+use super::{Staging, is_index};
 use crate::making::{
     Maker, Place, Source, is_half_done, links, lock, makes_room, replaced, split, system,
 };

@@ -60,7 +60,8 @@ impl Staging {
         if Digest::of(&bytes) == sha256 {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             let name = format!("{KEPT}{sha256}");
-            let opened = openat(&self.folder, name, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
+            let opened =
+                openat(&self.folder, name, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR);
             let _ = opened.map(|opened| File::from(opened).write_all(&bytes));
         }
     }

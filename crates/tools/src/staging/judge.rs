@@ -193,8 +193,8 @@ impl Staging {
             };
             let refused = by_rule().or_else(|| by_name(change, orders));
             let refused = refused.or_else(|| refusal(change, redactor));
-            let refused = refused.or_else(|| reviewed.get(&change.path).cloned());
             let refused = refused.or_else(|| self.odd(change)).or_else(|| self.twin(change));
+            let refused = refused.or_else(|| reviewed.get(&change.path).cloned());
             change.refused = refused.or_else(|| by_name(change, &self.around(change)));
         }
         let refused = refused(&changes);

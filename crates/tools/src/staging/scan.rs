@@ -303,7 +303,12 @@ impl<'s> Scan<'s> {
     }
 
     /// Whether a file of the workspace is an index that somebody only looked at since the run began.
-    fn is_refreshed(&self, path: &str, folder: BorrowedFd<'_>, (name, stat): (&str, &Stat)) -> bool {
+    fn is_refreshed(
+        &self,
+        path: &str,
+        folder: BorrowedFd<'_>,
+        (name, stat): (&str, &Stat),
+    ) -> bool {
         let open = || node::open(folder, name, stat).ok();
         is_index(path) && open().is_some_and(|now| self.staging.is_refreshed(path, &now))
     }

@@ -100,6 +100,7 @@ fn instead(policy: &Policy, effect: Effect) -> String {
         Effect::Secrets => "ask the user for the one value that is needed",
         Effect::Shell => "run the program itself; pipelines and lists need no shell",
         Effect::Unknown => "use a program and options that are known",
+        Effect::Plumbing => "change the files, and let `git add` and `git commit` record them",
     }
     .to_string()
 }

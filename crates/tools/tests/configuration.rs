@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use capsule_core::git_config::{judge, settings};
+use capsule_tools::git_config::{judge, settings};
 
 /// Every git of the machine; there is one at least.
 fn gits() -> Vec<PathBuf> {

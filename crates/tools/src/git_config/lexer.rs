@@ -1,8 +1,5 @@
 //! Reads a configuration as git's own lexer does (`config.c`), which a test compares with git itself.
 
-use alloc::string::String;
-use alloc::vec::Vec;
-
 use super::Broken;
 
 /// One setting of a configuration.

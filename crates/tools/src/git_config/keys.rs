@@ -1,9 +1,6 @@
 //! What the value of a key is to git: one table, with a reason for each.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
-
-use once_cell::race::OnceBox;
+use std::sync::LazyLock;
 
 /// The table; what it says stands at its top.
 const TABLE: &str = include_str!("keys.txt");
@@ -43,9 +40,8 @@ struct Line {
 /// the subsection; none where the table does not know the key.
 #[must_use]
 pub fn judge(key: &str) -> Option<Judgement> {
-    static LINES: OnceBox<Vec<Line>> = OnceBox::new();
-    let lines = LINES.get_or_init(|| Box::new(TABLE.lines().filter_map(line).collect()));
-    lines.iter().find(|line| fits(line.key, key)).map(|line| line.judgement)
+    static LINES: LazyLock<Vec<Line>> = LazyLock::new(|| TABLE.lines().filter_map(line).collect());
+    LINES.iter().find(|line| fits(line.key, key)).map(|line| line.judgement)
 }
 
 fn line(text: &'static str) -> Option<Line> {
@@ -90,8 +86,6 @@ fn fits(line: &str, key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::String;
-
     use super::*;
 
     /// Every line has a key, a judgement that there is, a source and a reason, and none is hidden by another.

@@ -6,10 +6,6 @@
 mod keys;
 mod lexer;
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec::Vec;
-
 pub use keys::{Judgement, judge};
 pub use lexer::{Setting, settings};
 
@@ -103,15 +99,12 @@ fn words(value: &[u8]) -> Vec<Vec<u8>> {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=$!".contains(byte);
     let words = value.split(ends).filter(|word| !word.is_empty()).map(<[u8]>::to_vec);
     // As one, and as a path with spaces in it.
-    let whole = core::iter::once(value.to_vec()).filter(|own| own.iter().any(ends));
+    let whole = std::iter::once(value.to_vec()).filter(|own| own.iter().any(ends));
     words.chain(whole).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::string::ToString;
-    use alloc::vec;
-
     use super::*;
 
     fn told(text: &str) -> Vec<String> {
