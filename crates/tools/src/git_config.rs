@@ -98,9 +98,25 @@ fn unknown(key: &str, path: Vec<u8>, command: Named) -> Vec<Named> {
 fn words(value: &[u8]) -> Vec<Vec<u8>> {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=$!".contains(byte);
     let words = value.split(ends).filter(|word| !word.is_empty()).map(<[u8]>::to_vec);
+    let words = words.chain(behind(value, ends));
     // As one, and as a path with spaces in it.
     let whole = std::iter::once(value.to_vec()).filter(|own| own.iter().any(ends));
     words.chain(whole).collect()
+}
+
+/// What stands behind a folder that only a shell knows: `$TOP/x`, `${TOP}/x`, `$(top)/x`, `"$TOP"/x`.
+fn behind(value: &[u8], ends: impl Fn(&u8) -> bool + Copy) -> impl Iterator<Item = Vec<u8>> {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let slashes = value.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    slashes.filter_map(move |(at, _)| {
+        let before = value.get(..at)?;
+        let name = before.iter().rev().take_while(|byte| is_name(byte)).count();
+        let sign = before.len().checked_sub(name + 1).and_then(|at| before.get(at));
+        let is_variable = name > 0 && sign == Some(&b'$');
+        let is_closed = before.last().is_some_and(|last| b")}\"'`".contains(last));
+        let rest = value.get(at + 1..)?.split(ends).next()?;
+        ((is_variable || is_closed) && !rest.is_empty()).then(|| rest.to_vec())
+    })
 }
 
 #[cfg(test)]
@@ -142,6 +158,10 @@ mod tests {
                 vec!["filter.clean ./c.sh,%f,./c.sh %f"],
             ),
             ("[alias]\nst = \"!sh -c './x;y'\"", vec!["alias.st sh,-c,./x,y,sh -c './x;y'"]),
+            (
+                "[alias]\nst = \"!$(top)/a/b.sh $X/c\"",
+                vec!["alias.st top,/a/b.sh,X/c,a/b.sh,c,$(top)/a/b.sh $X/c"],
+            ),
             ("[alias]\nst = status src", vec![]),
             ("[branch \"b\"]\nmerge = refs/heads/b\n[remote \"o\"]\nurl = ../o", vec![]),
             ("[remote \"o\"]\nuploadpack = ./up", vec!["remote.uploadpack ./up"]),

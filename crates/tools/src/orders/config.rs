@@ -70,6 +70,7 @@ impl Gather<'_> {
     ) -> Result<(), Problem> {
         let shared = self.shared(folder).map(|shared| shared.join(OWN[0]));
         let own = OWN.map(|file| folder.join(file)).into_iter().chain(shared);
+        self.lenders(folder, &name)?;
         let all = self.user.files.iter().cloned().chain(own);
         let waiting = all.map(|file| (file, 0)).collect();
         let mut repository = Repository { name, folder, trees, waiting, read: BTreeSet::new() };
@@ -96,6 +97,18 @@ impl Gather<'_> {
             repository.trees.extend(trees);
             for own in named {
                 self.named(&mut repository, own, (&file, depth))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Folders that a repository borrows objects from are its own.
+    fn lenders(&mut self, folder: &Path, name: &WorkspacePath) -> Result<(), Problem> {
+        let objects = folder.join("objects");
+        let named = self.text(&objects.join("info/alternates"))?.unwrap_or_default();
+        for line in named.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            if let Some(path) = self.expanded(line) {
+                self.leads(&name.join("objects"), &objects.join(path))?;
             }
         }
         Ok(())

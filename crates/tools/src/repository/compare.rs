@@ -19,11 +19,15 @@ use super::{Flaw, Protects, join};
 /// Why something is refused, if it is.
 pub(super) type Refusal = Result<Option<String>, Flaw>;
 
+/// Says what the submodule at a path would bring at a commit.
+pub(super) type Submodules<'s> = &'s dyn Fn(&str, &ObjectId) -> Refusal;
+
 /// What becomes reachable, and what it is compared with.
 pub(super) struct Comparison<'c> {
     pub own: &'c Own<'c>,
     pub database: &'c Database<'c>,
     pub protects: &'c dyn Protects,
+    submodule: Submodules<'c>,
     seen: RefCell<BTreeSet<ObjectId>>,
     entries: Cell<usize>,
 }
@@ -43,7 +47,7 @@ pub(super) struct Moved {
 impl<'c> Comparison<'c> {
     pub(super) fn new(own: &'c Own<'c>, protects: &'c dyn Protects) -> Self {
         let (seen, entries) = (RefCell::new(BTreeSet::new()), Cell::new(0));
-        Self { own, database: own.database, protects, seen, entries }
+        Self { own, database: own.database, protects, submodule, seen, entries }
     }
 
     /// What a name would bring.
@@ -197,7 +201,22 @@ impl<'c> Comparison<'c> {
     fn content(&self, path: &[u8], content: Content) -> Refusal {
         match self.protected(path, content)? {
             Some(why) if !self.own.has(path, content)? => Ok(Some(other(path, &why))),
+            None if content.kind == EntryKind::Submodule => self.submodule(path, content),
             _ => Ok(None),
+        }
+    }
+
+    /// A submodule is to be at a commit: one that a name reached before, or one that brings nothing which is
+    /// protected.
+    fn submodule(&self, path: &[u8], content: Content) -> Refusal {
+        if self.own.has_now(path, content)? {
+            return Ok(None);
+        }
+        let name = String::from_utf8_lossy(path);
+        match (self.submodule)(&name, &content.id) {
+            Ok(None) => Ok(None),
+            _ if self.own.was_named(path, content)? => Ok(None),
+            refused => refused,
         }
     }
 
@@ -243,8 +262,14 @@ impl<'c> Comparison<'c> {
     /// Asks about a path in every folder that the repository's files stand in.
     fn by_path(&self, path: &[u8], ask: &dyn Fn(String) -> Option<String>) -> Option<String> {
         let path = String::from_utf8_lossy(path);
-        let trees = self.own.trees.iter().map(|tree| join(tree, &path));
-        trees.into_iter().find_map(ask)
+        // Where it is checked out, letters may not count as large or small.
+        let small = Some(path.to_lowercase()).filter(|small| *small != path);
+        let spellings = || [Some(path.as_ref()), small.as_deref()].into_iter().flatten();
+        self.own
+            .trees
+            .iter()
+            .flat_map(|tree| spellings().map(|path| join(tree, path)))
+            .find_map(ask)
     }
 
     /// What the next commit would hold.
@@ -293,7 +318,10 @@ impl<'c> Comparison<'c> {
             let bases: Vec<ObjectId> = bases.map(|own| own.id).collect();
             return self.differing(&content.id, &bases, &mut path.to_vec());
         }
-        let Some(why) = self.protected(path, content)? else { return Ok(None) };
+        let Some(why) = self.protected(path, content)? else {
+            let is_submodule = content.kind == EntryKind::Submodule;
+            return if is_submodule { self.submodule(path, content) } else { Ok(None) };
+        };
         if staged.is_hidden() && there.is_none_or(|own| !own.is_hidden()) {
             let path = String::from_utf8_lossy(path);
             return Ok(Some(format!("it hides what becomes of `{path}`: {why}")));

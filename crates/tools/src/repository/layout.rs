@@ -20,6 +20,8 @@ pub(super) enum Part<'p> {
     Objects,
     /// Where to go back to after a search.
     Start,
+    /// Which paths a search is about.
+    Names,
     /// What references stood for.
     Log,
     /// An object in a file of its own.
@@ -43,12 +45,11 @@ pub(super) enum Part<'p> {
 }
 
 /// Texts, each for a person or for a message.
-const TEXTS: [&str; 20] = [
+const TEXTS: [&str; 19] = [
     "ADD_EDIT.patch",
     "BISECT_ANCESTORS_OK",
     "BISECT_FIRST_PARENT",
     "BISECT_LOG",
-    "BISECT_NAMES",
     "BISECT_RUN",
     "BISECT_TERMS",
     "COMMIT_EDITMSG",
@@ -146,6 +147,7 @@ pub(super) fn part(format: Format, path: &str) -> Part<'_> {
         "index" => Part::Index,
         "packed-refs" => Part::PackedReferences,
         "BISECT_START" => Part::Start,
+        "BISECT_NAMES" => Part::Names,
         path if TEXTS.contains(&path) => Part::Text,
         path if ROOTS.contains(&path) || path.starts_with("refs/") => Part::Reference(path),
         path if NAMED.contains(&path) => Part::Objects,
@@ -154,7 +156,8 @@ pub(super) fn part(format: Format, path: &str) -> Part<'_> {
     }
 }
 
-fn object_part(format: Format, path: &str) -> Part<'_> {
+/// What a file is, by its path beneath the folder of all objects.
+pub(super) fn object_part(format: Format, path: &str) -> Part<'_> {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     if let Some(id) = loose::named(format, path) {
         return Part::Loose(id);

@@ -10,7 +10,7 @@
 //! - What is computed from the rest ([`commit_graph`]) is compared with it.
 //!
 //! What cannot be read is refused. The reader is our own: it reads by descriptors and within bounds, refuses
-//! what has two readings, and nothing that it misreads has the name that it was asked for (ADR 46).
+//! what has two readings, and nothing that it misreads has the name that it was asked for (ADR 50).
 
 mod commit_graph;
 mod compare;
@@ -26,6 +26,7 @@ mod loose;
 mod object;
 mod own;
 mod pack;
+mod parts;
 mod refs;
 mod review;
 mod snapshot;

@@ -112,8 +112,18 @@ impl<'o> Own<'o> {
         Ok(self.history()?.reaches(id, date)? || by_any && self.everything()?.reaches(id, date)?)
     }
 
-    /// Whether a path had this content.
+    /// Whether a path had this content, before or anywhere in the user's own history.
     pub(super) fn has(&self, path: &[u8], content: Content) -> Result<bool, Flaw> {
+        Ok(self.has_now(path, content)? || self.history()?.holds(path, content)?)
+    }
+
+    /// Whether a path had this content in anything that a name reached.
+    pub(super) fn was_named(&self, path: &[u8], content: Content) -> Result<bool, Flaw> {
+        self.everything()?.holds(path, content)
+    }
+
+    /// Whether a path had this content in the index, in the working tree or in the last commit.
+    pub(super) fn has_now(&self, path: &[u8], content: Content) -> Result<bool, Flaw> {
         let resolved = |stage| self.index.resolved.get(&(path.to_vec(), stage));
         let staged = self.index.at(path).map(|own| &own.content);
         if staged.chain((0..4).filter_map(resolved)).any(|own| *own == content)
@@ -121,12 +131,10 @@ impl<'o> Own<'o> {
         {
             return Ok(true);
         }
-        if let Some(tree) = self.head_tree()?
-            && self.database.at(&tree, path)? == Some(content)
-        {
-            return Ok(true);
+        match self.head_tree()? {
+            Some(tree) => Ok(self.database.at(&tree, path)? == Some(content)),
+            None => Ok(false),
         }
-        self.history()?.holds(path, content)
     }
 
     /// Whether a path was absent: from the working tree, or from the index.

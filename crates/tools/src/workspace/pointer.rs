@@ -26,6 +26,11 @@ pub(crate) fn shared(file: impl AsFd) -> Option<PathBuf> {
     path(&text(file)?)
 }
 
+/// The same of what stands in one.
+pub(crate) fn named(text: &[u8]) -> Option<PathBuf> {
+    path(text.strip_prefix(POINTER)?)
+}
+
 /// A path as git takes it out of such a file: all that stands there, up to what a path cannot hold. So a
 /// line may end in it.
 pub(crate) fn path(text: &[u8]) -> Option<PathBuf> {
