@@ -684,8 +684,9 @@ codes! {
         "The store was written by a newer version.", "An older program on a newer store.",
         "Use the newer program.";
     StoreWrite = "store.write", Machine, RuntimeError,
-        "The record could not be written, so nothing more is run.", "A full or failing disk.",
-        "Make room (`capsule doctor` names what is staged; `capsule discard` drops it), and run it again.";
+        "The record could not be written, so nothing more is run.",
+        "A full or failing disk, a store that is read-only, or another process that has it locked.",
+        "Read the message: it says which of these it is, and what to do.";
     Integrity = "store.integrity", Machine, IntegrityFailed,
         "The record is not what was written.", "A changed, missing or added row or payload.",
         "Keep the file as it is, and compare it with a copy.";
@@ -696,7 +697,8 @@ codes! {
     AuditKey = "audit.key", Machine, RuntimeError,
         "The key beside the store is there and cannot be used, so nothing was run.",
         "A changed file, or rights that others have to it.",
-        "Read the message. A key that others could read is put away; `capsule init` makes another.";
+        "Read the message. If nobody else has read the key, `chmod 600` its file; else put it away, and \
+         `capsule init` makes another.";
     AuditAnchor = "audit.anchor", Machine, RuntimeError,
         "An anchor could not be written or read.",
         "A folder that nobody may write to, a full disk, or a file that holds something else.",

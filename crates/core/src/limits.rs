@@ -38,6 +38,8 @@ pub const PLAN_RETRIES: u64 = 10;
 pub const PLAN_BACKOFF: Duration = Duration::from_secs(300);
 /// The most digits of a number with a unit; more cannot be a size that anyone means.
 pub const UNIT_DIGITS: usize = 15;
+/// The longest duration: a hundred years. A time so far from now is still a number that JSON has exactly.
+pub const LONGEST_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// The most slips of its author that are tried on a policy, each of which is a policy of its own.
 pub const POLICY_MUTANTS: usize = 2_000;
 /// How many of the last runs under a policy are asked which of its rules they needed.
@@ -67,6 +69,9 @@ pub const KEYS_BYTES: usize = 100_000;
 pub const ANCHOR_BYTES: usize = 64_000_000;
 
 // ---- names --------------------------------------------------------------------------------------
+
+/// The longest name of a plan, a step, a policy or a profile, in characters. It stands in lists and in events.
+pub const NAME_CHARS: usize = 200;
 
 /// The fewest characters of a run's label: 20 bits, enough to be read aloud.
 pub const RUN_LABEL_MIN: usize = 4;

@@ -20,7 +20,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
         "GiB" => 1 << 30,
         _ => return None,
     };
-    number.checked_mul(factor)
+    number.checked_mul(factor).filter(|bytes| *bytes <= limits::EXACT_INTEGER)
 }
 
 /// Reads a duration: `500ms`, `10s`, `5m`, `4h`, `30d`. A number without a unit is refused.
@@ -35,7 +35,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         "d" => 86_400_000,
         _ => return None,
     };
-    number.checked_mul(millis).map(Duration::from_millis)
+    let duration = number.checked_mul(millis).map(Duration::from_millis);
+    duration.filter(|own| *own <= limits::LONGEST_DURATION)
 }
 
 /// A duration in whole milliseconds, as limits are written down; the most there is if it is longer.

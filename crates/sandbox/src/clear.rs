@@ -15,8 +15,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+/// How often a folder is emptied again that another process fills while it removes the same.
+const ROUNDS: usize = 100;
+
 /// Removes a folder and all that is in it. Folders in folders are moved up before they are emptied,
-/// so that no depth needs more than two descriptors. That it is not there is fine.
+/// so that no depth needs more than two descriptors. Several processes may remove the same at one time: what
+/// is not there any more is fine.
 ///
 /// # Errors
 /// When something cannot be removed; what is left can be removed later.
@@ -26,12 +30,16 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let above = rustix::fs::open(above, flags, Mode::empty())?;
-    let top = match open(above.as_fd(), name.as_encoded_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        top => top?,
-    };
-    empty(&top)?;
-    Ok(unlinkat(&above, name, AtFlags::REMOVEDIR)?)
+    let Some(top) = open(above.as_fd(), name.as_encoded_bytes())? else { return Ok(()) };
+    for _ in 0..ROUNDS {
+        empty(&top)?;
+        match gone(unlinkat(&above, name, AtFlags::REMOVEDIR)) {
+            // Another process moved something up in between.
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            removed => return Ok(removed?),
+        }
+    }
+    Err(io::ErrorKind::DirectoryNotEmpty.into())
 }
 
 /// Removes all that is in a folder, and not the folder.
@@ -46,15 +54,28 @@ pub fn empty(top: &OwnedFd) -> io::Result<()> {
             return Ok(());
         }
         for inner in folders {
-            let folder = open(top.as_fd(), &inner)?;
+            let Some(folder) = open(top.as_fd(), &inner)? else { continue };
             // What it holds is moved beside it, and has its turn in the next round.
             for deeper in remove_files(&folder)? {
                 // To move a folder takes the right to write into it.
-                drop(open(folder.as_fd(), &deeper)?);
-                move_up(&folder, &deeper, top, &mut moved)?;
+                if open(folder.as_fd(), &deeper)?.is_some() {
+                    gone(move_up(&folder, &deeper, top, &mut moved))?;
+                }
             }
-            unlinkat(top, inner.as_slice(), AtFlags::REMOVEDIR)?;
+            match gone(unlinkat(top, inner.as_slice(), AtFlags::REMOVEDIR)) {
+                // Another process moved a folder to this name. It has its turn in the next round.
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                removed => removed?,
+            }
         }
+    }
+}
+
+/// What is not there any more was removed by another process, which is as good.
+fn gone<T: Default>(done: Result<T, Errno>) -> Result<T, Errno> {
+    match done {
+        Err(Errno::NOENT) => Ok(T::default()),
+        done => done,
     }
 }
 
@@ -81,8 +102,16 @@ fn move_up(from: &OwnedFd, name: &[u8], top: &OwnedFd, moved: &mut u64) -> Resul
 /// Removes everything in a folder but the folders, and gives their names.
 fn remove_files(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     let mut folders = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
+    let entries = match Dir::read_from(folder) {
+        Err(Errno::NOENT) => return Ok(folders),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = match entry {
+            // The folder itself was removed.
+            Err(Errno::NOENT) => break,
+            entry => entry?,
+        };
         let name = entry.file_name().to_bytes().to_vec();
         if name == b"." || name == b".." {
             continue;
@@ -91,26 +120,35 @@ fn remove_files(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
             FileType::Directory => folders.push(name),
             FileType::Unknown => match unlinkat(folder, name.as_slice(), AtFlags::empty()) {
                 Err(Errno::ISDIR) => folders.push(name),
-                other => other?,
+                other => gone(other)?,
             },
-            _ => unlinkat(folder, name.as_slice(), AtFlags::empty())?,
+            _ => gone(unlinkat(folder, name.as_slice(), AtFlags::empty()))?,
         }
     }
     Ok(folders)
 }
 
-/// Opens a folder, and makes it ours to work in if it is not.
-fn open(above: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+/// Opens a folder, and makes it ours to work in if it is not; none where it is not there any more.
+fn open(above: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<OwnedFd>> {
     let held = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let held = openat(above, name, held, Mode::empty())?;
+    let held = match openat(above, name, held, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        held => held?,
+    };
     let mode = rustix::fs::fstat(&held)?.st_mode & 0o700;
     if mode != 0o700 {
         // By the open folder, whatever has its name by now.
         let place = format!("/proc/self/fd/{}", held.as_raw_fd());
-        fs::set_permissions(place, fs::Permissions::from_mode(0o700))?;
+        match fs::set_permissions(place, fs::Permissions::from_mode(0o700)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            set => set?,
+        }
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(openat(&held, ".", flags, Mode::empty())?)
+    match openat(&held, ".", flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
 }
 
 #[cfg(test)]
@@ -142,5 +180,26 @@ mod tests {
         assert!(remove(&top).is_err());
         assert!(outside.join("kept").exists());
         assert!(remove(&folder.path().join("missing")).is_ok());
+    }
+
+    /// L1: several sweepers at one folder are not in each other's way.
+    #[test]
+    fn sweepers_of_one_folder_tolerate_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..20 {
+            let top = folder.path().join(format!("top-{round}"));
+            for place in 0..40 {
+                let deep = top.join(format!("{}/{place}/a/b/c", place % 5));
+                fs::create_dir_all(&deep).unwrap();
+                fs::write(deep.join("data"), "x").unwrap();
+                fs::write(top.join(format!("file-{place}")), "x").unwrap();
+            }
+            let removed: Vec<io::Result<()>> = std::thread::scope(|scope| {
+                let sweepers: Vec<_> = (0..8).map(|_| scope.spawn(|| remove(&top))).collect();
+                sweepers.into_iter().map(|own| own.join().unwrap()).collect()
+            });
+            assert!(removed.iter().all(Result::is_ok), "{round}: {removed:?}");
+            assert!(!top.exists());
+        }
     }
 }

@@ -14,7 +14,10 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn about(&self, run: &str, kind: RunKind) -> Result<Vec<String>, StoreError> {
+        // Behind its own beginning, and by its text before that is taken apart: the store may hold many runs.
         let query = "SELECT run FROM events WHERE kind = 'run.opened'
+                     AND leaf > (SELECT leaf FROM events WHERE run = ?1 AND seq = 1)
+                     AND instr(bytes, CAST(?1 AS BLOB)) > 0
                      AND CAST(bytes AS TEXT) ->> '$.body.origin' = ?2
                      AND CAST(bytes AS TEXT) ->> '$.body.subject' = ?1 ORDER BY leaf";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
@@ -43,6 +46,7 @@ impl Store {
     pub fn discarded_at(&self, run: &str) -> Result<Option<u64>, StoreError> {
         let query = "SELECT CAST(bytes AS TEXT) ->> '$.at' FROM events
                      WHERE kind = 'changes.discarded'
+                     AND leaf > (SELECT leaf FROM events WHERE run = ?1 AND seq = 1)
                      AND CAST(bytes AS TEXT) ->> '$.body.subject' = ?1 ORDER BY leaf DESC LIMIT 1";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let at: Option<i64> =

@@ -60,7 +60,7 @@ impl Store {
         let busy = self.sql.query_row(log, [], |row| row.get::<_, i64>(0));
         match busy.map_err(StoreError::write)? {
             0 => Ok(()),
-            _ => Err(StoreError::Write("somebody else reads the store".into())),
+            _ => Err(StoreError::write("another process reads the store")),
         }
     }
 
@@ -92,7 +92,7 @@ impl Store {
         self.sql.pragma_update(None, "secure_delete", true)?;
         self.wait_for_disk(true)?;
         let transaction = self.sql.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut payloads = 0;
+        let (mut payloads, mut written) = (0, None);
         for leaf in leaves(&transaction, &subject.to_string())? {
             let parts = [payload_id(leaf, 0), payload_id(leaf + 1, 0)];
             let gone = transaction
@@ -108,29 +108,33 @@ impl Store {
             let erased = Unwritten::of_no_run(Event::PayloadErased { subject, payloads }, at);
             insert(&transaction, &erased, &mut tree)?;
             set_frontier(&transaction, &tree)?;
+            written = Some(tree);
         }
         transaction.commit()?;
+        if let Some(tree) = written {
+            self.note_head(&tree, true);
+        }
         Ok(payloads)
     }
 
-    /// The runs whose payloads were erased: where the record says so, and how many there were.
+    /// The events that say that the payloads of a run were erased, with the run.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn erased(&self) -> Result<BTreeMap<RunId, (u64, u64)>, StoreError> {
-        let query = "SELECT leaf, bytes FROM events WHERE kind = 'payload.erased'";
+    pub fn erased(&self) -> Result<Vec<(u64, RunId)>, StoreError> {
+        let query = "SELECT leaf, bytes FROM events WHERE kind = 'payload.erased' ORDER BY leaf";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let rows = query
             .query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)))
             .map_err(StoreError::read)?;
-        let mut runs = BTreeMap::new();
+        let mut runs = Vec::new();
         for row in rows {
             let (leaf, bytes) = row.map_err(StoreError::read)?;
             // One that cannot be read is found where every event is.
-            if let Ok(Entry { event: Event::PayloadErased { subject, payloads }, .. }) =
+            if let Ok(Entry { event: Event::PayloadErased { subject, .. }, .. }) =
                 Entry::from_bytes(&bytes)
             {
-                runs.insert(subject, (u64::try_from(leaf).unwrap_or(0), payloads));
+                runs.push((u64::try_from(leaf).unwrap_or(0), subject));
             }
         }
         Ok(runs)

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use capsule_core::code::Code;
 use capsule_core::journal::EntryError;
 
+use crate::cause::Cause;
+
 /// Why a store could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -14,7 +16,17 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
         /// Why.
-        why: String,
+        why: Cause,
+    },
+    /// Events that were noted beside it are not in it any more.
+    #[error("the store `{}` {what}", path.display())]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+        /// The note of how many events there were.
+        note: PathBuf,
+        /// What is missing.
+        what: String,
     },
     /// A newer version wrote it.
     #[error("the store has version {found}; this build reads up to {known}")]
@@ -26,10 +38,10 @@ pub enum StoreError {
     },
     /// It could not be written to.
     #[error("the record cannot be written: {0}")]
-    Write(String),
+    Write(Cause),
     /// It could not be read.
     #[error("the record cannot be read: {0}")]
-    Read(String),
+    Read(Cause),
     /// Stored bytes are not an event.
     #[error("event {leaf}: {why}")]
     Entry {
@@ -61,6 +73,8 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         why: String,
+        /// What to do.
+        suggestion: Option<String>,
     },
     /// An anchor cannot be written or read.
     #[error("the anchor `{}`: {why}", path.display())]
@@ -91,7 +105,9 @@ impl StoreError {
             Self::Open { .. } | Self::Read(_) => Code::StoreOpen,
             Self::Newer { .. } => Code::StoreVersion,
             Self::Write(_) => Code::StoreWrite,
-            Self::Entry { .. } | Self::Integrity { .. } => Code::Integrity,
+            Self::Entry { .. } | Self::Integrity { .. } | Self::Incomplete { .. } => {
+                Code::Integrity
+            }
             Self::Target { .. } => Code::Usage,
             Self::Key { .. } => Code::AuditKey,
             Self::Anchor { .. } => Code::AuditAnchor,
@@ -100,11 +116,38 @@ impl StoreError {
         }
     }
 
-    pub(crate) fn write(error: impl std::fmt::Display) -> Self {
-        Self::Write(error.to_string())
+    /// What to do about it.
+    #[must_use]
+    pub fn suggestion(&self) -> String {
+        let own = match self {
+            Self::Open { why, .. } | Self::Write(why) | Self::Read(why) => why.suggestion(),
+            Self::Key { suggestion, .. } => suggestion.as_deref(),
+            Self::Target { .. } => Some("name another file"),
+            Self::Incomplete { note, .. } => {
+                return format!(
+                    "`capsule verify` says where they were; if you put an older copy there yourself, or they \
+                     are lost for good, put `{}` away: the record then goes on from what is there",
+                    note.display()
+                );
+            }
+            _ => None,
+        };
+        own.unwrap_or_else(|| self.code().next_step()).to_owned()
     }
 
-    pub(crate) fn read(error: impl std::fmt::Display) -> Self {
-        Self::Read(error.to_string())
+    pub(crate) fn write(cause: impl Into<Cause>) -> Self {
+        Self::damaged_or(cause.into(), Self::Write)
+    }
+
+    pub(crate) fn read(cause: impl Into<Cause>) -> Self {
+        Self::damaged_or(cause.into(), Self::Read)
+    }
+
+    /// A file that is damaged is not what was written, whatever was to be done with it.
+    fn damaged_or(cause: Cause, other: fn(Cause) -> Self) -> Self {
+        match cause.is_damage() {
+            true => Self::Integrity { place: "the database".into(), what: cause.to_string() },
+            false => other(cause),
+        }
     }
 }

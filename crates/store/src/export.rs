@@ -1,6 +1,7 @@
 //! Writes one run into a file of its own: a store with a tree of its own.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use capsule_core::digest::Digest;
@@ -37,8 +38,37 @@ impl Store {
         written
     }
 
+    /// Writes the whole store into one file, which is complete by itself, where nothing is yet; it appears whole
+    /// or not at all. What is private goes along; the key does not.
+    ///
+    /// # Errors
+    /// When the store cannot be read, something is there, or the file cannot be written.
+    pub fn copy_to(&self, to: &Path) -> Result<(), StoreError> {
+        check_target(&self.path, to)?;
+        if to.symlink_metadata().is_ok() {
+            let why = "something is there already".into();
+            return Err(StoreError::Target { path: to.to_owned(), why });
+        }
+        let unfinished = unused_name(to).map_err(StoreError::write)?;
+        let written = self.copy_into(&unfinished).and_then(|()| {
+            // A link, which takes the place of nothing.
+            fs::hard_link(&unfinished, to).map_err(StoreError::write)
+        });
+        let removed = fs::remove_file(&unfinished).map_err(StoreError::write);
+        written.and(removed)
+    }
+
+    fn copy_into(&self, path: &Path) -> Result<(), StoreError> {
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(StoreError::write)?;
+        let place = path.to_str().ok_or_else(|| StoreError::write("its name is not UTF-8"))?;
+        self.sql.execute("VACUUM INTO ?1", [place]).map_err(StoreError::write)?;
+        file.sync_all().map_err(StoreError::write)
+    }
+
     fn write_beside(&self, run: &str, path: &Path) -> Result<Digest, StoreError> {
-        let mut store = Self::open(path)?;
+        let mut store = Self::open_unnoted(path)?;
         // One file and nothing beside it, so that it can be copied and read from a medium that
         // cannot be written.
         store

@@ -9,7 +9,6 @@ use rusqlite::{OptionalExtension, Row, params};
 use crate::error::StoreError;
 use crate::lock::RunLock;
 use crate::open::Store;
-use crate::write::number;
 
 /// Whether a run is at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +67,15 @@ pub struct Filter {
     pub touched: Option<String>,
 }
 
+/// How many runs are read at once. Each page shows one moment, and no more of a list is in memory.
+const PAGE: i64 = 200;
+
+/// The runs that began before a leaf, the newest first.
 const OPENED: &str = "
 SELECT run, json ->> '$.body.label', json ->> '$.body.name', json ->> '$.body.origin',
-       json ->> '$.at' AS began, json ->> '$.body.subject'
-FROM (SELECT run, leaf, CAST(bytes AS TEXT) AS json FROM events WHERE kind = 'run.opened')
-WHERE ?1 IS NULL OR began >= ?1
+       json ->> '$.at', json ->> '$.body.subject', leaf
+FROM (SELECT run, leaf, CAST(bytes AS TEXT) AS json FROM events
+      WHERE kind = 'run.opened' AND leaf < ?1 ORDER BY leaf DESC LIMIT ?2)
 ORDER BY leaf DESC";
 
 /// What counts of each event of a run. The views join the events of a call, which takes them all for
@@ -106,6 +109,16 @@ WHERE id = 16 * (SELECT min(leaf) FROM events WHERE run = ?1 AND kind = 'call.pr
 
 /// The tool that runs commands: a run of one is named by its command.
 const COMMANDS: &str = "shell.run";
+/// A part of a list.
+#[derive(Default)]
+struct Page {
+    /// The runs that are wanted, each with the leaf that it begins with.
+    runs: Vec<(RunSummary, i64)>,
+    /// Which of them were not sealed.
+    unsealed: Vec<usize>,
+    /// The leaf that the oldest run begins with which was looked at; none if there was none.
+    oldest: Option<i64>,
+}
 
 /// How far a call has come that has no end yet.
 enum Standing {
@@ -182,25 +195,53 @@ impl Store {
     /// # Errors
     /// When the store cannot be read, or its views or events are not what was written.
     pub fn list(&self, filter: &Filter) -> Result<Vec<RunSummary>, StoreError> {
-        // The list is made by the views, which whoever can write the file can replace.
-        if let Some((name, what)) = self.foreign_schema()? {
-            return Err(StoreError::Integrity { place: format!("schema {name}"), what });
-        }
-        let (runs, unsealed) = self.as_they_stand(filter).map_err(unreadable)?;
-        self.settled(runs, &unsealed, filter).map_err(unreadable)
+        let mut runs = Vec::new();
+        self.visit_runs::<StoreError>(filter, |run| {
+            runs.push(run);
+            Ok(true)
+        })?;
+        Ok(runs)
     }
 
-    /// The runs with what became of those that were not sealed. What was read of them is as old as the
+    /// Visits runs, the newest first, until the visitor says that it is enough; gives whether there are older
+    /// ones that were not looked at. Memory does not grow with the list.
+    ///
+    /// # Errors
+    /// As [`Store::list`], or when the visitor fails.
+    pub fn visit_runs<E: From<StoreError>>(
+        &self,
+        filter: &Filter,
+        mut visit: impl FnMut(RunSummary) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        // The list is made by the views, which whoever can write the file can replace.
+        if let Some((name, what)) = self.foreign_schema()? {
+            return Err(StoreError::Integrity { place: format!("schema {name}"), what }.into());
+        }
+        let mut before = i64::MAX;
+        loop {
+            let page = self.as_they_stand(filter, before).map_err(StoreError::read)?;
+            let Some(oldest) = page.oldest else { return Ok(false) };
+            for (run, leaf) in self.settled(page, filter).map_err(StoreError::read)? {
+                if !visit(run)? {
+                    return Ok(self.has_run_before(leaf).map_err(StoreError::read)?);
+                }
+            }
+            before = oldest;
+        }
+    }
+
+    fn has_run_before(&self, leaf: i64) -> rusqlite::Result<bool> {
+        let query = "SELECT EXISTS (SELECT 1 FROM events WHERE kind = 'run.opened' AND leaf < ?1)";
+        self.sql.prepare_cached(query)?.query_row([leaf], |row| row.get(0))
+    }
+
+    /// The runs of a page with what became of those that were not sealed. What was read of them is as old as the
     /// first row, and a lock goes after the seal is written: whoever is not seen to hold it any more has
     /// sealed by now, or never will.
-    fn settled(
-        &self,
-        mut runs: Vec<RunSummary>,
-        unsealed: &[usize],
-        filter: &Filter,
-    ) -> rusqlite::Result<Vec<RunSummary>> {
+    fn settled(&self, page: Page, filter: &Filter) -> rusqlite::Result<Vec<(RunSummary, i64)>> {
+        let Page { mut runs, unsealed, .. } = page;
         for place in unsealed {
-            let Some(own) = runs.get_mut(*place) else { continue };
+            let Some((own, _)) = runs.get_mut(place) else { continue };
             if RunLock::is_held(&self.path, &own.run) {
                 own.state = RunState::Running;
             } else {
@@ -208,16 +249,21 @@ impl Store {
                 own.take(&sum);
             }
         }
-        runs.retain(|own| !filter.denied || own.denied > 0);
+        runs.retain(|(own, _)| !filter.denied || own.denied > 0);
         Ok(runs)
     }
 
-    /// The runs as one moment shows them, and which of them were not sealed then.
-    fn as_they_stand(&self, filter: &Filter) -> rusqlite::Result<(Vec<RunSummary>, Vec<usize>)> {
+    /// A page of runs as one moment shows them.
+    fn as_they_stand(&self, filter: &Filter, before: i64) -> rusqlite::Result<Page> {
         let mut query = self.sql.prepare_cached(OPENED)?;
-        let mut rows = query.query([filter.since.map(number)])?;
-        let (mut runs, mut unsealed) = (Vec::new(), Vec::new());
+        let mut rows = query.query([before, PAGE])?;
+        let mut page = Page::default();
         while let Some(row) = rows.next()? {
+            let leaf = row.get(6)?;
+            page.oldest = Some(leaf);
+            if filter.since.is_some_and(|since| count(row, 4).is_ok_and(|began| began < since)) {
+                continue;
+            }
             let run: String = row.get(0)?;
             let sum = self.sum(&run, filter.tool.as_deref())?;
             if filter.tool.is_some() && !sum.to_tool || !self.touched(&run, filter)? {
@@ -229,13 +275,13 @@ impl Store {
             }
             summary.take(&sum);
             if sum.sealed.is_none() {
-                unsealed.push(runs.len());
+                page.unsealed.push(page.runs.len());
             } else if filter.denied && sum.denied == 0 {
                 continue;
             }
-            runs.push(summary);
+            page.runs.push((summary, leaf));
         }
-        Ok((runs, unsealed))
+        Ok(page)
     }
 
     fn sum(&self, run: &str, tool: Option<&str>) -> rusqlite::Result<Sum> {
@@ -318,16 +364,6 @@ fn opened(row: &Row<'_>, run: String) -> rusqlite::Result<RunSummary> {
 
 fn count(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(index).map(|n| u64::try_from(n).unwrap_or(0))
-}
-
-/// Why a list could not be made: events that are no JSON are not what was written.
-fn unreadable(error: rusqlite::Error) -> StoreError {
-    match error.to_string() {
-        what if what.contains("malformed JSON") => {
-            StoreError::Integrity { place: "events".into(), what }
-        }
-        _ => StoreError::read(error),
-    }
 }
 
 #[cfg(test)]
@@ -448,13 +484,38 @@ mod tests {
         writer.flush().unwrap();
         let store = Store::open_read_only(&path).unwrap();
         let filter = Filter::default();
-        let (runs, unsealed) = store.as_they_stand(&filter).unwrap();
+        let page = store.as_they_stand(&filter, i64::MAX).unwrap();
         call(&mut writer, 2, "deny", None);
         seal(&mut writer);
-        let runs = store.settled(runs, &unsealed, &filter).unwrap();
-        let own = runs.first().unwrap();
+        let runs = store.settled(page, &filter).unwrap();
+        let (own, _) = runs.first().unwrap();
         assert_eq!((own.state, own.calls, own.denied), (RunState::Sealed(Exit::Ok), 2, 1));
         assert_eq!(own.ended, Some(7));
+    }
+
+    /// P8: a list is made page by page, and whoever has seen enough of it looks at no more.
+    #[test]
+    fn a_list_is_made_page_by_page() {
+        let (_folder, path) = store();
+        let runs = usize::try_from(PAGE).unwrap() + 5;
+        for _ in 0..runs {
+            let mut writer = begun(&path);
+            seal(&mut writer);
+        }
+        let store = Store::open_read_only(&path).unwrap();
+        let all: Vec<String> =
+            store.list(&Filter::default()).unwrap().into_iter().map(|own| own.run).collect();
+        assert_eq!(all.len(), runs);
+        assert_eq!(all.first().cloned(), store.find("latest").ok());
+        for (most, are_more) in [(1, true), (runs - 1, true), (runs, false)] {
+            let mut seen = Vec::new();
+            let left = store.visit_runs::<StoreError>(&Filter::default(), |run| {
+                seen.push(run.run);
+                Ok(seen.len() < most)
+            });
+            assert_eq!((seen.len(), left.unwrap()), (most, are_more));
+            assert_eq!(seen, all.get(..most).unwrap());
+        }
     }
 
     /// A long run takes as long as its events are many, and no longer.

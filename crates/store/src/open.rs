@@ -10,7 +10,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::OFlags;
 
+use crate::cause::Cause;
 use crate::error::StoreError;
+use crate::head::{self, HeadFile};
 use crate::schema;
 use crate::target::{beside, header};
 
@@ -30,6 +32,8 @@ const LONG_LOG: i64 = 1_000;
 pub struct Store {
     pub(crate) sql: Connection,
     pub(crate) path: PathBuf,
+    /// The note of how many events it has, where it is written to.
+    pub(crate) head: Option<HeadFile>,
     /// Whether commits are known not to wait for the disk.
     goes_on: bool,
 }
@@ -45,27 +49,48 @@ impl Store {
     /// folder with mode 0700.
     ///
     /// # Errors
-    /// When it cannot be opened, is not a store, or is newer than this build.
+    /// When it cannot be opened, is not a store, is newer than this build, or has fewer events than were noted
+    /// beside it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let failed = |why: String| StoreError::Open { path: path.to_owned(), why };
+        let mut store = Self::open_unnoted(path)?;
+        store.take_up_note()?;
+        Ok(store)
+    }
+
+    /// The same for a file that is to be one by itself, without a note beside it.
+    pub(crate) fn open_unnoted(path: &Path) -> Result<Self, StoreError> {
+        let failed = |why: Cause| StoreError::Open { path: path.to_owned(), why };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            private_folder(folder).map_err(|error| failed(error.to_string()))?;
+            private_folder(folder).map_err(|error| failed(error.into()))?;
         }
-        planted(path).map_or(Ok(()), |why| Err(failed(why)))?;
+        planted(path).map_or(Ok(()), |why| Err(failed(why.into())))?;
+        head::put_away_stale(path);
         private_file(path).map_err(failed)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
-        let store = Self { sql, path: path.to_owned(), goes_on: false };
-        store.harden().map_err(|error| failed(error.to_string()))?;
+        let sql = Connection::open_with_flags(path, flags).map_err(|error| failed(error.into()))?;
+        let store = Self { sql, path: path.to_owned(), head: None, goes_on: false };
+        store.harden().map_err(|error| failed(error.into()))?;
         let found = store.version()?;
         if let (APPLICATION_ID, 1..) = found {
             store.known(found)?;
+            store.is_worked_with()?;
         }
-        store.when_free(Self::prepare).map_err(|error| failed(error.to_string()))?;
+        store.when_free(Self::prepare).map_err(|error| failed(error.into()))?;
         if found != (APPLICATION_ID, schema::VERSION) {
+            store.holds_nothing_yet()?;
             store.migrate()?;
         }
         Ok(store)
+    }
+
+    /// Makes sure that it is not one run that was written out: that holds this run and nothing else.
+    fn is_worked_with(&self) -> Result<(), StoreError> {
+        if !self.is_alone() || !self.is_written_out().map_err(StoreError::read)? {
+            return Ok(());
+        }
+        let why = "it holds one run that was written out, and nothing is added to it; name another store with \
+                   `--store`";
+        Err(StoreError::Target { path: self.path.clone(), why: why.into() })
     }
 
     /// Opens a store that is there, for reading only.
@@ -73,16 +98,21 @@ impl Store {
     /// # Errors
     /// When it cannot be opened, is not a store, or is newer than this build.
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        let failed = |why: String| StoreError::Open { path: path.to_owned(), why };
+        let failed = |why: Cause| StoreError::Open { path: path.to_owned(), why };
         if !path.exists() {
             return Err(failed("there is no such file".into()));
         }
-        planted(path).map_or(Ok(()), |why| Err(failed(why)))?;
+        planted(path).map_or(Ok(()), |why| Err(failed(why.into())))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let sql = Connection::open_with_flags(path, flags).map_err(|e| failed(e.to_string()))?;
-        let store = Self { sql, path: path.to_owned(), goes_on: false };
-        store.harden().map_err(|error| failed(error.to_string()))?;
-        store.known(store.version()?)?;
+        let sql = Connection::open_with_flags(path, flags).map_err(|error| failed(error.into()))?;
+        let store = Self { sql, path: path.to_owned(), head: None, goes_on: false };
+        store.harden().map_err(|error| failed(error.into()))?;
+        let found = match store.version()? {
+            // It is being made, or what it is made of lies in a log that is not there or cannot be read.
+            (APPLICATION_ID, 0) => store.version_once_made()?,
+            found => found,
+        };
+        store.known(found)?;
         Ok(store)
     }
 
@@ -159,10 +189,15 @@ impl Store {
     }
 
     /// The mark of the application that the file belongs to, and the version of its tables.
-    fn version(&self) -> Result<(i32, i64), StoreError> {
-        let not_ours = |error: rusqlite::Error| StoreError::Open {
-            path: self.path.clone(),
-            why: format!("it is not a store: {error}"),
+    pub(crate) fn version(&self) -> Result<(i32, i64), StoreError> {
+        let not_ours = |error: rusqlite::Error| {
+            let (path, cause) = (self.path.clone(), Cause::from(error));
+            match cause.is_damage() {
+                true => {
+                    StoreError::Open { path, why: format!("it is not a store: {cause}").into() }
+                }
+                false => StoreError::Open { path, why: cause },
+            }
         };
         let id = self.sql.pragma_query_value(None, "application_id", |row| row.get(0));
         let version = self.sql.pragma_query_value(None, "user_version", |row| row.get(0));
@@ -197,10 +232,11 @@ impl Store {
             }
             self.sql.execute_batch("COMMIT")
         };
-        made().map_err(|error| StoreError::Open {
+        let failed = |error: rusqlite::Error| StoreError::Open {
             path: self.path.clone(),
-            why: error.to_string(),
-        })?;
+            why: error.into(),
+        };
+        made().map_err(failed)?;
         self.known(self.version()?)
     }
 }
@@ -229,7 +265,7 @@ fn planted(path: &Path) -> Option<String> {
 }
 
 /// Opens a file to be read. A pipe is not waited for.
-fn open_unwaiting(path: &Path) -> std::io::Result<fs::File> {
+pub(crate) fn open_unwaiting(path: &Path) -> std::io::Result<fs::File> {
     fs::OpenOptions::new().read(true).custom_flags(flags(OFlags::NONBLOCK)).open(path)
 }
 
@@ -245,8 +281,8 @@ pub(crate) fn private_folder(path: &Path) -> std::io::Result<()> {
 
 /// Makes the file if it is not there, and takes everybody else's rights to a store that is. A file
 /// that is not one is left as it is. SQLite gives the files beside a store the same mode.
-fn private_file(path: &Path) -> Result<(), String> {
-    let said = |error: std::io::Error| error.to_string();
+fn private_file(path: &Path) -> Result<(), Cause> {
+    let said = |error: std::io::Error| Cause::from(error);
     let mut options = fs::OpenOptions::new();
     match options.write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => return Ok(()),

@@ -141,6 +141,19 @@ impl Store {
         }
     }
 
+    /// The event at a leaf.
+    ///
+    /// # Errors
+    /// When the store cannot be read or the event cannot be understood.
+    pub(crate) fn event_at(&self, leaf: u64) -> Result<Option<Stored>, StoreError> {
+        let mut query = self
+            .sql
+            .prepare_cached("SELECT leaf, bytes, hash FROM events WHERE leaf = ?1")
+            .map_err(StoreError::read)?;
+        let mut rows = query.query([crate::write::number(leaf)]).map_err(StoreError::read)?;
+        rows.next().map_err(StoreError::read)?.map(stored).transpose()
+    }
+
     /// The payloads of an event, in the order in which it names them, each compared with what the
     /// event committed to.
     ///
@@ -151,20 +164,10 @@ impl Store {
         leaf: u64,
         event: &Event,
     ) -> Result<Vec<(PayloadRef, Payload)>, StoreError> {
-        self.payloads_in(leaf, event, PayloadRow::checked)
-    }
-
-    /// The payloads of an event, each row looked at in this way.
-    pub(crate) fn payloads_in(
-        &self,
-        leaf: u64,
-        event: &Event,
-        check: impl Fn(PayloadRow, &PayloadRef, PayloadClass) -> Result<Payload, &'static str>,
-    ) -> Result<Vec<(PayloadRef, Payload)>, StoreError> {
         let own = event.payloads().into_iter().enumerate();
         own.map(|(part, (reference, class))| {
             let row = self.payload_row(leaf, part).map_err(StoreError::read)?;
-            let payload = row.ok_or("it is missing").and_then(|row| check(row, &reference, class));
+            let payload = row.ok_or("it is missing").and_then(|row| row.checked(&reference, class));
             payload.map(|payload| (reference, payload)).map_err(|what| {
                 let commit = reference.commit.to_string();
                 let commit = commit.get(..8).unwrap_or("");
@@ -175,7 +178,11 @@ impl Store {
         .collect()
     }
 
-    fn payload_row(&self, leaf: u64, part: usize) -> rusqlite::Result<Option<PayloadRow>> {
+    pub(crate) fn payload_row(
+        &self,
+        leaf: u64,
+        part: usize,
+    ) -> rusqlite::Result<Option<PayloadRow>> {
         self.sql
             .prepare_cached(
                 "SELECT class, salt, bytes, commitment, sha256 FROM payloads WHERE id = ?1",
@@ -204,6 +211,16 @@ impl Store {
             .map_err(StoreError::read)
     }
 
+    /// Whether it is that, told by what is never written out.
+    pub(crate) fn is_written_out(&self) -> rusqlite::Result<bool> {
+        self.sql.query_row(
+            "SELECT EXISTS (SELECT 1 FROM payloads WHERE class IN ('key', 'undo') AND bytes IS NULL)
+                AND NOT EXISTS (SELECT 1 FROM events WHERE kind = 'payload.erased')",
+            [],
+            |row| row.get(0),
+        )
+    }
+
     /// The place in the tree where a run was sealed.
     ///
     /// # Errors
@@ -217,7 +234,7 @@ impl Store {
                 |row| row.get(0),
             )
             .map_err(StoreError::read)?;
-        u64::try_from(leaf).map_err(StoreError::read)
+        Ok(u64::try_from(leaf).unwrap_or(0))
     }
 
     /// The tree as it was when a run was sealed, and the checkpoint that was signed right behind that.
@@ -238,12 +255,14 @@ impl Store {
         if now.size() == size {
             return Ok(now);
         }
-        let mut tree = Frontier::default();
+        // What the two trees have in common need not be made again.
+        let mut tree = now.subtrees_of(size);
         let mut query = self
             .sql
-            .prepare_cached("SELECT hash FROM events WHERE leaf < ?1 ORDER BY leaf")
+            .prepare_cached("SELECT hash FROM events WHERE leaf >= ?1 AND leaf < ?2 ORDER BY leaf")
             .map_err(StoreError::read)?;
-        let mut rows = query.query([crate::write::number(size)]).map_err(StoreError::read)?;
+        let range = [tree.size(), size].map(crate::write::number);
+        let mut rows = query.query(range).map_err(StoreError::read)?;
         while let Some(row) = rows.next().map_err(StoreError::read)? {
             let hash: [u8; 32] = row.get(0).map_err(StoreError::read)?;
             tree.push(Digest(hash));
@@ -254,20 +273,16 @@ impl Store {
 
 /// A payload as its row has it; nothing in it is believed before it was compared.
 pub(crate) struct PayloadRow {
-    class: String,
-    salt: Option<Vec<u8>>,
-    bytes: Option<Vec<u8>>,
-    commitment: String,
-    sha256: Option<String>,
+    pub(crate) class: String,
+    pub(crate) salt: Option<Vec<u8>>,
+    pub(crate) bytes: Option<Vec<u8>>,
+    pub(crate) commitment: String,
+    pub(crate) sha256: Option<String>,
 }
 
 impl PayloadRow {
-    /// The payload, if the row holds what the event committed to, as the field of the event says.
-    pub(crate) fn checked(
-        self,
-        own: &PayloadRef,
-        class: PayloadClass,
-    ) -> Result<Payload, &'static str> {
+    /// Whether the row holds what the event committed to, as the field of the event says.
+    pub(crate) fn fits(&self, own: &PayloadRef, class: PayloadClass) -> Result<(), &'static str> {
         if self.commitment != own.commit.to_string() || self.class != class.word() {
             return Err("its columns say something else than its event");
         }
@@ -278,23 +293,13 @@ impl PayloadRow {
                 return Err("it does not match what the event committed to");
             }
         }
-        Ok(Payload { class, salt: self.salt, bytes: self.bytes })
+        Ok(())
     }
 
-    /// The same, where the plain digest beside the bytes, which the views show, is theirs too.
-    pub(crate) fn checked_with_digest(
-        self,
-        own: &PayloadRef,
-        class: PayloadClass,
-    ) -> Result<Payload, &'static str> {
-        let digest = self.sha256.clone();
-        let payload = self.checked(own, class)?;
-        match (digest, &payload.bytes) {
-            (Some(digest), Some(bytes)) if digest != Digest::of(bytes).to_string() => {
-                Err("its digest is not that of its bytes")
-            }
-            _ => Ok(payload),
-        }
+    /// The payload, if the row holds that.
+    fn checked(self, own: &PayloadRef, class: PayloadClass) -> Result<Payload, &'static str> {
+        self.fits(own, class)?;
+        Ok(Payload { class, salt: self.salt, bytes: self.bytes })
     }
 }
 

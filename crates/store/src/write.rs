@@ -21,7 +21,7 @@ use crate::transaction::Immediate;
 pub const KEY_BYTES: usize = 32;
 
 /// The bytes of a salt: as many as the digest that it keeps from being guessed.
-const SALT_BYTES: usize = 32;
+pub(crate) const SALT_BYTES: usize = 32;
 
 /// From how many events on a run counts as long.
 const LONG_RUN: u64 = 50;
@@ -288,7 +288,9 @@ pub(crate) fn append(
     entries: &[Unwritten],
     durability: Durability,
 ) -> Result<Frontier, StoreError> {
-    append_to(store, entries, durability).map_err(StoreError::write)
+    let tree = append_to(store, entries, durability).map_err(StoreError::write)?;
+    store.note_head(&tree, durability == Durability::Power);
+    Ok(tree)
 }
 
 fn append_to(

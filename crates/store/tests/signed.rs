@@ -110,7 +110,8 @@ fn written_again(path: &Path, change: impl Fn(usize, &mut Entry)) {
         .unwrap();
     }
     sql.execute("UPDATE tree SET peaks = ?1", [tree.to_bytes()]).unwrap();
-    // Whoever can do this can put the triggers back.
+    // Whoever can do this can put the triggers back, and have the head of the tree noted anew.
+    let is_noted = fs::remove_file(format!("{}.head", path.display())).is_ok();
     for name in ["events_stay", "events_remain"] {
         let scratch = tempfile::tempdir().unwrap();
         let other = scratch.path().join("x.db");
@@ -120,6 +121,11 @@ fn written_again(path: &Path, change: impl Fn(usize, &mut Entry)) {
             .query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0))
             .unwrap();
         sql.execute_batch(&text).unwrap();
+    }
+    drop(query);
+    drop(sql);
+    if is_noted {
+        drop(Store::open(path).unwrap());
     }
 }
 

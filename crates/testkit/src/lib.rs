@@ -7,11 +7,13 @@
 
 mod binary;
 mod mounted;
+mod history;
 pub mod recorded;
 mod rows;
 mod server;
 
 pub use binary::{Capsule, Ran};
 pub use mounted::Mounted;
+pub use history::History;
 pub use rows::side_by_side;
 pub use server::{Request, Server};

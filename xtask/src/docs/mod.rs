@@ -1,6 +1,7 @@
 //! Pages of the reference that are made from the code, so that they cannot say anything else.
 
 mod codes;
+mod format;
 mod language;
 mod markdown;
 mod requirements;
@@ -31,7 +32,8 @@ pub(crate) fn pages(house: &House) -> Answer<Vec<Page>> {
         ("docs/book/reference/requirements.md", requirements::page(house)?),
         ("docs/book/reference/tools.md", tools::page(house)?),
     ];
-    Ok(folder.into_iter().map(|(path, text)| Page { path, text }).collect())
+    let format = format::page(house)?.map(|text| (format::PAGE, text));
+    Ok(folder.into_iter().chain(format).map(|(path, text)| Page { path, text }).collect())
 }
 
 /// Writes the pages that are out of date.

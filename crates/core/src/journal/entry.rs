@@ -85,7 +85,7 @@ impl Entry {
         let entry: Self = serde_json::from_slice(bytes).map_err(|_| newer_or_malformed(bytes))?;
         if entry.v > VERSION {
             Err(EntryError::Newer(entry.v))
-        } else if entry.to_bytes() == bytes {
+        } else if entry.v > 0 && entry.to_bytes() == bytes {
             Ok(entry)
         } else {
             Err(EntryError::Malformed)
@@ -147,6 +147,7 @@ mod tests {
             text.replace(r#""calls":0"#, r#""calls":0,"nota":1"#),
             text.replace(r#""calls":0"#, r#""calls": 0"#),
             text.replace(r#""v":1"#, r#""v":1,"w":1"#),
+            text.replace(r#""v":1"#, r#""v":0"#),
         ] {
             assert_eq!(Entry::from_bytes(other.as_bytes()), Err(EntryError::Malformed), "{other}");
         }

@@ -1,8 +1,11 @@
 //! What tells the file of a store, wherever it lies and whoever meets it.
 
-/// What SQLite, the locks of runs, staged workspaces, undo records and the key put beside a store: the
-/// ends of their names.
-pub const BESIDE: [&str; 7] = ["-wal", "-shm", "-journal", ".locks", STAGED, UNDO, KEY];
+/// What SQLite, the locks of runs, staged workspaces, undo records, the key and the note of the newest tree head
+/// put beside a store: the ends of their names.
+pub const BESIDE: [&str; 8] = ["-wal", "-shm", "-journal", ".locks", STAGED, UNDO, KEY, HEAD];
+
+/// What is put behind a store's name for the note of how many events it has.
+pub const HEAD: &str = ".head";
 
 /// What is put behind a store's name for the file of the key that signs its tree.
 pub const KEY: &str = ".key";

@@ -46,6 +46,16 @@ impl Frontier {
         self.size += 1;
     }
 
+    /// The largest complete subtrees that a tree of this size, which is no larger, has as well.
+    #[must_use]
+    pub fn subtrees_of(&self, size: u64) -> Self {
+        // Sizes that begin with the same bits are made of the same subtrees so far.
+        let other = (self.size ^ size).checked_ilog2().map_or(0, |bit| u64::MAX >> (63 - bit));
+        let common = self.size & !other;
+        let count = usize::try_from(common.count_ones()).unwrap_or(0);
+        Self { size: common, peaks: self.peaks.iter().take(count).copied().collect() }
+    }
+
     /// The root; that of an empty tree is the hash of nothing.
     #[must_use]
     pub fn root(&self) -> Digest {
@@ -124,6 +134,31 @@ mod tests {
                 tree.push(leaf_hash(leaf));
             }
         }
+    }
+
+    #[test]
+    fn a_smaller_tree_is_made_of_subtrees_of_the_larger_one() {
+        let leaves: Vec<Digest> = (0..70_u8).map(|n| leaf_hash(&[n])).collect();
+        let grown = |from: Frontier, size: usize| {
+            let begin = usize::try_from(from.size()).unwrap();
+            leaves[begin..size].iter().fold(from, |mut tree, leaf| {
+                tree.push(*leaf);
+                tree
+            })
+        };
+        for large in 0..=leaves.len() {
+            let tree = grown(Frontier::default(), large);
+            for small in 0..=large {
+                let common = tree.subtrees_of(small as u64);
+                assert!(common.size() <= small as u64);
+                assert_eq!(
+                    grown(common, small),
+                    grown(Frontier::default(), small),
+                    "{large} {small}"
+                );
+            }
+        }
+        assert_eq!(grown(Frontier::default(), 70).subtrees_of(66).size(), 64);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use event::{
     Bare, CallDecided, CallFinished, CallProposed, CallStarted, Covers, Document, Event, Fault,
     FeedbackGiven, RunExported, RunOpened, RunSealed, StepEnded, StepEnding, Workspace,
 };
-pub use file::{APPLICATION_ID, BESIDE, HEADER_BYTES, KEY, STAGED, UNDO, has_log, is_store};
+pub use file::{APPLICATION_ID, BESIDE, HEAD, HEADER_BYTES, KEY, STAGED, UNDO, has_log, is_store};
 pub use kind::{RunKind, Unpulled};
 pub use layer::{LayerGone, LayerOpened};
 pub use merkle::{Frontier, leaf_hash};

@@ -195,6 +195,21 @@ impl Reader {
         Some(text.to_string())
     }
 
+    /// A name: one line, and no longer than a list can show.
+    pub fn name(&mut self, node: &Node) -> Option<String> {
+        let name = self.line(node)?;
+        let chars = name.chars().count();
+        if chars > limits::NAME_CHARS {
+            let message = format!(
+                "a name has at most {} characters; this one has {chars}",
+                limits::NAME_CHARS
+            );
+            self.problem(Diagnostic::error(self.dialect.unknown_value, node.span.clone(), message));
+            return None;
+        }
+        Some(name)
+    }
+
     /// One of these words.
     pub fn word(&mut self, node: &Node, words: &[&'static str]) -> Option<&'static str> {
         let text = self.text(node)?;

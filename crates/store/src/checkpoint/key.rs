@@ -20,6 +20,7 @@ use rustix::fs::OFlags;
 use zeroize::Zeroizing;
 
 use crate::checkpoint::note::{ID_BYTES, Signature, is_name};
+use crate::checkpoint::sign::run_of_origin;
 use crate::checkpoint::{Checkpoint, Note};
 use crate::error::StoreError;
 use crate::open::{flags, private_folder};
@@ -99,7 +100,7 @@ fn parts(line: &str) -> Option<(&str, &str, Zeroizing<[u8; 32]>)> {
 /// # Errors
 /// When it cannot be read, or holds a line that is none, or none at all.
 pub fn read_keys(path: &Path) -> Result<Vec<Verifier>, StoreError> {
-    let failed = |why: String| StoreError::Key { path: path.to_owned(), why };
+    let failed = |why: String| StoreError::Key { path: path.to_owned(), why, suggestion: None };
     let text = read(File::open(path).map_err(|error| failed(error.to_string()))?)
         .map_err(|error| failed(error.to_string()))?;
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
@@ -143,7 +144,7 @@ impl Signer {
     /// When one is there and cannot be used, or others may read it.
     pub fn beside(store: &Path) -> Result<Option<Self>, StoreError> {
         let path = place(store);
-        let failed = |why: String| StoreError::Key { path: path.clone(), why };
+        let failed = |why: String| StoreError::Key { path: path.clone(), why, suggestion: None };
         let flags = flags(OFlags::NOFOLLOW | OFlags::NONBLOCK);
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
             Ok(file) => file,
@@ -156,7 +157,12 @@ impl Signer {
         }
         if found.mode() & 0o077 != 0 {
             let why = format!("others may read or change it (mode {:04o})", found.mode() & 0o7777);
-            return Err(failed(why));
+            let suggestion = format!(
+                "`chmod 600 {0}` if nobody else has read or changed it; else put `{0}` away, and `capsule init` \
+                 makes another key",
+                path.display()
+            );
+            return Err(StoreError::Key { path: path.clone(), why, suggestion: Some(suggestion) });
         }
         let text = read(file).map_err(|error| failed(error.to_string()))?;
         let signer = Self::parse(text.trim_end_matches('\n'));
@@ -170,18 +176,34 @@ impl Signer {
     /// When there is one, the name is none, or it cannot be written.
     pub fn make(store: &Path, origin: Option<&str>) -> Result<Self, StoreError> {
         let path = place(store);
-        let failed = |why: String| StoreError::Key { path: path.clone(), why };
+        let failed = |why: String| StoreError::Key { path: path.clone(), why, suggestion: None };
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(seed.as_mut()).map_err(|error| failed(error.to_string()))?;
         let key = SigningKey::from_bytes(&seed);
         let name = match origin {
-            Some(name) if is_origin(name) => name.to_owned(),
+            Some(name) if is_key_name(name) => name.to_owned(),
             Some(_) => return Err(failed("no log may be called so".into())),
             None => nameless(&key.verifying_key()),
         };
         let signer = Self::of(name, key);
         write_new(&path, &signer.line()).map_err(|error| failed(error.to_string()))?;
         Ok(signer)
+    }
+
+    /// The key beside a store, which is made where there is none, and whether it was made here. Where several
+    /// processes make one at a time, one of them does, and the others take it.
+    ///
+    /// # Errors
+    /// When one is there and cannot be used, the name is none, or it cannot be written.
+    pub fn take_or_make(store: &Path, origin: Option<&str>) -> Result<(Self, bool), StoreError> {
+        if let Some(own) = Self::beside(store)? {
+            return Ok((own, false));
+        }
+        match (Self::make(store, origin), Self::beside(store)) {
+            (Ok(own), _) => Ok((own, true)),
+            (Err(_), Ok(Some(own))) => Ok((own, false)),
+            (Err(error), _) => Err(error),
+        }
     }
 
     fn of(name: String, key: SigningKey) -> Self {
@@ -192,7 +214,7 @@ impl Signer {
     fn parse(line: &str) -> Option<Self> {
         let (name, id, seed) = parts(line.strip_prefix(PRIVATE)?)?;
         let signer = Self::of(name.to_owned(), SigningKey::from_bytes(&seed));
-        (is_origin(name) && id == signer.verifier.number()).then_some(signer)
+        (is_key_name(name) && id == signer.verifier.number()).then_some(signer)
     }
 
     fn line(&self) -> Zeroizing<String> {
@@ -235,6 +257,12 @@ fn place(store: &Path) -> PathBuf {
 pub fn is_origin(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_/".contains(&byte);
     !name.is_empty() && name.len() <= limits::ORIGIN_BYTES && name.bytes().all(is_plain)
+}
+
+/// Whether a key may be called so: as a log, but not as the tree of one run that was written out.
+#[must_use]
+pub fn is_key_name(name: &str) -> bool {
+    is_origin(name) && run_of_origin(name).is_none()
 }
 
 /// What a log is called by its key alone. Nothing of the machine is in it: names are for publishing.
@@ -302,7 +330,10 @@ mod tests {
             .collect();
         assert!(names.iter().all(|name| name.starts_with("capsule/") && is_origin(name)));
         assert_ne!(names.first(), names.last());
-        for name in ["", "a b", "a+b", "a\nb", "ä", &"x".repeat(limits::ORIGIN_BYTES + 1)] {
+        let run = format!("acme/run/{}", capsule_core::id::RunId::from_bits([7; 10]));
+        for name in
+            [run.as_str(), "", "a b", "a+b", "a\nb", "ä", &"x".repeat(limits::ORIGIN_BYTES + 1)]
+        {
             assert!(Signer::make(&store().1, Some(name)).is_err(), "{name}");
         }
     }

@@ -11,7 +11,7 @@ mod sign;
 mod trust;
 
 pub use anchor::{Anchor, Sightings};
-pub use key::{Signer, Verifier, is_origin, read_keys};
+pub use key::{Signer, Verifier, is_key_name, is_origin, read_keys};
 pub use note::{Note, Seal};
 pub use sign::Signing;
 pub(crate) use trust::Attesting;

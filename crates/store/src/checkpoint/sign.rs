@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use capsule_core::id::RunId;
-use capsule_core::journal::Event;
+use capsule_core::journal::{Event, Frontier};
 use capsule_core::policy::{AuditRule, CheckpointRule};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
@@ -89,23 +89,25 @@ impl Store {
         let begun = self.sql.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = begun.map_err(StoreError::write)?;
         let mut tree = frontier(&transaction).map_err(StoreError::write)?;
-        let Some(newest) = tree.size().checked_sub(1) else {
-            return Err(StoreError::Write("there is nothing in it that could be signed".into()));
-        };
+        let newest = tree.size().saturating_sub(1);
         let last = noted(&transaction, newest)?;
         // Signing is always the same, so a note that anybody changed is told from one that was signed.
         let is_own = |note: &Note| {
             let own = note.checkpoint().filter(|own| (&own.origin, own.size) == (&origin, newest));
-            own.is_some_and(|own| signer.sign(&own) == *note)
+            own.is_some_and(|own| own.size > 0 && signer.sign(&own) == *note)
         };
         if let Some(note) = last.filter(is_own) {
             return Ok(note);
         }
-        let note = signer.sign(&Checkpoint { origin, size: tree.size(), root: tree.root() });
-        let leaf = Unwritten::of_no_run(Event::Checkpoint { note: note.to_string() }, at);
-        insert(&transaction, &leaf, &mut tree).map_err(StoreError::write)?;
+        // That a log holds nothing says nothing of it: its first note is signed by a second one.
+        let is_empty = tree.size() == 0;
+        let mut note = add(&transaction, (signer, &origin), &mut tree, at)?;
+        if is_empty {
+            note = add(&transaction, (signer, &origin), &mut tree, at)?;
+        }
         set_frontier(&transaction, &tree).map_err(StoreError::write)?;
         transaction.commit().map_err(StoreError::write)?;
+        self.note_head(&tree, true);
         Ok(note)
     }
 
@@ -146,6 +148,20 @@ impl Store {
     }
 }
 
+/// Signs a tree, and makes the note its newest leaf.
+fn add(
+    sql: &Connection,
+    (signer, origin): (&Signer, &str),
+    tree: &mut Frontier,
+    at: u64,
+) -> Result<Note, StoreError> {
+    let checkpoint = Checkpoint { origin: origin.to_owned(), size: tree.size(), root: tree.root() };
+    let note = signer.sign(&checkpoint);
+    let leaf = Unwritten::of_no_run(Event::Checkpoint { note: note.to_string() }, at);
+    insert(sql, &leaf, tree).map_err(StoreError::write)?;
+    Ok(note)
+}
+
 /// The note that is a leaf.
 fn noted(sql: &Connection, leaf: u64) -> Result<Option<Note>, StoreError> {
     first(sql, "SELECT leaf, bytes, hash FROM events WHERE leaf = ?1", leaf)
@@ -162,7 +178,15 @@ fn first(sql: &Connection, query: &str, leaf: u64) -> Result<Option<Note>, Store
     })
 }
 
+/// What stands between the name of a log and the run of it that was written out.
+const OF_RUN: &str = "/run/";
+
 /// What the tree of a run that was written out is called, by the name of the log that it comes from.
 pub(crate) fn origin_of_run(name: &str, run: RunId) -> String {
-    format!("{name}/run/{run}")
+    format!("{name}{OF_RUN}{run}")
+}
+
+/// The run whose tree is called so, if it is the tree of one.
+pub(crate) fn run_of_origin(origin: &str) -> Option<RunId> {
+    RunId::parse(origin.rsplit_once(OF_RUN)?.1)
 }

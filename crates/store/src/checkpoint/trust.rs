@@ -7,7 +7,7 @@ use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::Frontier;
 
-use crate::checkpoint::sign::origin_of_run;
+use crate::checkpoint::sign::{origin_of_run, run_of_origin};
 use crate::checkpoint::{Note, Seal, Sightings, Verifier};
 use crate::verify::{Fault, fault};
 
@@ -73,8 +73,8 @@ pub(crate) struct Attesting<'t> {
     trust: &'t Trust,
     /// The names under which it is signed.
     origins: BTreeSet<String>,
-    /// Whether it is the tree of one run that was written out: another log than that of its key.
-    is_of_run: bool,
+    /// The run that was written out, where it is the tree of one: another log than that of its key.
+    of_run: Option<RunId>,
     /// What was seen at sizes that the walk has not come to.
     ahead: BTreeMap<u64, Vec<Seen>>,
     /// What was seen otherwise: the size, what was seen, and what is there.
@@ -111,7 +111,7 @@ impl<'t> Attesting<'t> {
         Self {
             trust,
             origins: BTreeSet::new(),
-            is_of_run: false,
+            of_run: None,
             ahead,
             wrong: Vec::new(),
             right: Vec::new(),
@@ -134,16 +134,28 @@ impl<'t> Attesting<'t> {
 
     /// Whether it is the tree of one run that was written out.
     pub(crate) const fn is_of_run(&self) -> bool {
-        self.is_of_run
+        self.of_run.is_some()
+    }
+
+    /// Whether it holds the events of one run and nothing else but checkpoints.
+    pub(crate) const fn holds_one_run(&self) -> bool {
+        matches!(self.runs, Runs::One(_))
     }
 
     /// An event that is no checkpoint.
-    pub(crate) fn pass(&mut self, run: Option<RunId>) {
+    pub(crate) fn pass(&mut self, place: &str, run: Option<RunId>) -> Result<(), Fault> {
+        if self.of_run.is_some() && self.of_run != run {
+            return Err(fault(
+                place,
+                "it does not belong to the one run that was written out here",
+            ));
+        }
         self.runs = match (&self.runs, run) {
             (Runs::None, Some(run)) => Runs::One(run),
-            (Runs::One(one), Some(run)) if *one == run => return,
+            (Runs::One(one), Some(run)) if *one == run => return Ok(()),
             _ => Runs::More,
         };
+        Ok(())
     }
 
     /// A checkpoint, and the tree before it.
@@ -164,10 +176,7 @@ impl<'t> Attesting<'t> {
         let mut is_good = false;
         for key in &self.trust.keys {
             match note.seal(key) {
-                Seal::Good if self.is_ours(key.name(), &own.origin) => {
-                    is_good = true;
-                    self.is_of_run |= own.origin != key.name();
-                }
+                Seal::Good if self.is_ours(key.name(), &own.origin) => is_good = true,
                 Seal::Good => {
                     return Err(fault(place, format!("it is of another log, `{}`", own.origin)));
                 }
@@ -178,6 +187,13 @@ impl<'t> Attesting<'t> {
                 Seal::Absent => continue,
             }
             self.found.by.insert((key.name().to_owned(), key.number()));
+        }
+        if let Some(run) = run_of_origin(&own.origin) {
+            // Whoever signed it, it is about a tree that holds this run and nothing else.
+            if !matches!(&self.runs, Runs::One(one) if *one == run) {
+                return Err(fault(place, format!("it is of another log, `{}`", own.origin)));
+            }
+            self.of_run = Some(run);
         }
         if is_good {
             self.found.good += 1;
@@ -202,8 +218,8 @@ impl<'t> Attesting<'t> {
 
     /// What it came to, once the whole tree was walked.
     pub(crate) fn end(self, leaves: u64) -> Result<Attested, Fault> {
-        let Self { trust, mut origins, is_of_run, ahead, wrong, right, mut found, .. } = self;
-        if !is_of_run {
+        let Self { trust, mut origins, of_run, ahead, wrong, right, mut found, .. } = self;
+        if of_run.is_none() {
             origins.extend(trust.keys.iter().map(|key| key.name().to_owned()));
         }
         let named = |seen: &Seen| {

@@ -27,6 +27,9 @@ use crate::tool::Host;
 /// From how many bytes on sharing them is tried; fewer are written as fast.
 const SHARED: u64 = 64 << 10;
 
+/// How often a file is tried to be kept while other processes drop what was kept, to make room.
+const TRIES: usize = 20;
+
 /// How many files are written out one by one.
 const SYNCED: usize = 8;
 
@@ -139,20 +142,22 @@ impl Keeping<'_> {
     pub(crate) fn file(&mut self, from: &File, mode: u32) -> Result<(Node, File), Problem> {
         let size = fstat(from).map_err(|errno| self.keeper.unkept(errno))?.st_size;
         self.fits(u64::try_from(size).unwrap_or(u64::MAX))?;
-        match self.put(from) {
-            // Somebody dropped the folder to make room for another run.
-            Err(Failed::System(Errno::NOENT)) => {
-                self.held = None;
-                *self.keeper.held.borrow_mut() = None;
-                self.put(from)
+        let mut put = self.put(from);
+        for _ in 1..TRIES {
+            // Another process dropped the folder to make room for its run.
+            if !matches!(put, Err(Failed::System(Errno::NOENT))) {
+                break;
             }
-            put => put,
+            self.held = None;
+            *self.keeper.held.borrow_mut() = None;
+            put = self.put(from);
         }
-        .map(|(sha256, bytes, kept)| (Node::File { sha256, bytes, mode }, kept))
-        .map_err(|failed| match failed {
-            Failed::Problem(problem) => problem,
-            Failed::System(errno) => self.keeper.unkept(errno),
-        })
+        put.map(|(sha256, bytes, kept)| (Node::File { sha256, bytes, mode }, kept)).map_err(
+            |failed| match failed {
+                Failed::Problem(problem) => problem,
+                Failed::System(errno) => self.keeper.unkept(errno),
+            },
+        )
     }
 
     /// Keeps what an open file holds that a call leaves, which is no part of what it can bring back.

@@ -36,12 +36,18 @@ const UNFINISHED: &str = ".new-";
 
 /// Opens a folder that is nobody else's, and makes it if it is not there; says whether it was made.
 fn private_folder(above: impl AsFd, name: &str) -> Result<(OwnedFd, bool), Errno> {
-    let made = match mkdirat(&above, name, Mode::RWXU) {
-        Ok(()) => true,
-        Err(Errno::EXIST) => false,
-        Err(errno) => return Err(errno),
+    let (folder, made) = loop {
+        let made = match mkdirat(&above, name, Mode::RWXU) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(errno),
+        };
+        match openat(&above, name, FOLDER, Mode::empty()) {
+            // Another process removed it in between, to make room.
+            Err(Errno::NOENT) => {}
+            folder => break (folder?, made),
+        }
     };
-    let folder = openat(&above, name, FOLDER, Mode::empty())?;
     let stat = fstat(&folder)?;
     if kind(&stat) != FileType::Directory {
         return Err(Errno::NOTDIR);

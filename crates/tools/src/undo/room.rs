@@ -134,7 +134,11 @@ impl Room<'_> {
                 Problem::new(Code::UndoUnkept, message)
             })?;
         }
-        let folder = openat(self.all, run.name.as_str(), FOLDER, Mode::empty())?;
+        let folder = match openat(self.all, run.name.as_str(), FOLDER, Mode::empty()) {
+            // Another process has erased that run.
+            Err(Errno::NOENT) => return Ok(()),
+            folder => folder?,
+        };
         for file in &run.files {
             match unlinkat(&folder, file.name.as_str(), AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -156,7 +160,11 @@ impl Room<'_> {
             let opened = openat(self.all, name.as_str(), FOLDER, Mode::empty());
             let (true, Ok(folder)) = (is_run, opened) else { continue };
             let mut run = Run { name, last: (0, 0), files: Vec::new() };
-            for name in names(&folder)? {
+            let kept = match names(&folder) {
+                Err(Errno::NOENT) => continue,
+                kept => kept?,
+            };
+            for name in kept {
                 let Ok(stat) = statat(&folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) else {
                     continue;
                 };

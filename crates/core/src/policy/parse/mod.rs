@@ -199,7 +199,7 @@ impl<'c> Context<'c> {
 
     /// The name of a rule: letters, digits, dashes and dots.
     fn id(&mut self, node: &Node) -> Option<String> {
-        let text = self.reader.line(node)?;
+        let text = self.reader.name(node)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if text.is_empty() || !text.chars().all(plain) {
             self.error(Code::PolicyType, node, "an id has letters, digits, `-`, `_` and `.`");
@@ -324,7 +324,7 @@ fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Opti
         // Version 1 knows only this one; it is written out so that a reader sees it.
         context.reader.word(node, &["deny"]);
     }
-    let named = section.get("name").and_then(|node| context.reader.line(node));
+    let named = section.get("name").and_then(|node| context.reader.name(node));
     let description = section.get("description").and_then(|node| context.reader.text(node));
     let never = section.get("never").map(|node| never::rules(context, node)).unwrap_or_default();
     let denials = section.get("deny").map(|node| never::rules(context, node)).unwrap_or_default();

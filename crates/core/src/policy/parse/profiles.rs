@@ -90,7 +90,7 @@ pub(super) fn in_force(context: &mut Context<'_>, node: Option<&Node>, own: &[Pr
 }
 
 fn chosen(context: &mut Context<'_>, node: &Node, own: &[Profile]) -> Option<Profile> {
-    let name: String = context.reader.line(node)?;
+    let name: String = context.reader.name(node)?;
     let found = own.iter().find(|profile| profile.name == name).cloned();
     // A layer that chooses one says where.
     let source = context.layer.map(|_| context.source(node));

@@ -1,0 +1,325 @@
+//! Checks that a store is what was written.
+//!
+//! Everything is computed again from the bytes: the hash of every event, the tree, the order within
+//! each run, the seals, and every payload against its commitment and the digest beside it; the tables, views
+//! and triggers are those of this format, and the events are as many as were noted. The memory that it takes
+//! grows with the number of runs that are open at one time, not with the number of events.
+
+mod database;
+mod order;
+mod payloads;
+
+use std::collections::BTreeMap;
+
+use capsule_core::digest::Digest;
+use capsule_core::id::RunId;
+use capsule_core::journal::{Entry, Event, Frontier, leaf_hash};
+
+use crate::cause::Cause;
+use crate::checkpoint::{Attested, Attesting, Trust};
+use crate::complete::Completeness;
+use crate::error::StoreError;
+use crate::head::{self, Noted};
+use crate::open::Store;
+use crate::verify::order::Walk;
+use crate::write::frontier;
+
+/// What a store that was verified holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Leaves of the tree.
+    pub leaves: u64,
+    /// The root of the tree.
+    pub root: Digest,
+    /// Runs that were sealed.
+    pub sealed: u64,
+    /// Runs that were not.
+    pub unsealed: u64,
+    /// Events of the run that was asked for.
+    pub events: u64,
+    /// Whether that run is sealed.
+    pub run_sealed: bool,
+    /// Payloads that match their commitment.
+    pub payloads: u64,
+    /// Payloads of runs that were erased, as an event says.
+    pub erased: u64,
+    /// The newest event that says so.
+    pub erased_at: Option<u64>,
+    /// Payloads whose bytes were withheld or never kept.
+    pub absent: u64,
+    /// What is signed, and what was seen elsewhere.
+    pub attested: Attested,
+    /// What shows that there were no more events.
+    pub completeness: Completeness,
+}
+
+impl Proof {
+    /// Of a store that holds nothing.
+    fn empty() -> Self {
+        Self {
+            leaves: 0,
+            root: Frontier::default().root(),
+            sealed: 0,
+            unsealed: 0,
+            events: 0,
+            run_sealed: false,
+            payloads: 0,
+            erased: 0,
+            erased_at: None,
+            absent: 0,
+            attested: Attested::default(),
+            completeness: Completeness::default(),
+        }
+    }
+}
+
+/// The first thing that is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where: `event 7 (r-7Q3K…, number 3)`, `payload 1f3a… of event 7`, `tree`.
+    pub place: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What a verification came to.
+pub type Verified = Result<Proof, Fault>;
+
+struct Checker<'s> {
+    store: &'s Store,
+    wanted: Option<&'s str>,
+    tree: Frontier,
+    open: BTreeMap<RunId, Walk>,
+    proof: Proof,
+    referenced: u64,
+    attesting: Attesting<'s>,
+    /// The runs of which the record says that they were erased. That it says so is verified as it is walked.
+    erased: BTreeMap<RunId, Erasure>,
+    /// The first private payload that is not here, where nothing of its run was erased.
+    withheld: Option<Fault>,
+    /// What was noted beside the store before anything of it was read.
+    noted: Noted,
+    /// Whether the file is one by itself, as one that was written out.
+    is_alone: bool,
+}
+
+/// The erasing of a run.
+struct Erasure {
+    /// The event that says so.
+    leaf: u64,
+    /// How many payloads of the run were found so far.
+    found: u64,
+}
+
+impl Store {
+    /// Verifies the store. With `run`, the proof counts that run's events.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all. A fault that was found is not an error but a result.
+    pub fn verify(&self, run: Option<&str>) -> Result<Verified, StoreError> {
+        self.verify_by(run, &Trust::default())
+    }
+
+    /// Verifies the store by what was told from elsewhere.
+    ///
+    /// # Errors
+    /// As [`Store::verify`].
+    pub fn verify_by(&self, run: Option<&str>, trust: &Trust) -> Result<Verified, StoreError> {
+        let mut checker = Checker {
+            store: self,
+            wanted: run,
+            tree: Frontier::default(),
+            open: BTreeMap::new(),
+            proof: Proof::empty(),
+            referenced: 0,
+            attesting: Attesting::new(trust),
+            erased: BTreeMap::new(),
+            withheld: None,
+            // Before the snapshot: what is noted was committed before.
+            noted: head::read(&self.path),
+            is_alone: self.is_alone(),
+        };
+        // One snapshot for everything, while other processes go on writing.
+        self.sql.execute_batch("BEGIN").map_err(StoreError::read)?;
+        let verified = checker.verify();
+        let ended = self.sql.execute_batch("ROLLBACK").map_err(StoreError::read);
+        let verified = match verified {
+            Err(Stop::Fault(fault)) => Err(fault),
+            Err(Stop::Error(error)) => return Err(error),
+            Ok(()) => Ok(()),
+        };
+        ended?;
+        let Checker { attesting, mut proof, noted, .. } = checker;
+        Ok(verified.and_then(|()| {
+            // Fewer events than were noted are named as such, and not as what an anchor misses of them.
+            proof.completeness = self.completeness(noted, proof.leaves)?;
+            proof.attested = attesting.end(proof.leaves)?;
+            Ok(proof)
+        }))
+    }
+}
+
+pub(crate) fn fault(place: impl Into<String>, what: impl Into<String>) -> Fault {
+    Fault { place: place.into(), what: what.into() }
+}
+
+/// What ends a verification early.
+enum Stop {
+    Fault(Fault),
+    Error(StoreError),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Integrity { place, what } => Self::Fault(fault(place, what)),
+            error => Self::Error(error),
+        }
+    }
+}
+
+/// What could not be read at a place: a fault there if the file is damaged, an error if it cannot be asked.
+fn unreadable(place: &str) -> impl FnOnce(rusqlite::Error) -> Stop + '_ {
+    move |error| {
+        let cause = Cause::from(error);
+        match cause.is_damage() {
+            true => Stop::Fault(fault(place, cause.to_string())),
+            false => Stop::Error(StoreError::Read(cause)),
+        }
+    }
+}
+
+impl Checker<'_> {
+    fn verify(&mut self) -> Result<(), Stop> {
+        self.store.check_database()?;
+        self.erased = self.store.erasures()?;
+        self.walk()?;
+        self.check_tree()?;
+        self.proof.erased_at = self.erased.values().map(|own| own.leaf).max();
+        self.check_payload_rows()?;
+        self.check_withheld()?;
+        self.attesting.reach(&self.tree);
+        self.proof.leaves = self.tree.size();
+        self.proof.root = self.tree.root();
+        self.proof.unsealed = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
+        Ok(())
+    }
+
+    fn walk(&mut self) -> Result<(), Stop> {
+        let query = "SELECT leaf, run, seq, kind, hash, bytes FROM events ORDER BY leaf";
+        let mut query = self.store.sql.prepare(query).map_err(unreadable("events"))?;
+        let mut rows = query.query([]).map_err(unreadable("events"))?;
+        loop {
+            let leaf = self.tree.size();
+            let place = format!("event {leaf}");
+            let Some(row) = rows.next().map_err(unreadable(&place))? else { return Ok(()) };
+            let columns = (|| -> rusqlite::Result<_> {
+                Ok(Columns {
+                    leaf: row.get(0)?,
+                    run: row.get(1)?,
+                    seq: row.get(2)?,
+                    kind: row.get(3)?,
+                    hash: row.get(4)?,
+                    bytes: row.get(5)?,
+                })
+            })();
+            self.check_event(leaf, &columns.map_err(unreadable(&place))?)?;
+        }
+    }
+
+    fn check_event(&mut self, leaf: u64, row: &Columns) -> Result<(), Stop> {
+        let place = match &row.run {
+            Some(run) => format!("event {} ({run}, number {})", row.leaf, row.seq),
+            None => format!("event {}", row.leaf),
+        };
+        if row.leaf != crate::write::number(leaf) {
+            let what = format!("an event is missing before it: its place should be {leaf}");
+            return Err(fault(place, what).into());
+        }
+        let hash = leaf_hash(&row.bytes);
+        if row.hash != hash.0 {
+            return Err(fault(place, "its bytes do not match their hash").into());
+        }
+        let entry =
+            Entry::from_bytes(&row.bytes).map_err(|error| fault(&place, error.to_string()))?;
+        if order::has_inexact_number(&row.bytes) {
+            return Err(fault(place, "a number in it is larger than 2^53").into());
+        }
+        self.attesting.reach(&self.tree);
+        match &entry.event {
+            Event::Checkpoint { note } => self.attesting.note(&place, note, &self.tree)?,
+            Event::PayloadErased { .. } if self.attesting.is_of_run() => {
+                let what = "nothing is erased in the file of one run, which is a copy";
+                return Err(fault(place, what).into());
+            }
+            _ => self.attesting.pass(&place, entry.run)?,
+        }
+        if let Noted::Some(head) = &self.noted
+            && head.size == leaf
+        {
+            self.check_noted_root(head.root)?;
+        }
+        self.tree.push(hash);
+        let keeps = self.check_order(&place, row, &entry)?;
+        self.check_payloads(leaf, (&place, &entry), keeps)
+    }
+
+    /// The tree is what it was when its head was noted.
+    fn check_noted_root(&self, root: Digest) -> Result<(), Fault> {
+        let own = self.tree.root();
+        match own == root {
+            true => Ok(()),
+            false => Err(fault(
+                "note",
+                format!(
+                    "the first {} events had root {} when the store was last written to, and have {} now",
+                    self.tree.size(),
+                    root.short(),
+                    own.short()
+                ),
+            )),
+        }
+    }
+
+    /// The cache of the tree's right edge is that of the events.
+    fn check_tree(&self) -> Result<(), Stop> {
+        if let Noted::Some(head) = &self.noted
+            && head.size == self.tree.size()
+        {
+            self.check_noted_root(head.root)?;
+        }
+        let rows = "SELECT count(*) FROM tree";
+        let rows: i64 =
+            self.store.sql.query_row(rows, [], |row| row.get(0)).map_err(unreadable("tree"))?;
+        if rows > 1 {
+            return Err(fault("tree", format!("it has {rows} rows; there is one")).into());
+        }
+        let cached = frontier(&self.store.sql).map_err(unreadable("tree"))?;
+        if cached != self.tree {
+            let what = format!(
+                "it was written with {} events and root {}; the events here are {} with root {}",
+                cached.size(),
+                cached.root().short(),
+                self.tree.size(),
+                self.tree.root().short()
+            );
+            return Err(fault("tree", what).into());
+        }
+        Ok(())
+    }
+}
+
+struct Columns {
+    leaf: i64,
+    run: Option<String>,
+    seq: i64,
+    kind: String,
+    hash: [u8; 32],
+    bytes: Vec<u8>,
+}
