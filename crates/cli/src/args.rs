@@ -278,7 +278,16 @@ pub(crate) struct ListRuns {
     /// Only runs with a call that names this path, or a command that changed it
     #[arg(long, value_name = "PATH")]
     pub(crate) touched: Option<String>,
+    /// Only so many, the newest
+    #[arg(long, value_name = "NUMBER", default_value_t = LISTED)]
+    pub(crate) limit: u64,
+    /// All of them
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
 }
+
+/// How many runs are listed where nobody says how many: as many as somebody reads.
+const LISTED: u64 = 100;
 
 /// `show-run`.
 #[derive(Debug, Args)]

@@ -39,8 +39,7 @@ impl From<Problem> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let code = error.code();
-        Self::Problem(Problem::new(code, error.to_string()).suggest(code.next_step()))
+        Self::Problem(Problem::new(error.code(), error.to_string()).suggest(error.suggestion()))
     }
 }
 

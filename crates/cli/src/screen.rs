@@ -1,14 +1,14 @@
 //! The screen: what is printed, where, and how wide.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use capsule_core::escape;
 use capsule_core::outcome::Problem;
-use capsule_report::Layout;
+use capsule_report::{Layout, ReportError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -104,6 +104,23 @@ impl Screen {
         self.say(&shown(&serde_json::to_string_pretty(value).unwrap_or_default()))
     }
 
+    /// Prints JSON that is made while it is printed, as [`Self::say_json`] prints a value.
+    pub(crate) fn say_json_by<T>(
+        &self,
+        make: impl FnOnce(&mut dyn Write) -> Result<T, ReportError>,
+    ) -> Result<T, Failure> {
+        let shown = Shown { out: io::stdout().lock(), rest: Vec::new() };
+        // JSON comes in small pieces.
+        let mut out = BufWriter::with_capacity(1 << 16, shown);
+        let made = make(&mut out).map_err(|error| match error {
+            ReportError::Store(error) => Failure::from(error),
+            ReportError::Write(error) => unprinted(error),
+        })?;
+        let ended = out.write_all(b"\n").and_then(|()| out.flush());
+        ended.map_err(unprinted)?;
+        Ok(made)
+    }
+
     /// Prints a value in one line, its fields in their own order.
     pub(crate) fn say_json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         self.say(&shown(&serde_json::to_string(value).unwrap_or_default()))
@@ -113,6 +130,31 @@ impl Screen {
     pub(crate) fn complain(&self, line: &str) {
         let mut out = AutoStream::new(io::stderr().lock(), self.choice());
         let _ = writeln!(out, "{line}");
+    }
+}
+
+/// Standard output for JSON that shows what it holds; see [`shown`].
+struct Shown<'o> {
+    out: StdoutLock<'o>,
+    /// The first bytes of a character of which the others are still to come.
+    rest: Vec<u8>,
+}
+
+impl Write for Shown<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        SAID.store(true, Ordering::Relaxed);
+        self.rest.extend(bytes);
+        let whole = match std::str::from_utf8(&self.rest) {
+            Ok(_) => self.rest.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        let whole: Vec<u8> = self.rest.drain(..whole).collect();
+        self.out.write_all(shown(&String::from_utf8_lossy(&whole)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -217,6 +217,49 @@ fn erasing_again_ends_what_was_begun() {
     assert!(!left.exists());
 }
 
+/// What somebody does who erases a run in a file of it, and writes that down with right hashes.
+fn erased_by_hand(file: &str) {
+    let sql = rusqlite::Connection::open(file).unwrap();
+    let trigger: String = sql
+        .query_row("SELECT sql FROM sqlite_schema WHERE name = 'payloads_stay'", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    let (run, count): (String, i64) = sql
+        .query_row("SELECT run, (SELECT count(*) FROM payloads) FROM events LIMIT 1", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    sql.execute_batch(&format!(
+        "DROP TRIGGER payloads_stay; UPDATE payloads SET salt = NULL, bytes = NULL, sha256 = NULL; {trigger}"
+    ))
+    .unwrap();
+    let mut hashes: Vec<[u8; 32]> = sql
+        .prepare("SELECT hash FROM events ORDER BY leaf")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let bytes = format!(
+        r#"{{"at":1,"body":{{"payloads":{count},"subject":"{run}"}},"kind":"payload.erased","prev":null,"run":null,"seq":0,"v":1}}"#
+    );
+    hashes.push(capsule_core::journal::leaf_hash(bytes.as_bytes()).0);
+    let mut tree = capsule_core::journal::Frontier::default();
+    hashes.iter().for_each(|hash| tree.push(capsule_core::digest::Digest(*hash)));
+    let leaf = i64::try_from(hashes.len() - 1).unwrap();
+    sql.execute(
+        "INSERT INTO events VALUES (?1, NULL, 0, 'payload.erased', ?2, ?3)",
+        rusqlite::params![leaf, hashes.last().unwrap(), bytes.as_bytes()],
+    )
+    .unwrap();
+    sql.execute(
+        "UPDATE tree SET size = ?1, peaks = ?2",
+        rusqlite::params![leaf + 1, tree.to_bytes()],
+    )
+    .unwrap();
+}
+
 /// G5: nobody erases behind a signature, in the file of one run or more than an event says.
 #[test]
 fn nothing_is_erased_behind_a_signature() {
@@ -230,7 +273,10 @@ fn nothing_is_erased_behind_a_signature() {
         capsule.plan("version: 1\nsteps:\n  - { id: l, tool: shell.run, args: { argv: [ls] } }\n");
     let _ = capsule.run(&["run", &plan, "--policy", &policy, "--out", &out]).exits(0);
     let _ = capsule.run(&["verify", &out, "--key", &key]).exits(0);
-    let _ = capsule.run(&["--store", &out, "audit", "erase", "latest"]).exits(0);
+    let refused = capsule.run(&["--store", &out, "audit", "erase", "latest"]).exits(2);
+    assert!(refused.stderr.contains("one run that was written out"), "{}", refused.stderr);
+    let _ = capsule.run(&["verify", &out, "--key", &key]).exits(0);
+    erased_by_hand(&out);
     let ran = capsule.run(&["verify", &out, "--key", &key]).exits(6);
     assert!(ran.stderr.contains("which is a copy"), "{}", ran.stderr);
     // In the store itself it is signed, and whole.
@@ -248,7 +294,10 @@ fn nothing_is_erased_behind_a_signature() {
     sql.execute_batch(&trigger).unwrap();
     let _ = capsule.run(&["verify"]).exits(6);
     // Without the key, by the rules: who verifies with it is told.
-    sql.execute_batch("DROP TRIGGER payloads_stay; UPDATE payloads SET salt = NULL").unwrap();
+    sql.execute_batch(
+        "DROP TRIGGER payloads_stay; UPDATE payloads SET salt = NULL, bytes = NULL, sha256 = NULL",
+    )
+    .unwrap();
     sql.execute_batch(&trigger).unwrap();
     let _ = capsule.run(&["exec", "--policy", &policy, "--", "ls"]).exits(0);
     fs::remove_file(capsule.store().with_file_name("store.db.key")).unwrap();

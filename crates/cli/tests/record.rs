@@ -2,15 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use capsule_core::digest::Digest;
+use capsule_core::journal::{Frontier, leaf_hash};
 use capsule_store::Store;
 use capsule_testkit::recorded::{PLAN, POLICY, Recorded};
-use capsule_testkit::{Capsule, Server};
+use capsule_testkit::{Capsule, History, Ran, Server};
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn recorded() -> Recorded {
     Recorded::of(Capsule::new(env!("CARGO_BIN_EXE_capsule")), PLAN)
@@ -290,11 +294,506 @@ fn tampering_is_found_and_named() {
         let json = capsule.run(&["verify", "--store", &copy_path, "--json"]).exits(6).json();
         assert_eq!(json["ok"], false);
     }
-    // What is private to the store may be erased, and the record still verifies.
+    // A file by itself that holds one run may be one that was written out, without what is private.
     let erased = pristine(
         "UPDATE payloads SET bytes = NULL, salt = NULL, sha256 = NULL WHERE class = 'key';",
     );
     assert!(erased.exits(0).stdout.contains("1 withheld or never kept"));
+}
+
+/// The event at each leaf, changed, and everything behind it written again with right hashes: what is left to be
+/// found is what an event says.
+fn written_again(path: &Path, change: impl Fn(i64, &mut Value)) {
+    let sql = Connection::open(path).unwrap();
+    let triggers: Vec<(String, String)> = sql
+        .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        .unwrap()
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    triggers.iter().for_each(|(name, _)| {
+        sql.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
+    });
+    let events: Vec<(i64, Vec<u8>)> = sql
+        .prepare("SELECT leaf, bytes FROM events ORDER BY leaf")
+        .unwrap()
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let (mut tree, mut prev) = (Frontier::default(), BTreeMap::new());
+    for (leaf, bytes) in events {
+        let mut event: Value = serde_json::from_slice(&bytes).unwrap();
+        let run = event["run"].as_str().map(str::to_owned);
+        if let Some(before) = run.as_ref().and_then(|run| prev.get(run)) {
+            event["prev"] = json!(before);
+        }
+        change(leaf, &mut event);
+        let bytes = capsule_core::json::canonical(&event);
+        let hash = leaf_hash(&bytes);
+        tree.push(hash);
+        prev.insert(run.clone().unwrap_or_default(), Digest::of(&bytes));
+        let row =
+            rusqlite::params![leaf, event["seq"].as_i64(), event["kind"].as_str(), hash.0, bytes];
+        sql.execute(
+            "UPDATE events SET seq = ?2, kind = ?3, hash = ?4, bytes = ?5 WHERE leaf = ?1",
+            row,
+        )
+        .unwrap();
+    }
+    sql.execute("UPDATE tree SET peaks = ?1", [tree.to_bytes()]).unwrap();
+    triggers.iter().for_each(|(_, text)| sql.execute_batch(text).unwrap());
+}
+
+/// G1: what events say is held to `FORMAT.md`, also where every hash is right.
+#[test]
+fn events_are_held_to_the_format() {
+    let Recorded { capsule, .. } = recorded();
+    let copy = capsule.around().join("copy.db");
+    let path = copy.to_string_lossy().into_owned();
+    let _ = capsule.run(&["audit", "export", "--out", &path]).exits(0);
+    let pristine = fs::read(&copy).unwrap();
+    type Change<'c> = &'c dyn Fn(&mut Value);
+    let rows: [(&str, Change<'_>, &str); 14] = [
+        ("call.finished", &|own| own["at"] = json!(1), "its time is before"),
+        ("call.finished", &|own| own["body"]["masked"] = json!(9_007_199_254_740_994_u64), "2^53"),
+        ("run.sealed", &|own| own["at"] = json!(9_007_199_254_740_994_u64), "2^53"),
+        ("call.finished", &|own| own["v"] = json!(0), "not an event"),
+        ("call.finished", &|own| own["v"] = json!(2), "format version 2"),
+        ("call.finished", &|own| own["body"]["more"] = json!(1), "not an event"),
+        (
+            "call.proposed",
+            &|own| drop(own["body"].as_object_mut().unwrap().remove("step")),
+            "not an event",
+        ),
+        ("run.opened", &|own| own["body"]["staged"] = json!(false), "not an event"),
+        ("run.opened", &|own| own["body"]["layers"] = json!([]), "not an event"),
+        ("call.decided", &|own| own["body"]["decision"] = json!("perhaps"), "not an event"),
+        ("call.finished", &|own| own["kind"] = json!("call.melted"), "not an event"),
+        ("run.sealed", &|own| own["body"]["events"] = json!(3), "the seal counts"),
+        ("call.finished", &|own| own["body"]["output"]["bytes"] = json!(3), "committed to"),
+        ("run.opened", &|own| own["body"]["payloads"] = json!("digest"), "keeps digests alone"),
+    ];
+    for (kind, change, what) in rows {
+        fs::write(&copy, &pristine).unwrap();
+        let done = Cell::new(false);
+        written_again(&copy, |_, event| {
+            if event["kind"] == kind && !done.replace(true) {
+                change(event);
+            }
+        });
+        let ran = capsule.run(&["verify", &path]).exits(6);
+        assert!(
+            ran.stderr.contains(what) && ran.stderr.contains("event "),
+            "{kind}: {}",
+            ran.stderr
+        );
+    }
+    fs::write(&copy, &pristine).unwrap();
+    written_again(&copy, |_, _| {});
+    let _ = capsule.run(&["verify", &path]).exits(0);
+}
+
+/// G5: an event that says that a run was erased counts all of its payloads, and is the only one.
+#[test]
+fn an_erasing_counts_what_it_erased() {
+    let Recorded { capsule, policy, .. } = recorded();
+    let args = r#"{"path":"a.txt"}"#;
+    let call = ["call", "fs.read", "--policy", &policy, "--args", args];
+    let out = capsule.around().join("run.db").to_string_lossy().into_owned();
+    let _ = capsule.run(&[&call[..], &["--out", &out]].concat()).exits(0);
+    let listed = capsule.run(&["list-runs", "--json"]).exits(0).json();
+    let (call_run, plan_run) = (listed[0]["run"].clone(), listed[1]["run"].clone());
+    let _ = capsule.run(&["audit", "erase", plan_run.as_str().unwrap()]).exits(0);
+    let copy = capsule.around().join("copy.db");
+    let path = copy.to_string_lossy().into_owned();
+    let _ = capsule.run(&["audit", "export", "--out", &path]).exits(0);
+    let pristine = fs::read(&copy).unwrap();
+    let erased = |change: &dyn Fn(&mut Value), kind: &str| {
+        fs::write(&copy, &pristine).unwrap();
+        written_again(&copy, |_, event| {
+            if event["kind"] == kind {
+                change(event);
+            }
+        });
+        capsule.run(&["verify", &path])
+    };
+    let _ = erased(&|_| {}, "payload.erased").exits(0);
+    for (more, what) in [(-1_i64, "it counts"), (1, "it counts"), (-1_000, "not an event")] {
+        let count = |own: &mut Value| {
+            own["body"]["payloads"] = json!(own["body"]["payloads"].as_i64().unwrap() + more);
+        };
+        let ran = erased(&count, "payload.erased").exits(6);
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+    }
+    for other in [call_run, json!("r-0000000000000000")] {
+        let ran = erased(&|own| own["body"]["subject"] = other.clone(), "payload.erased").exits(6);
+        assert!(ran.stderr.contains("erased") || ran.stderr.contains("are gone"), "{}", ran.stderr);
+    }
+    // Said a second time, in the place of another event of no run.
+    let again = |own: &mut Value| {
+        own["kind"] = json!("payload.erased");
+        own["body"] = json!({ "subject": plan_run, "payloads": 32 });
+    };
+    let _ = erased(&again, "run.exported").exits(6);
+}
+
+/// G1: which columns of a payload are there hangs on its run, its class and its file.
+#[test]
+fn payloads_are_there_or_rightly_gone() {
+    let Recorded { capsule, policy, plan, .. } = recorded();
+    let args = r#"{"path":"out/c.txt","content":"x"}"#;
+    let _ = capsule.run(&["call", "fs.write", "--policy", &policy, "--args", args]).exits(0);
+    let digests = capsule.policy(&format!("{POLICY}audit: {{ payloads: digest }}\n"));
+    let _ = capsule.run(&["run", &plan, "--policy", &digests]).exits(1);
+    let copy = capsule.around().join("copy.db");
+    let path = copy.to_string_lossy().into_owned();
+    let _ = capsule.run(&["audit", "export", "--out", &path]).exits(0);
+    let pristine = fs::read(&copy).unwrap();
+    let first = |class: &str| format!("(SELECT min(id) FROM payloads WHERE class = '{class}')");
+    let last = |class: &str| format!("(SELECT max(id) FROM payloads WHERE class = '{class}')");
+    for (change, whose, what) in [
+        ("bytes = NULL, salt = NULL", first("key"), "nothing of its run was erased"),
+        ("bytes = NULL, salt = NULL", first("undo"), "nothing of its run was erased"),
+        ("bytes = NULL", first("undo"), "its bytes are gone"),
+        ("sha256 = printf('%064d', 0)", first("key"), "it is private"),
+        ("sha256 = NULL", first("output"), "their digest is not"),
+        ("sha256 = printf('%064d', 0)", first("output"), "not that of its bytes"),
+        ("bytes = NULL, salt = NULL, sha256 = NULL", first("output"), "its run keeps them"),
+        ("salt = x'00'", first("output"), "committed to"),
+        // Those of a run that keeps digests.
+        ("salt = NULL", last("output"), "its run was not erased"),
+        ("salt = x'00'", last("output"), "not 32 bytes"),
+        ("sha256 = 'x'", last("output"), "its digest is none"),
+        ("bytes = NULL, salt = NULL", last("key"), "nothing of its run was erased"),
+    ] {
+        fs::write(&copy, &pristine).unwrap();
+        let sql = Connection::open(&copy).unwrap();
+        let trigger: String = sql
+            .query_row("SELECT sql FROM sqlite_schema WHERE name = 'payloads_stay'", [], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        sql.execute_batch(&format!(
+            "DROP TRIGGER payloads_stay; UPDATE payloads SET {change} WHERE id = {whose}; {trigger}"
+        ))
+        .unwrap();
+        drop(sql);
+        let ran = capsule.run(&["verify", &path]).exits(6);
+        assert!(
+            ran.stderr.contains(what) && ran.stderr.contains("payload "),
+            "{change}: {}",
+            ran.stderr
+        );
+    }
+    // A row that no event knows is named, and so is one of the tree.
+    for (change, what) in [
+        (
+            "INSERT INTO payloads (id, commitment, class) VALUES (77, 'x', 'text')",
+            "payload row 77: ",
+        ),
+        (
+            "INSERT INTO payloads (id, commitment, class) VALUES (-3, 'x', 'text')",
+            "payload row -3: ",
+        ),
+        ("DELETE FROM tree", "tree: a row that belongs there is missing"),
+        (
+            "PRAGMA ignore_check_constraints = 1; INSERT INTO tree VALUES (2, 0, x'')",
+            "tree: it has 2 rows",
+        ),
+    ] {
+        fs::write(&copy, &pristine).unwrap();
+        Connection::open(&copy).unwrap().execute_batch(change).unwrap();
+        let ran = capsule.run(&["verify", &path]).exits(6);
+        assert!(ran.stderr.contains(what), "{change}: {}", ran.stderr);
+    }
+}
+
+/// Which parts of the store's files there are, and what they hold.
+fn parts(capsule: &Capsule) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = ["store.db", "store.db-wal", "store.db.head"];
+    let files = files.map(|name| capsule.store().with_file_name(name));
+    files.into_iter().map(|path| (path.clone(), fs::read(path).unwrap_or_default())).collect()
+}
+
+fn put(parts: &[(PathBuf, Vec<u8>)]) {
+    let _ = fs::remove_file(parts[0].0.with_file_name("store.db-shm"));
+    parts.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+}
+
+/// M3, G4: most of a small store is in its log. A bit that is flipped there is found, and named, and nothing is
+/// written onto what is left.
+#[test]
+fn a_store_that_lost_its_newest_events_says_so() {
+    let Recorded { capsule, policy, .. } = recorded();
+    let args = r#"{"path":"a.txt"}"#;
+    let call = ["call", "fs.read", "--policy", &policy, "--args", args];
+    for _ in 0..4 {
+        let _ = capsule.run(&call).exits(0);
+    }
+    let truth = capsule.run(&["verify"]).exits(0).stdout;
+    assert!(truth.contains("✔ complete") && truth.contains("frames of its log read"), "{truth}");
+    let whole = parts(&capsule);
+    let log = whole[1].1.len();
+    let (mut found, mut named) = (0, 0);
+    for at in (0..32).step_by(5).chain((32..log).step_by(log / 70)) {
+        let mut damaged = whole.clone();
+        damaged[1].1[at] ^= 1 << (at % 8);
+        put(&damaged);
+        let ran = capsule.run(&["verify"]);
+        if ran.status == 0 {
+            assert_eq!(ran.stdout, truth, "byte {at}");
+            continue;
+        }
+        assert_eq!(ran.status, 6, "byte {at}: {}", ran.stderr);
+        found += 1;
+        named += usize::from(ran.stderr.contains("damaged"));
+        assert!(ran.stderr.contains("events"), "{}", ran.stderr);
+    }
+    assert!(found > 50 && named > 50, "{found} {named}");
+    let cut = |what: &str, log: Vec<u8>| {
+        put(&[whole[0].clone(), (whole[1].0.clone(), log), whole[2].clone()]);
+        let json = capsule.run(&["verify", "--json"]).exits(6).json();
+        assert_eq!(json["code"], "store.integrity", "{what}: {json}");
+        let refused = capsule.run(&call).exits(6);
+        assert!(
+            refused.stderr.contains("put `") && refused.stderr.contains(".head"),
+            "{}",
+            refused.stderr
+        );
+    };
+    cut("no log", Vec::new());
+    cut("half a log", whole[1].1[..log / 2].to_vec());
+    cut("a log without its end", whole[1].1[..log - 1].to_vec());
+    // Whoever reads is told, and whoever puts the note away goes on from what is there.
+    let cut = whole[1].1[..log - 9_000].to_vec();
+    put(&[whole[0].clone(), (whole[1].0.clone(), cut), whole[2].clone()]);
+    let listed = capsule.run(&["list-runs"]).exits(0);
+    assert!(
+        listed.stderr.contains("are missing") && !listed.stdout.is_empty(),
+        "{}",
+        listed.stderr
+    );
+    fs::remove_file(&whole[2].0).unwrap();
+    let _ = capsule.run(&call).exits(0);
+    let _ = capsule.run(&["verify"]).exits(0);
+    put(&whole);
+    assert_eq!(capsule.run(&["verify"]).exits(0).stdout, truth);
+}
+
+/// M3: the main file alone says that it is not the store; a copy that was made to be one file is complete.
+#[test]
+fn a_copy_is_complete_or_says_that_it_is_not() {
+    let Recorded { capsule, policy, plan, .. } = recorded();
+    let at = |name: &str| capsule.around().join(name).to_string_lossy().into_owned();
+    let (alone, whole) = (at("alone.db"), at("whole.db"));
+    let missing = |what: &str| {
+        fs::copy(capsule.store(), &alone).unwrap();
+        let ran = capsule.run(&["verify", &alone]).exits(6);
+        assert!(ran.stderr.contains(what), "{}", ran.stderr);
+    };
+    missing("in a log that is missing");
+    let sql = Connection::open(capsule.store()).unwrap();
+    sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(sql);
+    let _ = capsule.run(&["run", &plan, "--policy", &policy]).exits(1);
+    missing("newer ones may be missing");
+    let wrote = capsule.run(&["audit", "export", "--out", &whole]).exits(0);
+    assert!(wrote.stdout.contains("events to"), "{}", wrote.stdout);
+    assert_eq!(fs::metadata(&whole).unwrap().permissions().mode() & 0o777, 0o600);
+    let leaves = |store: &[&str]| {
+        capsule.run(&[&["verify", "--json"], store].concat()).exits(0).json()["leaves"].clone()
+    };
+    assert_eq!(leaves(&[&whole]), leaves(&[]));
+    // Nothing is replaced, and nothing is left of what was not finished.
+    let _ = capsule.run(&["audit", "export", "--out", &whole]).exits(2);
+    let left = fs::read_dir(capsule.around()).unwrap().map(|own| own.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with('.')));
+    // It can be worked with in its place.
+    let _ = capsule.run(&["run", &plan, "--policy", &policy, "--store", &whole]).exits(1);
+    let _ = capsule.run(&["verify", "--store", &whole]).exits(0);
+}
+
+/// G1: nothing is put into the file of one run, by whoever else or by ourselves.
+#[test]
+fn one_run_that_was_written_out_stays_alone() {
+    let Recorded { capsule, policy, plan, .. } = recorded();
+    let _ = capsule.run(&["init", "--origin", "acme/log"]).exits(0);
+    let out = capsule.around().join("run.db");
+    let path = out.to_string_lossy().into_owned();
+    let _ = capsule.run(&["run", &plan, "--policy", &policy, "--out", &path]).exits(1);
+    let before = fs::read(&out).unwrap();
+    let refused = capsule.run(&["run", &plan, "--policy", &policy, "--store", &path]).exits(2);
+    assert!(refused.stderr.contains("one run that was written out"), "{}", refused.stderr);
+    assert!(fs::read(&out).unwrap() == before);
+    // An event of no run, and the beginning of another one, behind its checkpoint.
+    for (run, seq, kind, body) in [
+        (None, 0, "grant.revoked", json!({ "grant": null })),
+        (Some("r-0000000000000000"), 1, "approval.covered", json!({ "call": 1, "by": 0 })),
+    ] {
+        fs::write(&out, &before).unwrap();
+        let sql = Connection::open(&out).unwrap();
+        let event = json!({ "v": 1, "run": run, "seq": seq, "prev": null, "at": 1, "kind": kind, "body": body });
+        let bytes = capsule_core::json::canonical(&event);
+        let mut tree = Frontier::default();
+        let mut query = sql.prepare("SELECT hash FROM events ORDER BY leaf").unwrap();
+        query
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .for_each(|hash| tree.push(Digest(hash.unwrap())));
+        let leaf = i64::try_from(tree.size()).unwrap();
+        tree.push(leaf_hash(&bytes));
+        let row = rusqlite::params![leaf, run, seq, kind, leaf_hash(&bytes).0, bytes];
+        sql.execute("INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6)", row).unwrap();
+        sql.execute(
+            "UPDATE tree SET size = ?1, peaks = ?2",
+            rusqlite::params![leaf + 1, tree.to_bytes()],
+        )
+        .unwrap();
+        drop(query);
+        drop(sql);
+        let ran = capsule.run(&["verify", &path]).exits(6);
+        assert!(ran.stderr.contains("the one run that was written out"), "{}", ran.stderr);
+    }
+}
+
+/// A store that cannot be written says why, and what to do.
+#[test]
+fn a_store_that_cannot_be_written_says_why() {
+    let Recorded { capsule, policy, .. } = recorded();
+    let args = r#"{"path":"a.txt"}"#;
+    let call = ["call", "fs.read", "--policy", &policy, "--args", args];
+    let sql = Connection::open(capsule.store()).unwrap();
+    sql.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let ran = capsule.run(&call).exits(10);
+    assert!(ran.stderr.contains("another process has it locked"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("end it, and run it again"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("room"), "{}", ran.stderr);
+    sql.execute_batch("ROLLBACK").unwrap();
+    drop(sql);
+    let _ = capsule.run(&call).exits(0);
+    // Also for root: a file system that is read-only.
+    let folder = capsule.store().parent().unwrap().to_owned();
+    let script = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"";
+    let inner = capsule.command(&call);
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(&folder);
+    command
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .current_dir(capsule.workspace())
+        .env_clear();
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = Ran::from(command.output().unwrap()).exits(10);
+    assert!(ran.stderr.contains("read-only") || ran.stderr.contains("Read-only"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("writable") && !ran.stderr.contains("room"), "{}", ran.stderr);
+}
+
+/// P8, L3: a list shows the newest runs, says that there are older ones, and has all of them where it is asked to.
+#[test]
+fn a_long_list_shows_the_newest_runs() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let store = capsule.around().join("many.db");
+    let path = store.to_string_lossy().into_owned();
+    History { runs: 250, calls: 1, name: "x".repeat(200), ..History::default() }.write(&store);
+    let list =
+        |more: &[&str]| capsule.run(&[&["list-runs", "--store", &path], more].concat()).exits(0);
+    let lines = |ran: &Ran| ran.stdout.lines().count();
+    let short = list(&[]);
+    assert_eq!(lines(&short), 100);
+    assert!(short.stderr.contains("list-runs --all"), "{}", short.stderr);
+    let all = list(&["--all"]);
+    assert_eq!((lines(&all), all.stderr.as_str()), (250, ""));
+    assert!(all.stdout.starts_with(&short.stdout));
+    assert_eq!(lines(&list(&["--limit", "3"])), 3);
+    assert_eq!(lines(&list(&["--limit", "250"])), 250);
+    for (more, count) in
+        [(&["--json"][..], 100), (&["--json", "--all"], 250), (&["--json", "--limit", "0"], 0)]
+    {
+        let ran = list(more);
+        assert_eq!(ran.json().as_array().unwrap().len(), count, "{more:?}");
+        assert_eq!(ran.stderr.is_empty(), count != 100, "{more:?}: {}", ran.stderr);
+    }
+    let _ = capsule.run(&["list-runs", "--all", "--limit", "3"]).exits(2);
+}
+
+/// P8: a report as JSON takes no more memory for a longer run.
+#[test]
+fn a_report_of_a_long_run_is_streamed() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let store = capsule.around().join("long.db");
+    let path = store.to_string_lossy().into_owned();
+    let calls = 1_500;
+    History { calls, output: 50_000, ..History::default() }.write(&store);
+    for format in [&["--json"][..], &[]] {
+        let inner = capsule.command(&[&["report", "latest", "--store", &path], format].concat());
+        // All that it prints is 75 MB, and it used to hold that a dozen times.
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "ulimit -v 300000; exec \"$@\"", "sh"]);
+        command.arg(inner.get_program()).args(inner.get_args()).current_dir(capsule.workspace());
+        let ran = Ran::from(command.output().unwrap()).exits(0);
+        if format.is_empty() {
+            assert!(
+                ran.stdout.contains("1350 ok") || ran.stdout.contains("150 denied"),
+                "{}",
+                ran.stdout
+            );
+            continue;
+        }
+        let report = ran.json();
+        let told = report["calls"].as_array().unwrap();
+        let numbers: Vec<u64> = told.iter().map(|own| own["call"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, (1..=calls).collect::<Vec<_>>());
+        assert_eq!(report["summary"]["calls"], calls);
+        assert_eq!(report["summary"]["denied"], calls / 10);
+        assert_eq!(report["summary"]["files_read"].as_array().unwrap().len(), 900);
+        assert_eq!(
+            report["records"].as_array().unwrap().len() as u64,
+            2 + calls * 4 - calls / 10 * 2
+        );
+    }
+}
+
+/// L3: what stands in every list and in every event has a length that lists can show.
+#[test]
+fn names_have_a_length() {
+    let Recorded { capsule, policy, .. } = recorded();
+    let long = "n".repeat(201);
+    let steps = "steps: [{ id: a, tool: fs.list, args: { path: . } }]";
+    for (text, exit) in [
+        (format!("version: 1\nname: {long}\n{steps}\n"), 2),
+        (format!("version: 1\nname: {}\n{steps}\n", "n".repeat(200)), 0),
+        (format!("version: 1\n{}\n", steps.replace("id: a", &format!("id: {long}"))), 2),
+    ] {
+        let plan = capsule.plan(&text);
+        let ran = capsule.run(&["run", &plan, "--policy", &policy]).exits(exit);
+        assert!(exit == 0 || ran.stderr.contains("at most 200 characters"), "{}", ran.stderr);
+    }
+    let ran = capsule.run(&["call", &long, "--policy", &policy, "--args", "{}"]).exits(2);
+    assert!(ran.stderr.contains("at most 200 characters"), "{}", ran.stderr);
+    let named = capsule.policy(&POLICY.replace("name: recorder", &format!("name: {long}")));
+    let ran = capsule.run(&["policy", "check", "--policy", &named]).exits(2);
+    assert!(ran.stderr.contains("at most 200 characters"), "{}", ran.stderr);
+}
+
+/// Twenty processes that come first at one time make one store, and lose nothing.
+#[test]
+fn many_first_runs_make_one_store() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    capsule.file("a.txt", "hello");
+    let policy = capsule.policy(POLICY);
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            scope.spawn(|| {
+                let args = r#"{"path":"a.txt"}"#;
+                let _ =
+                    capsule.run(&["call", "fs.read", "--policy", &policy, "--args", args]).exits(0);
+            });
+        }
+    });
+    let verified = capsule.run(&["verify"]).exits(0);
+    assert!(verified.stdout.contains("20 sealed"), "{}", verified.stdout);
 }
 
 /// G1: tables, views and triggers are those of the format, and what a payload is comes from
@@ -575,7 +1074,7 @@ fn the_views_have_their_columns() {
     );
     assert_eq!(one("SELECT output ->> '$.text' FROM tool_results WHERE call_id = 1"), "hello ");
     let hash = one("SELECT input_hash FROM tool_calls WHERE step_id = 'read'");
-    let expected = capsule_core::digest::Digest::of(br#"{"path":"a.txt"}"#).to_string();
+    let expected = Digest::of(br#"{"path":"a.txt"}"#).to_string();
     assert_eq!(hash, expected, "anyone can compute it");
     // G25: the report's counts are those of SQL.
     let report = capsule.run(&["report", "latest", "--format", "json"]).exits(0).json();
@@ -669,7 +1168,7 @@ fn a_run_can_be_written_out() {
             |row| row.get(0),
         )
         .unwrap();
-    let digest = capsule_core::digest::Digest::of(&fs::read(&out).unwrap()).to_string();
+    let digest = Digest::of(&fs::read(&out).unwrap()).to_string();
     assert_eq!(exported, digest);
     // The replay's own record holds the same events.
     let again = capsule.around().join("again.db");

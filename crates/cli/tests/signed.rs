@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use capsule_testkit::{Capsule, Ran};
+use serde_json::Value;
 
 /// Reads and runs what is needed here.
 const OPEN: &str = "version: 1
@@ -124,6 +125,7 @@ fn an_old_copy_of_the_store_is_found() {
     let store = own.capsule.store();
     let old = fs::read(&store).unwrap();
     let old_log = fs::read(store.with_file_name("store.db-wal")).unwrap();
+    let old_note = fs::read(store.with_file_name("store.db.head")).unwrap();
     let _ = own.exec(&policy, &["ls"]).exits(0);
     let pull = own.outside("pr-812.txt");
     let note = own.run(&["audit", "checkpoint"]).exits(0).stdout;
@@ -170,6 +172,13 @@ fn an_old_copy_of_the_store_is_found() {
     let _ = fs::remove_file(store.with_file_name("store.db-shm"));
     fs::write(store.with_file_name("store.db-wal"), old_log).unwrap();
     fs::write(&store, old).unwrap();
+    // Whoever forgets the note of how many events there were is met by it.
+    let ran = own.run(&["verify", "--key", &key]).exits(6);
+    assert!(ran.stderr.contains("had 21 events"), "{}", ran.stderr);
+    let ran = own.exec(&policy, &["ls"]).exits(6);
+    assert!(ran.stderr.contains("store.db.head` away"), "{}", ran.stderr);
+    assert!(own.run(&["list-runs"]).exits(0).stderr.contains("are missing"));
+    fs::write(store.with_file_name("store.db.head"), old_note).unwrap();
     let _ = own.run(&["verify", "--key", &key]).exits(0);
     let ran = own.run(&["verify", "--anchor", &pull]).exits(6);
     assert!(ran.stderr.contains("pr-812.txt: it saw"), "{}", ran.stderr);
@@ -237,6 +246,71 @@ fn anchors_are_told_or_nothing_runs() {
     assert!(ran.stderr.contains("belongs to the store"), "{}", ran.stderr);
 }
 
+/// A policy that wants signatures and anchors works where there is nothing yet: the key of a new store is made, and
+/// told; an anchor can be told of a log in which nothing is.
+#[test]
+fn anchors_work_on_a_fresh_store() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let anchor = capsule.around().join("anchors/log");
+    let anchors = format!("audit: {{ anchors: [\"file:{}\"] }}\n", anchor.display());
+    let policy = capsule.policy(&format!("{OPEN}{anchors}"));
+    let ran = capsule.run(&["exec", "--policy", &policy, "--", "ls"]).exits(0);
+    let line = ran.stderr.lines().find(|line| line.trim().starts_with("capsule/"));
+    let line = line.unwrap_or_else(|| panic!("{}", ran.stderr)).trim();
+    let key = capsule.around().join("key.pub").to_string_lossy().into_owned();
+    fs::write(&key, line).unwrap();
+    let anchor = anchor.to_string_lossy().into_owned();
+    let _ = capsule.run(&["verify", "--key", &key, "--anchor", &anchor]).exits(0);
+    // It is made once, and kept.
+    let again = capsule.run(&["exec", "--policy", &policy, "--", "ls"]).exits(0);
+    assert!(!again.stderr.contains("capsule/"), "{}", again.stderr);
+    // With events and without a key, nobody knows who signed before.
+    fs::remove_file(capsule.store().with_file_name("store.db.key")).unwrap();
+    let ran = capsule.run(&["exec", "--policy", &policy, "--", "ls"]).exits(2);
+    assert!(
+        ran.stderr.contains("audit.no-key") && ran.stderr.contains("`capsule init`"),
+        "{}",
+        ran.stderr
+    );
+    // A policy that lies in its workspace makes no anchor; a person does, also before the first run.
+    let own = Signed::new();
+    let anchor = own.outside("anchor");
+    let text = format!("{OPEN}audit: {{ anchors: [\"file:{anchor}\"] }}\n");
+    let policy = own.capsule.file("policy.yaml", text).to_string_lossy().into_owned();
+    let ran = own.exec(&policy, &["ls"]).exits(10);
+    assert!(ran.stderr.contains("capsule audit anchor"), "{}", ran.stderr);
+    fs::remove_file(own.capsule.store()).unwrap();
+    for end in ["-wal", "-shm", ".head"] {
+        let _ = fs::remove_file(own.capsule.store().with_file_name(format!("store.db{end}")));
+    }
+    let _ = own.run(&["audit", "anchor", &anchor]).exits(0);
+    let _ = own.exec(&policy, &["ls"]).exits(0);
+    let _ = own.run(&["verify", "--key", &own.key_file(), "--anchor", &anchor]).exits(0);
+    // Without a key there is nothing to tell, and the words say what to do.
+    let bare = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let ran = bare.run(&["audit", "anchor", &anchor]).exits(2);
+    assert!(ran.stderr.contains("`capsule init`") && !bare.store().exists(), "{}", ran.stderr);
+}
+
+/// Many make the key at one time: one of them does, and all have it.
+#[test]
+fn a_key_that_many_make_is_one_key() {
+    let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+    let made: Vec<Ran> = std::thread::scope(|scope| {
+        let all: Vec<_> =
+            (0..12).map(|_| scope.spawn(|| capsule.run(&["init", "--json"]).exits(0))).collect();
+        all.into_iter().map(|own| own.join().unwrap()).collect()
+    });
+    let keys: Vec<Value> = made.iter().map(|ran| ran.json()["key"].clone()).collect();
+    assert!(keys.iter().all(|key| key["public"] == keys[0]["public"]), "{keys:?}");
+    assert_eq!(keys.iter().filter(|key| key["new"] == true).count(), 1, "{keys:?}");
+    let folder = fs::read_dir(capsule.store().parent().unwrap()).unwrap();
+    assert_eq!(folder.count(), 1, "nothing of it is left lying about");
+    // No key is called as the tree of one run is.
+    let run = format!("acme/run/r-{}", "0".repeat(16));
+    let _ = Capsule::new(env!("CARGO_BIN_EXE_capsule")).run(&["init", "--origin", &run]).exits(2);
+}
+
 /// A run whose end could not be told is over all the same: what it changed waits, and somebody hears of both.
 #[test]
 fn an_anchor_that_is_lost_at_the_end_loses_nothing_else() {
@@ -268,6 +342,10 @@ fn a_key_that_others_may_read_signs_nothing() {
     fs::set_permissions(own.private(), fs::Permissions::from_mode(0o644)).unwrap();
     let ran = own.exec(&policy, &["ls"]).exits(10);
     assert!(ran.stderr.contains("audit.key") && ran.stderr.contains("0644"), "{}", ran.stderr);
+    // What it says to do is what helps.
+    let told = format!("`chmod 600 {}`", own.private().display());
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+    assert!(own.run(&["init"]).exits(10).stderr.contains(&told));
     assert!(own.run(&["doctor"]).stdout.contains("others may read"), "it says so");
     fs::set_permissions(own.private(), fs::Permissions::from_mode(0o600)).unwrap();
     let _ = own.exec(&policy, &["ls"]).exits(0);
@@ -397,8 +475,7 @@ fn the_log_is_written_out_line_by_line() {
     let _ = own.exec(&policy, &["cat", "a.txt"]).exits(0);
     let _ = own.exec(&policy, &["ls"]).exits(0);
     let text = own.run(&["audit", "export", "--format", "jsonl"]).exits(0).stdout;
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let leaves = own.run(&["verify", "--json"]).exits(0).json()["leaves"].as_u64().unwrap();
     assert_eq!(lines.len() as u64, leaves);
     for (at, line) in lines.iter().enumerate() {

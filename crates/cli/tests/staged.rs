@@ -974,10 +974,55 @@ fn is_not_applied(bed: &Bed) {
     assert_eq!(bed.tree(), before);
     let refused = bed.run(&["apply", "latest"]).exits(1);
     assert!(refused.stderr.contains("crashed"), "{}", refused.stderr);
-    let told = bed.run(&["changes", "latest"]).exits(0);
-    assert!(told.stderr.contains("crashed") && told.stderr.contains("discard"), "{}", told.stderr);
+    // Every screen offers what works, and nothing else.
+    for line in
+        [&["changes", "latest"][..], &["report", "latest"], &["show-run", "latest"], &["changes"]]
+    {
+        let ran = bed.run(line).exits(0);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(told.contains("discard") && !told.contains("capsule apply"), "{line:?}: {told}");
+    }
+    let told = bed.run(&["report", "latest", "--json"]).exits(0).json();
+    if told["staged_changes"].is_object() {
+        assert_eq!(told["staged_changes"]["can_be_applied"], false, "{told}");
+    }
     let _ = bed.run(&["discard", "latest"]).exits(0);
     assert_eq!((bed.tree(), bed.staged_folders()), (before, 0));
+}
+
+/// A run that crashed behind a command that changed something: what was recorded waits, and cannot be applied.
+#[test]
+fn a_crashed_run_offers_only_what_works() {
+    let bed = Bed::new();
+    let script = format!("use strict; {PUT}put('first', 'x')");
+    let plan = format!(
+        "version: 1\nsteps:\n  - {{ id: one, tool: shell.run, args: {{ argv: [perl, -e, {}] }} }}\n  \
+         - {{ id: two, tool: shell.run, args: {{ argv: [perl, -e, '$| = 1; open(F, q(>), q(second)); sleep 100'] }} }}\n",
+        serde_json::to_string(&script).unwrap()
+    );
+    let plan = bed.capsule.plan(&plan);
+    let mut child = bed.command(&["run", &plan, "--policy", &bed.policy]);
+    let mut child = child.stdout(Stdio::null()).spawn().unwrap();
+    wait_until("the second step writes", || bed.has_staged("second"));
+    child.kill().unwrap();
+    let _ = child.wait().unwrap();
+    let report = bed.run(&["report", "latest"]).exits(0);
+    let told = format!("{}{}", report.stdout, report.stderr);
+    assert!(told.contains("crashed") && told.contains("capsule discard"), "{told}");
+    for line in [
+        &["report", "latest"][..],
+        &["show-run", "latest"],
+        &["show-run", "latest:1"],
+        &["changes", "latest"],
+    ] {
+        let ran = bed.run(line).exits(0);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!told.contains("capsule apply"), "{line:?}: {told}");
+    }
+    let told = bed.run(&["report", "latest", "--json"]).exits(0).json();
+    assert_eq!(told["staged_changes"]["can_be_applied"], false, "{}", told["staged_changes"]);
+    let _ = bed.run(&["apply", "latest"]).exits(1);
+    let _ = bed.run(&["discard", "latest"]).exits(0);
 }
 
 /// What the tests of interrupted applying change: many files in several folders, and things that
@@ -1091,7 +1136,7 @@ fn an_apply_whose_end_was_lost_is_ended() {
         // What stood in the store then, with what stood in the workspace at the end.
         let (store, beside) = (bed.capsule.store(), bed.capsule.around().join("before"));
         fs::create_dir(&beside).unwrap();
-        let files = ["store.db", "store.db-wal", "store.db-shm"];
+        let files = ["store.db", "store.db-wal", "store.db-shm", "store.db.head"];
         for file in files {
             let _ = fs::copy(store.with_file_name(file), beside.join(file));
         }
@@ -1378,6 +1423,51 @@ fn applying_is_one_at_a_time() {
         }
     }
     assert_eq!(bed.tree(), wanted);
+    let _ = bed.run(&["verify"]).exits(0);
+}
+
+/// L1: many are applied at one time. Each that was applied ends so, and each that was not can be applied later:
+/// what another process sweeps away at the same time is no trouble.
+#[test]
+fn many_apply_at_one_time() {
+    let bed = Bed::new();
+    for round in 0..3 {
+        let runs: Vec<(String, String)> = (0..12)
+            .map(|number| {
+                let name = format!("r{round}-{number}");
+                let ran = bed
+                    .perl(&format!("{PUT}mkdir 'd{name}'; put('d{name}/f', 1); put('{name}', 1)"));
+                let run = ran.exits(0).json()["run"].as_str().unwrap().to_owned();
+                (run, name)
+            })
+            .collect();
+        let ended: Vec<Ran> = std::thread::scope(|scope| {
+            let bed = &bed;
+            let all: Vec<_> =
+                runs.iter().map(|(run, _)| scope.spawn(move || bed.run(&["apply", run]))).collect();
+            all.into_iter().map(|own| own.join().unwrap()).collect()
+        });
+        for ((run, name), ran) in runs.iter().zip(&ended) {
+            let is_made = bed.capsule.workspace().join(name).exists();
+            assert_eq!(ran.status == 0, is_made, "{run}: {}", ran.stderr);
+            if ran.status != 0 {
+                assert!(ran.stderr.contains("change.conflict"), "{run}: {}", ran.stderr);
+                let _ = bed.run(&["apply", run]).exits(0);
+            }
+        }
+        assert_eq!(bed.staged_folders(), 0);
+    }
+    // The same run, dropped by many: one of them does it, and the others find nothing.
+    let run =
+        bed.perl(&format!("{PUT}put('n', 1)")).exits(0).json()["run"].as_str().unwrap().to_owned();
+    let ended: Vec<Ran> = std::thread::scope(|scope| {
+        let (bed, run) = (&bed, run.as_str());
+        let all: Vec<_> =
+            (0..12).map(|_| scope.spawn(move || bed.run(&["discard", run]))).collect();
+        all.into_iter().map(|own| own.join().unwrap()).collect()
+    });
+    assert_eq!(ended.iter().filter(|ran| ran.status == 0).count(), 1, "{ended:?}");
+    assert!(ended.iter().all(|ran| !ran.stderr.contains("No such file")), "{ended:?}");
     let _ = bed.run(&["verify"]).exits(0);
 }
 

@@ -46,6 +46,12 @@ impl Console {
         Self { story: Story::default(), layout, asked: false }
     }
 
+    /// The same where calls that were shown are only counted, so that it does not grow with the run.
+    #[must_use]
+    pub fn counting(layout: Layout) -> Self {
+        Self { story: Story::counting(), ..Self::new(layout) }
+    }
+
     /// Takes the next event; gives the lines that it completes.
     pub fn see(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) -> Vec<String> {
         let mut before = self.unanswered(event);
@@ -108,8 +114,7 @@ impl Console {
 
     fn last_call(&self) -> Vec<String> {
         let Some(call) = self.story.calls.last() else { return Vec::new() };
-        let sign = Sign::of_call(call);
-        let mut lines = self.line(call.call, &sign, "", Some(call));
+        let mut lines = self.line(call.call, &Sign::of_call(call), "", Some(call));
         lines.extend(self.changed(call));
         lines.extend(self.trouble(call, None));
         lines

@@ -1,12 +1,18 @@
 //! A run as JSON, for programs: schema-versioned, in causal order, each record with its leaf and
 //! the hash of that leaf, as the store has it.
 
+use std::cell::RefCell;
+use std::io;
+
 use capsule_core::journal::leaf_hash;
-use capsule_store::{Store, StoreError};
+use capsule_store::{Filter, Store, StoreError, Stored};
+use serde::ser::{Error as _, SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::changes::change_json;
 use crate::feedback::Feedback;
+use crate::runs::run_json;
 use crate::story::{Answer, CallStory, Resumed, Story, kept};
 
 /// The version of this JSON.
@@ -65,21 +71,155 @@ fn facts(call: &CallStory) -> Value {
     told
 }
 
-/// A run with everything that its events add up to, and the events themselves.
+/// Why a report could not be written.
+#[derive(Debug)]
+pub enum ReportError {
+    /// The store cannot be read.
+    Store(StoreError),
+    /// What is written to takes no more.
+    Write(io::Error),
+}
+
+impl From<StoreError> for ReportError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<serde_json::Error> for ReportError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Write(error.into())
+    }
+}
+
+/// Writes runs as a list, the newest first, and no more than so many; gives whether there are older ones that
+/// were not looked at. Memory does not grow with the list.
 ///
 /// # Errors
-/// When the store cannot be read.
-pub fn run(store: &Store, id: &str) -> Result<Value, StoreError> {
-    let mut story = Story::default();
-    let mut records = Vec::new();
+/// When the store cannot be read, or the list cannot be written.
+pub fn write_runs(
+    out: impl io::Write,
+    store: &Store,
+    filter: &Filter,
+    most: u64,
+) -> Result<bool, ReportError> {
+    let mut serializer = serde_json::Serializer::pretty(out);
+    let mut list = serializer.serialize_seq(None)?;
+    let mut left = most;
+    let are_older = store.visit_runs(filter, |run| {
+        left = left.saturating_sub(1);
+        list.serialize_element(&run_json(&run))?;
+        Ok::<_, ReportError>(left > 0)
+    })?;
+    SerializeSeq::end(list)?;
+    Ok(are_older)
+}
+
+/// Writes a run with everything that its events add up to, the events themselves, and what else is known of it.
+/// It is read three times, and memory does not grow with it: for what it comes to, which also compares all of
+/// it with what was written; for its calls; and for its events.
+///
+/// # Errors
+/// When the store cannot be read, or the report cannot be written.
+pub fn write_run(
+    out: impl io::Write,
+    store: &Store,
+    id: &str,
+    more: Map<String, Value>,
+) -> Result<(), ReportError> {
+    let mut all = outline(store, id)?;
+    all.extend(more);
+    // In the order of their names, as all JSON of ours.
+    let mut names: Vec<&str> = all.keys().map(String::as_str).chain([CALLS, RECORDS]).collect();
+    names.sort_unstable();
+    let failed = RefCell::new(None);
+    let visited = |visit: Visit| Visited { store, id, visit, failed: &failed };
+    let mut serializer = serde_json::Serializer::pretty(out);
+    let mut map = serializer.serialize_map(None)?;
+    for name in names {
+        let written = match all.get(name) {
+            Some(value) => map.serialize_entry(name, value),
+            None if name == CALLS => map.serialize_entry(name, &visited(Visit::Calls)),
+            None => map.serialize_entry(name, &visited(Visit::Records)),
+        };
+        written.map_err(|error| failed.take().map_or_else(|| error.into(), ReportError::Store))?;
+    }
+    SerializeMap::end(map)?;
+    Ok(())
+}
+
+/// The two parts of a report that grow with its run.
+const CALLS: &str = "calls";
+const RECORDS: &str = "records";
+
+/// What of a run is written while it is read.
+#[derive(Clone, Copy)]
+enum Visit {
+    Calls,
+    Records,
+}
+
+/// A part of a run that is written while it is read.
+struct Visited<'v> {
+    store: &'v Store,
+    id: &'v str,
+    visit: Visit,
+    /// Why the store could not be read.
+    failed: &'v RefCell<Option<StoreError>>,
+}
+
+impl Serialize for Visited<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        let mut story = Story::default();
+        let visited = self.store.visit::<Halted<S::Error>>(self.id, |stored| match self.visit {
+            Visit::Records => {
+                Ok(list.serialize_element(&record(&stored)).map_err(Halted::Write)?)
+            }
+            Visit::Calls => {
+                let payloads = self.store.payloads(stored.leaf, &stored.entry.event)?;
+                story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
+                let over = if story.is_full() { story.take_over() } else { Vec::new() };
+                let mut over = over.iter().map(call);
+                over.try_for_each(|call| list.serialize_element(&call)).map_err(Halted::Write)
+            }
+        });
+        match visited {
+            Ok(()) => {}
+            Err(Halted::Write(error)) => return Err(error),
+            Err(Halted::Store(error)) => {
+                let told = S::Error::custom(&error);
+                *self.failed.borrow_mut() = Some(error);
+                return Err(told);
+            }
+        }
+        story.calls.iter().map(call).try_for_each(|call| list.serialize_element(&call))?;
+        list.end()
+    }
+}
+
+/// Why a part could not be written to its end.
+enum Halted<E> {
+    Store(StoreError),
+    Write(E),
+}
+
+impl<E> From<StoreError> for Halted<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn record(stored: &Stored) -> Value {
+    json!({ "leaf": stored.leaf, "hash": leaf_hash(&stored.bytes), "entry": stored.entry })
+}
+
+/// What the events of a run come to, all of it but its calls and the events.
+fn outline(store: &Store, id: &str) -> Result<Map<String, Value>, StoreError> {
+    let mut story = Story::counting();
     store.visit::<StoreError>(id, |stored| {
         let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
         story.see(stored.entry.at, &stored.entry.event, &kept(&payloads));
-        records.push(json!({
-            "leaf": stored.leaf,
-            "hash": leaf_hash(&stored.bytes),
-            "entry": stored.entry,
-        }));
         Ok(())
     })?;
     let steps: Vec<Value> = story
@@ -93,36 +233,28 @@ pub fn run(store: &Store, id: &str) -> Result<Value, StoreError> {
                 "code": step.ended.code,
                 "goes_on": step.ended.goes_on,
                 "note": step.note,
-                "call": story.call_of(step).map(|call| call.call),
+                "call": step.call,
             })
         })
         .collect();
-    let calls: Vec<Value> = story.calls.iter().map(call).collect();
-    let mut run = json!({
-        "schema": SCHEMA,
-        "run": id,
-        "opened": story.header.as_ref().map(|header| json!({
-            "at": header.at,
-            "entry": header.opened,
-        })),
-        "calls": calls,
-        "steps": steps,
-        "outputs": story.sealed.as_ref().and_then(|end| end.outputs.clone()),
-        "exit": story.sealed.as_ref().map(|end| end.sealed.exit.status()),
-        "summary": story.summary(),
-        "records": records,
-    });
-    if let (Some(Feedback { given, why }), Some(run)) = (&story.feedback, run.as_object_mut()) {
-        let said = json!({ "call": given.call, "fault": given.fault, "why": why });
-        run.insert("feedback".into(), said);
+    let mut run = Map::new();
+    let mut add = |name: &str, value: Value| drop(run.insert(name.to_owned(), value));
+    add("schema", json!(SCHEMA));
+    add("run", json!(id));
+    let opened = story.header.as_ref();
+    add("opened", json!(opened.map(|own| json!({ "at": own.at, "entry": own.opened }))));
+    add("steps", json!(steps));
+    add("outputs", json!(story.sealed.as_ref().and_then(|end| end.outputs.clone())));
+    add("exit", json!(story.sealed.as_ref().map(|end| end.sealed.exit.status())));
+    add("summary", json!(story.summary()));
+    if let Some(Feedback { given, why }) = &story.feedback {
+        add("feedback", json!({ "call": given.call, "fault": given.fault, "why": why }));
     }
-    if let Some(run) = run.as_object_mut() {
-        beyond(&story, run);
-        if story.sealed.is_some()
-            && let Some(note) = store.checkpoint_at(store.sealed_at(id)? + 1)?
-        {
-            run.insert("checkpoint".into(), json!(note.to_string()));
-        }
+    beyond(&story, &mut run);
+    if story.sealed.is_some()
+        && let Some(note) = store.checkpoint_at(store.sealed_at(id)? + 1)?
+    {
+        run.insert("checkpoint".into(), json!(note.to_string()));
     }
     Ok(run)
 }

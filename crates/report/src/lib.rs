@@ -30,12 +30,12 @@ pub use columns::{Layout, clip, width, wrap};
 pub use console::Console;
 pub use detail::call_detail;
 pub use feedback::Feedback;
-pub use json::{call, run as run_json};
+pub use json::{ReportError, call, write_run, write_runs};
 pub use policy::{
     RuleChange, RuleChanges, RuleLine, Saying, layer_rules, policy_lines, policy_rules,
 };
 pub use prompts::{Asked, Prompts};
-pub use runs::{run_list, run_list_json, when};
+pub use runs::{run_line, when};
 pub use stats::{Friction, Pattern, Row, Safety, Spread, Stats};
 pub use story::{
     Answer, CallStory, Header, Payloads, Resumed, Sealed, StepStory, Story, kept, left_running,

@@ -29,37 +29,12 @@ pub fn when(micros: u64) -> String {
     format!("{}Z", text.get(..16).unwrap_or("").replace('T', " "))
 }
 
-/// How much of a run's name is always shown.
+/// How much of a run's name is always shown, in columns.
 const LEAST_NAME: usize = 40;
 
-/// The lines of a list, the newest run first.
+/// The line of a run in a list.
 #[must_use]
-pub fn run_list(runs: &[RunSummary], layout: Layout) -> Vec<String> {
-    if runs.is_empty() {
-        return vec!["no runs".into()];
-    }
-    let rows: Vec<[String; 6]> = runs.iter().map(row).collect();
-    let mut widths = [0; 6];
-    for row in &rows {
-        for (widest, cell) in widths.iter_mut().zip(row) {
-            *widest = width(cell).max(*widest);
-        }
-    }
-    rows.iter()
-        .map(|row| {
-            let cells: Vec<String> =
-                row.iter().zip(widths).map(|(cell, widest)| pad(cell, widest)).collect();
-            let line = cells.join("  ");
-            // A name that has no room is as long as a terminal makes it.
-            let own = width(row.last().map_or("", String::as_str)).min(LEAST_NAME);
-            let before: usize = widths.iter().take(5).map(|widest| widest + 2).sum();
-            clip(line.trim_end(), layout.width.max(before + own))
-        })
-        .collect()
-}
-
-/// The cells of a run: its label, when it began, how it ended, its calls, how long it took, its name.
-fn row(run: &RunSummary) -> [String; 6] {
+pub fn run_line(run: &RunSummary, layout: Layout) -> String {
     let took = run.ended.map(|ended| show_duration(ended.saturating_sub(run.started)));
     let mut calls = counted(run.calls, "call");
     if run.denied > 0 {
@@ -68,15 +43,19 @@ fn row(run: &RunSummary) -> [String; 6] {
     if run.asked > 0 {
         calls.push_str(&format!(", {} asked", run.asked));
     }
-    let name = command(run).unwrap_or_else(|| run.name.clone());
-    [
-        run.label.clone(),
+    let columns = [
+        pad(&run.label, 8),
         when(run.started),
-        word(run),
-        calls,
-        took.unwrap_or_default(),
-        escape::line(&name).into_owned(),
+        pad(&word(run), 15),
+        pad(&calls, 17),
+        pad(&took.unwrap_or_default(), 7),
     ]
+    .join("  ");
+    let name = command(run).unwrap_or_else(|| run.name.clone());
+    let name = escape::line(&name);
+    // A name that has no room is as long as a terminal makes it.
+    let most = layout.width.max(width(&columns) + 2 + width(&name).min(LEAST_NAME));
+    clip(format!("{columns}  {name}").trim_end(), most)
 }
 
 /// The command line of a run that is one command.
@@ -90,35 +69,30 @@ fn command(run: &RunSummary) -> Option<String> {
     Some(show_argv(&argv))
 }
 
-/// The list as JSON.
-#[must_use]
-pub fn run_list_json(runs: &[RunSummary]) -> Value {
-    runs.iter()
-        .map(|run| {
-            json!({
-                "run": run.run,
-                "label": run.label,
-                "name": run.name,
-                "command": command(run),
-                "kind": run.kind,
-                "subject": run.subject,
-                "started_at": run.started,
-                "ended_at": run.ended,
-                "state": match run.state {
-                    RunState::Sealed(_) => "sealed",
-                    RunState::Running => "running",
-                    RunState::Crashed => "crashed",
-                },
-                "exit": match run.state {
-                    RunState::Sealed(exit) => Some(exit.status()),
-                    RunState::Running | RunState::Crashed => None,
-                },
-                "calls": run.calls,
-                "denied": run.denied,
-                "approval_needed": run.asked,
-                "unknown": run.unknown,
-                "suspended": run.suspended,
-            })
-        })
-        .collect()
+/// A run of a list as JSON.
+pub(crate) fn run_json(run: &RunSummary) -> Value {
+    json!({
+        "run": run.run,
+        "label": run.label,
+        "name": run.name,
+        "command": command(run),
+        "kind": run.kind,
+        "subject": run.subject,
+        "started_at": run.started,
+        "ended_at": run.ended,
+        "state": match run.state {
+            RunState::Sealed(_) => "sealed",
+            RunState::Running => "running",
+            RunState::Crashed => "crashed",
+        },
+        "exit": match run.state {
+            RunState::Sealed(exit) => Some(exit.status()),
+            RunState::Running | RunState::Crashed => None,
+        },
+        "calls": run.calls,
+        "denied": run.denied,
+        "approval_needed": run.asked,
+        "unknown": run.unknown,
+        "suspended": run.suspended,
+    })
 }

@@ -1,5 +1,7 @@
 //! What the events of a run add up to.
 
+use std::collections::BTreeMap;
+
 use capsule_core::action::{Action, Facts};
 use capsule_core::change::Change;
 use capsule_core::code::Code;
@@ -21,6 +23,7 @@ use serde_json::Value;
 
 use crate::approval::{AnsweredBy, Approval};
 use crate::feedback::Feedback;
+use crate::summary::Tally;
 
 /// Looks up a payload that was kept.
 pub type Payloads<'p> = dyn Fn(&PayloadRef) -> Option<Vec<u8>> + 'p;
@@ -52,7 +55,16 @@ pub struct Story {
     pub plan: Option<Approval>,
     /// How it ended.
     pub sealed: Option<Sealed>,
+    /// What the calls come to that are not among `calls` any more.
+    pub(crate) tally: Tally,
+    /// The last call of each step, whether or not it is among `calls`.
+    calls_of_steps: BTreeMap<String, u64>,
+    /// Whether calls that are over are only counted.
+    only_counts: bool,
 }
+
+/// How many of the last calls are there in any case: what comes behind a call may be about it.
+const KEPT_CALLS: usize = 64;
 
 /// What a run goes on with.
 #[derive(Clone, Debug)]
@@ -142,17 +154,56 @@ pub struct StepStory {
     pub ended: StepEnded,
     /// What was expected and what came.
     pub note: Option<Problem>,
+    /// The last call that was made for it, by its number.
+    pub call: Option<u64>,
 }
 
 impl Story {
+    /// A story that only counts calls that are over, so that it does not grow with the run: all but the last of
+    /// its calls are missing in it.
+    #[must_use]
+    pub fn counting() -> Self {
+        Self { only_counts: true, ..Self::default() }
+    }
+
     /// Takes the next event.
     pub fn see(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) {
+        self.take(at, event, payloads);
+        if self.only_counts && self.calls.len() >= 2 * KEPT_CALLS {
+            let has_steps = self.has_steps();
+            for call in self.take_over() {
+                self.tally.add(&call, has_steps);
+            }
+        }
+    }
+
+    /// Takes out the calls that are over, the oldest first; the last ones stay.
+    pub(crate) fn take_over(&mut self) -> Vec<CallStory> {
+        let old = self.calls.len().saturating_sub(KEPT_CALLS);
+        let over = self.calls.iter().take(old).take_while(|call| call.is_over()).count();
+        self.calls.drain(..over).collect()
+    }
+
+    /// Whether it has taken in so many calls that some can be taken out again.
+    pub(crate) fn is_full(&self) -> bool {
+        self.calls.len() >= 2 * KEPT_CALLS
+    }
+
+    /// Whether its run goes through the steps of a plan.
+    pub(crate) fn has_steps(&self) -> bool {
+        self.header.as_ref().is_some_and(|header| header.opened.plan.is_some())
+    }
+
+    fn take(&mut self, at: u64, event: &Event, payloads: &Payloads<'_>) {
         match event {
             Event::RunOpened(opened) => {
                 self.header = Some(Header { at, opened: (**opened).clone() });
             }
             Event::CallProposed(proposed) => {
                 let args = json(payloads, Some(&proposed.args));
+                if let Some(step) = &proposed.step {
+                    self.calls_of_steps.insert(step.clone(), proposed.call);
+                }
                 self.calls.push(CallStory::proposed(at, proposed, args));
             }
             Event::CallDecided(decided) => {
@@ -243,7 +294,8 @@ impl Story {
     fn ended(&mut self, ended: &StepEnded, payloads: &Payloads<'_>) {
         let number = u64::try_from(self.steps.len()).unwrap_or(0) + self.before() + 1;
         let note = json(payloads, ended.note.as_ref());
-        self.steps.push(StepStory { number, ended: ended.clone(), note });
+        let call = self.calls_of_steps.get(&ended.step).copied();
+        self.steps.push(StepStory { number, ended: ended.clone(), note, call });
     }
 
     fn call(&mut self, number: u64) -> Option<&mut CallStory> {
@@ -402,6 +454,13 @@ impl CallStory {
             }
             _ => None,
         }
+    }
+
+    /// Whether nothing more comes of it: it ended, or the policy denied it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let is_denied = |own: &Decision| own.verdict == Verdict::Deny;
+        self.finished.is_some() || self.decision.as_ref().is_some_and(is_denied)
     }
 
     /// Whether it was started and its end was never written.

@@ -1,5 +1,6 @@
 //! What a run did, in numbers.
 
+use crate::approval::Approval;
 use crate::story::{CallStory, Story};
 use capsule_core::action::{Action, Facts, FileKind, Parsed, PathFact, PathTarget, parts};
 use capsule_core::change::{Change, Node};
@@ -80,53 +81,69 @@ impl Summary {
     }
 }
 
+/// What calls come to, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    summary: Summary,
+    touched: Touched,
+    /// Whether the last of them waits for an answer.
+    last_waits: bool,
+}
+
+impl Tally {
+    /// Adds a call; those of a plan count by their steps.
+    pub(crate) fn add(&mut self, call: &CallStory, has_steps: bool) {
+        let summary = &mut self.summary;
+        summary.calls += 1;
+        summary.denied += u64::from(call.was_denied());
+        summary.asked += u64::from(call.was_asked());
+        summary.unknown += u64::from(call.is_unknown());
+        summary.undoable += u64::from(call.can_be_undone());
+        summary.prompts += u64::from(call.approval.as_ref().is_some_and(Approval::was_shown));
+        self.last_waits = call.waits();
+        // A command list is counted by its parts, which are calls of their own.
+        if call.is_list() {
+            return;
+        }
+        if !has_steps {
+            match call.status() {
+                _ if call.waits() => summary.waiting += 1,
+                _ if call.was_asked() => summary.unanswered += 1,
+                _ if call.was_cancelled() => summary.cancelled += 1,
+                Some(Status::Ok) => summary.ok += 1,
+                Some(Status::Denied) => summary.stopped += 1,
+                _ => summary.failed += 1,
+            }
+        }
+        if call.started.is_some() {
+            self.touched.add(call);
+        }
+    }
+}
+
 impl Story {
     /// What the run did, in numbers.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary::default();
-        let mut touched = Touched::default();
-        for call in &self.calls {
-            summary.denied += u64::from(call.was_denied());
-            summary.asked += u64::from(call.was_asked());
-            summary.unknown += u64::from(call.is_unknown());
-            summary.undoable += u64::from(call.can_be_undone());
-            // A list is counted by its parts, which are calls of their own.
-            if call.started.is_some() && !call.is_list() {
-                touched.add(call);
-            }
-        }
-        self.count_endings(&mut summary);
+        let mut tally = self.tally.clone();
+        self.calls.iter().for_each(|call| tally.add(call, self.has_steps()));
+        let Tally { mut summary, touched, last_waits } = tally;
+        self.count_steps(&mut summary, last_waits);
+        summary.prompts += u64::from(self.plan.as_ref().is_some_and(Approval::was_shown));
         let sorted = |set: BTreeSet<String>| set.into_iter().collect();
         summary.files_read = sorted(touched.read);
         summary.files_written = sorted(touched.written);
         summary.files_deleted = sorted(touched.deleted);
         summary.hosts = sorted(touched.hosts);
         summary.programs = sorted(touched.programs);
-        summary.calls = u64::try_from(self.calls.len()).unwrap_or(u64::MAX);
         let began = self.header.as_ref().map_or(0, |header| header.at);
         summary.micros = self.sealed.as_ref().map_or(0, |end| end.at.saturating_sub(began));
         summary
     }
 
-    /// Counts steps, or calls where the run has no steps.
-    fn count_endings(&self, summary: &mut Summary) {
-        let calls = self.calls.iter().filter_map(|call| call.approval.as_ref());
-        let asked = calls.chain(self.plan.as_ref()).filter(|own| own.was_shown());
-        summary.prompts = u64::try_from(asked.count()).unwrap_or(u64::MAX);
-        let has_steps = self.header.as_ref().is_some_and(|header| header.opened.plan.is_some());
-        if !has_steps {
-            // A list that was begun is counted by its parts.
-            for call in self.calls.iter().filter(|call| !call.is_list()) {
-                match call.status() {
-                    _ if call.waits() => summary.waiting += 1,
-                    _ if call.was_asked() => summary.unanswered += 1,
-                    _ if call.was_cancelled() => summary.cancelled += 1,
-                    Some(Status::Ok) => summary.ok += 1,
-                    Some(Status::Denied) => summary.stopped += 1,
-                    _ => summary.failed += 1,
-                }
-            }
+    /// Counts the steps of a plan.
+    fn count_steps(&self, summary: &mut Summary, last_waits: bool) {
+        if !self.has_steps() {
             return;
         }
         for step in &self.steps {
@@ -141,7 +158,7 @@ impl Story {
                 StepEnding::Skipped | StepEnding::NotReached => summary.skipped += 1,
             }
         }
-        summary.waiting += u64::from(self.calls.last().is_some_and(CallStory::waits));
+        summary.waiting += u64::from(last_waits);
         let steps = self.header.as_ref().map_or(0, |header| header.opened.steps);
         let ended = u64::try_from(self.steps.len()).unwrap_or(u64::MAX);
         let over = ended.saturating_add(self.before()).saturating_add(summary.waiting);
@@ -150,7 +167,7 @@ impl Story {
 }
 
 /// What calls read, changed, contacted and ran.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Touched {
     read: BTreeSet<String>,
     written: BTreeSet<String>,

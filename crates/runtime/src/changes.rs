@@ -225,6 +225,13 @@ impl Subject {
         Law::again(&self.opened, &self.texts, |policy| policy.applying())
     }
 
+    /// Whether what it changed can be made in the workspace, as far as its record says.
+    #[must_use]
+    pub fn can_be_applied(&self) -> bool {
+        let is_over = matches!(self.state, RunState::Sealed(_));
+        self.is_staged && is_over && self.changes.refused().is_none()
+    }
+
     /// The staged files, to look at.
     fn staging(&self) -> Option<Staging> {
         let workspace = Workspace::open(Path::new(&self.opened.workspace.path)).ok()?;
@@ -263,6 +270,10 @@ impl Subject {
             }
             Err(error) => return Err(unremoved(&self.folder, &error).into()),
         };
+        // Another process may have dropped them since they were looked for.
+        if let Some(at) = store.discarded_at(&self.id.to_string())? {
+            return Err(Became::Discarded(at).problem().into());
+        }
         let note =
             |store: &mut Store| store.note(Event::ChangesDiscarded { subject: self.id }, now());
         if note(store).is_err() {

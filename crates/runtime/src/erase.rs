@@ -249,7 +249,7 @@ fn sweep(store: &Store) -> Result<(), StoreError> {
         return Ok(());
     }
     let erased = store.erased()?;
-    for run in kept.iter().filter(|run| erased.contains_key(run)) {
+    for run in kept.iter().filter(|run| erased.iter().any(|(_, own)| own == *run)) {
         // What cannot be removed is told where its run is erased.
         let _ = forget(store.path(), &run.to_string());
     }

@@ -18,7 +18,7 @@ use capsule_core::json;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::{Payloads, Profile, Unattended};
 use capsule_redact::Redactor;
-use capsule_store::{RunWriter, Signing, Store, StoreError};
+use capsule_store::{RunWriter, Signer, Signing, Store, StoreError};
 use capsule_tools::{Cancel, Commands, Sink};
 use serde_json::Value;
 
@@ -213,11 +213,28 @@ pub struct Session<'o> {
     pub copied: Option<String>,
     /// What is new about its layers.
     pub news: Vec<News>,
+    /// The public line of the key that was made for its store, if one was.
+    pub made_key: Option<String>,
     /// Where its changes are collected.
     staged: Option<PathBuf>,
     workspace: Workspace,
     /// Whether that holds what an earlier run changed, whatever becomes of this one.
     keeps: bool,
+}
+
+/// Makes the key of a store that a policy wants signed and that holds nothing yet; gives its public line, if it
+/// was made. Of a store with events nobody could tell that another key did not sign them before.
+fn key_of_new(store: &Store, law: &Law) -> Result<Option<String>, OpenError> {
+    if !law.policy.audit.demands_signing() || Signer::beside(store.path())?.is_some() {
+        return Ok(None);
+    }
+    if store.size()? > 0 {
+        let wants = "the policy wants the log signed, and there is no key beside the store";
+        let problem = Problem::new(Code::AuditNoKey, wants);
+        return Err(problem.suggest(Code::AuditNoKey.next_step()).into());
+    }
+    let (signer, is_new) = Signer::take_or_make(store.path(), None)?;
+    Ok(is_new.then(|| signer.verifier().to_string()))
 }
 
 /// What writes a run, under the key of the one that it goes on with, and the run's label.
@@ -228,10 +245,6 @@ fn writer(
 ) -> Result<(RunWriter, String), OpenError> {
     let audit = &law.policy.audit;
     let signing = Signing::of(&store, audit, !law.roots.lifts)?;
-    if signing.is_none() && audit.demands_signing() {
-        let wants = "the policy wants the log signed, and there is no key beside the store";
-        return Err(Problem::new(Code::AuditNoKey, wants).into());
-    }
     let mut writer = store.begin(Box::new(now), audit.payloads)?;
     writer.sign_by(signing);
     if let Some(with) = with {
@@ -383,6 +396,7 @@ impl<'o> Session<'o> {
         let (met, news) = start.met(&store)?;
         let policy_since = policy_since(law, &store)?;
         let unpulled = start.unpulled(&store);
+        let made_key = key_of_new(&store, law)?;
         let (mut writer, label) = writer(store, law, with)?;
         let (id, key) = (writer.run(), writer.keep_key()?);
         let (place, named) = (law.place(), (label.clone(), key));
@@ -427,6 +441,7 @@ impl<'o> Session<'o> {
             label,
             copied,
             news,
+            made_key,
             staged,
             workspace: workspace(law),
             keeps: with.is_some_and(Resumption::keeps),

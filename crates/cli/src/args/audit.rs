@@ -35,7 +35,7 @@ pub(crate) enum Audit {
     Anchor(AuditAnchor),
     /// Erase what runs read and wrote; their events and hashes stay
     Erase(AuditErase),
-    /// Print every event of the record, one a line
+    /// Print every event of the record, one a line, or copy the whole store into one file
     Export(AuditExport),
 }
 
@@ -67,6 +67,9 @@ pub(crate) struct AuditExport {
     /// The form
     #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
     pub(crate) format: ExportFormat,
+    /// Write the whole store into one new file instead, which is complete by itself: the way to back it up
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// How the record is written out.

@@ -39,7 +39,7 @@ fn list(args: &ApprovalsList, around: &Surroundings, screen: &Screen) -> Result<
     // A store that is not there yet holds no questions.
     let all = match !around.store_named && !around.store.exists() {
         true => Vec::new(),
-        false => Pending::all(&open_store(around)?)?,
+        false => Pending::all(&open_store(around, screen)?)?,
     };
     let now = this_moment();
     let open = |own: &&Pending| {
@@ -94,7 +94,7 @@ fn as_json(own: &Pending, now: u64) -> Value {
 }
 
 fn show(args: &OneQuestion, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let (_, own) = pending(&store, &args.id)?;
     let now = this_moment();
     if screen.json {
@@ -129,7 +129,7 @@ fn show(args: &OneQuestion, around: &Surroundings, screen: &Screen) -> Result<u8
 }
 
 fn answer(args: &AnswerArgs, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let (id, own) = pending(&store, &args.question.id)?;
     drop(store);
     let why = args.message.clone();

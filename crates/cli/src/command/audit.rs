@@ -1,5 +1,7 @@
 //! `capsule audit`: the record is signed, told of elsewhere, and written out.
 
+use std::path::Path;
+
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::journal::leaf_hash;
@@ -25,8 +27,11 @@ pub(crate) fn run(of: &Audit, around: &Surroundings, screen: &Screen) -> Result<
 }
 
 /// The store, and the key that signs it.
-fn signing(around: &Surroundings) -> Result<(Store, Signer), Failure> {
-    open_store(around)?;
+fn signing(around: &Surroundings, screen: &Screen) -> Result<(Store, Signer), Failure> {
+    // Where there is none yet, the first thing in it can be that it is signed.
+    if around.store.exists() {
+        open_store(around, screen)?;
+    }
     let signer = Signer::beside(&around.store)?.ok_or_else(|| {
         let place = around.store.display();
         let message = format!("there is no key beside the store at `{place}`");
@@ -36,7 +41,7 @@ fn signing(around: &Surroundings) -> Result<(Store, Signer), Failure> {
 }
 
 fn checkpoint(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let (mut store, signer) = signing(around)?;
+    let (mut store, signer) = signing(around, screen)?;
     let note = store.checkpoint(&signer, this_moment())?;
     match screen.json {
         true => screen.say_json(&told(&note, &signer))?,
@@ -61,7 +66,7 @@ fn told(note: &Note, signer: &Signer) -> Value {
 fn anchor(args: &AuditAnchor, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let anchors: Vec<Anchor> =
         args.files.iter().map(|file| Anchor::named_by_person(around.cwd.join(file))).collect();
-    let (mut store, signer) = signing(around)?;
+    let (mut store, signer) = signing(around, screen)?;
     // Nothing is signed of an older copy, and all are looked at before any is written to.
     anchors.iter().try_for_each(|own| own.holds(&store, signer.verifier().name()))?;
     let note = store.checkpoint(&signer, this_moment())?;
@@ -86,7 +91,7 @@ fn anchor(args: &AuditAnchor, around: &Surroundings, screen: &Screen) -> Result<
 
 /// Erases runs, one after the other. Each that could not be is said, and the others are erased.
 fn erase(args: &AuditErase, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let seen = open_store(around)?;
+    let seen = open_store(around, screen)?;
     let runs: Vec<String> = match args.due {
         true => due(&seen)?,
         false => args.runs.iter().map(|run| seen.find(run)).collect::<Result<_, _>>()?,
@@ -161,10 +166,14 @@ fn tell_erased(
     Ok(())
 }
 
-/// Prints every event with its payloads. Those that never leave the store do not.
+/// Prints every event with its payloads, those excepted that never leave the store; or writes the store as it is
+/// into one file.
 fn export(args: &AuditExport, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    let store = open_store(around, screen)?;
+    if let Some(out) = &args.out {
+        return copy(&store, &around.cwd.join(out), screen);
+    }
     let ExportFormat::Jsonl = args.format;
-    let store = open_store(around)?;
     let mut failed = None;
     let visited = store.visit_all::<StoreError>(|stored| {
         if failed.is_some() {
@@ -199,6 +208,21 @@ fn export(args: &AuditExport, around: &Surroundings, screen: &Screen) -> Result<
     });
     failed.map_or(Ok(()), Err)?;
     visited?;
+    Ok(0)
+}
+
+/// Writes the whole store into one file, which needs nothing beside it.
+fn copy(store: &Store, to: &Path, screen: &Screen) -> Result<u8, Failure> {
+    store.copy_to(to)?;
+    let events = Store::open_read_only(to)?.size()?;
+    let place = to.display().to_string();
+    match screen.json {
+        true => screen.say_json(&json!({ "wrote": to, "events": events }))?,
+        false => {
+            let place = escape::line(&place);
+            screen.say(&format!("{GOOD}✔ wrote{GOOD:#} {events} events to {place}"))?;
+        }
+    }
     Ok(0)
 }
 

@@ -8,6 +8,7 @@ use capsule_core::decision::Verdict;
 use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::RunKind;
+use capsule_core::limits;
 use capsule_runtime::{
     Cancel, Commands, Delivered, Finished, Law, Prompt, Resumption, Session, Silent, Sink, Start,
     Waiting, signature_of, submit,
@@ -17,17 +18,22 @@ use serde_json::{Value, json};
 use crate::args::{Call, LayerArg};
 use crate::card;
 use crate::command::changes::{tell_copied, tell_staged};
-use crate::command::layers::tell_news;
+use crate::command::layers::{tell_key, tell_news};
 use crate::command::rules::{self, rules};
 use crate::command::run::{tell_trouble, tell_waiting};
 use crate::command::undo;
-use crate::failure::Failure;
+use crate::failure::{Failure, usage};
 use crate::repository::is_clean_copy;
 use crate::screen::Screen;
 use crate::signal;
 use crate::surroundings::Surroundings;
 
 pub(crate) fn run(args: &Call, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+    // It is the name of the run as well.
+    if args.tool.chars().count() > limits::NAME_CHARS {
+        let most = limits::NAME_CHARS;
+        return Err(usage(format!("the name of a tool has at most {most} characters")));
+    }
     let call = super::call_args(&args.tool, args.args.as_deref(), &args.words)?;
     let out = around.out(args.out.as_deref())?;
     let law = around.law(&args.policy, out.as_deref())?;
@@ -166,6 +172,7 @@ impl One<'_> {
         };
         if let Some(screen) = screen {
             tell_news(&session.news, screen);
+            tell_key(session.made_key.as_deref(), screen);
         }
         let delivered = submit(&mut session.run, ToolCall::by_person(self.tool, self.args))?;
         let exit = if cancel.is_set() { Exit::Interrupted } else { delivered.exit() };

@@ -4,7 +4,7 @@
 use capsule_core::change::Change;
 use capsule_report::{change_count, change_json, change_lines, when};
 use capsule_runtime::{Became, ChangesError, Diffs, Subject};
-use capsule_store::Store;
+use capsule_store::{RunState, Store};
 use serde_json::{Value, json};
 
 use crate::command::changes::{diff_lines, diffs, ways};
@@ -38,7 +38,9 @@ impl Changed {
             Err(ChangesError::Problem(_)) => return Ok(None),
         };
         let is_own = subject.id.to_string() == run;
-        if !is_own || !subject.stages() || subject.changes.0.is_empty() {
+        // One that crashed may have staged what it did not record.
+        let may_be = subject.is_staged && subject.state == RunState::Crashed;
+        if !is_own || !subject.stages() || subject.changes.0.is_empty() && !may_be {
             return Ok(None);
         }
         let diffs = diffs(&subject);
@@ -54,12 +56,13 @@ impl Changed {
 
     /// Shows them, or those of one call.
     pub(super) fn tell(&self, call: Option<&[Change]>, screen: &Screen) -> Result<(), Failure> {
-        if self.among(call).next().is_none() {
+        let is_empty = self.among(call).next().is_none();
+        if is_empty && (call.is_some() || self.subject.state != RunState::Crashed) {
             return Ok(());
         }
         let count = change_count(self.among(call));
         let after = match self.subject.became {
-            Became::Waiting => ways(self.subject.changes.refused().is_some(), &self.label),
+            Became::Waiting => ways(&self.subject, &self.label),
             ref became => words(became),
         };
         screen.say("")?;
@@ -104,6 +107,7 @@ impl Changed {
         let undone = undone.map(|own| json!({ "by": own.by, "whole": own.whole }));
         json!({
             "state": state,
+            "can_be_applied": self.subject.can_be_applied(),
             "by": by,
             "at": at,
             "undone": undone,

@@ -25,7 +25,7 @@ use crate::surroundings::Surroundings;
 /// Shows what a run changed; without a run, what waits in the workspace.
 pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let Some(run) = &args.run else { return waiting::show(around, screen) };
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let (subject, label) = subject(&store, around, run)?;
     let made = waiting::Made::of(&store, around, &subject)?;
     let diffs = args.diff.then(|| diffs(&subject)).flatten();
@@ -42,25 +42,22 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
             screen.say_all(&diff_lines(change, diff(change)))?;
         }
     }
-    match (subject.is_staged, subject.state) {
-        (true, RunState::Crashed) => screen.complain(&format!(
-            "the run crashed, so more may be staged than it recorded · capsule discard {label}"
-        )),
-        (true, _) => {
+    match subject.is_staged {
+        true => {
             let count = change_count(subject.changes.0.values());
-            let ways = ways(subject.changes.refused().is_some(), &label);
+            let ways = ways(&subject, &label);
             screen.complain(&format!("{count} · {ways}"));
         }
-        (false, _) if subject.is_direct() => {
+        false if subject.is_direct() => {
             screen.say("the run's commands changed the workspace itself; nothing was collected")?;
         }
-        (false, _) if !subject.changes.0.is_empty() => {
+        false if !subject.changes.0.is_empty() => {
             screen.complain(&changed::words(&subject.became));
         }
-        (false, _) if made.changes.is_empty() => {
+        false if made.changes.is_empty() => {
             screen.say("the run changed nothing in a staged workspace")?;
         }
-        (false, _) => {
+        false => {
             screen.say_all(&change_lines(&made.changes).collect::<Vec<_>>())?;
             let count = change_count(&made.changes);
             screen.complain(&format!("{count} in the workspace itself · capsule undo {label}"));
@@ -112,7 +109,7 @@ fn staged_json(subject: &Subject) -> Value {
 
 /// Makes what a run changed in the workspace itself.
 pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let (subject, label) = subject(&store, around, &args.run)?;
     means(around, (&args.run, &label), subject.workspace())?;
     drop(store);
@@ -171,7 +168,7 @@ pub(super) fn discard(
     around: &Surroundings,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    let (subject, label) = subject(&open_store(around)?, around, &args.run)?;
+    let (subject, label) = subject(&open_store(around, screen)?, around, &args.run)?;
     means(around, (&args.run, &label), subject.workspace())?;
     subject.discard(&mut Store::open(&around.store)?)?;
     let changes = subject.changes.0.len();
@@ -194,7 +191,7 @@ fn subject(store: &Store, around: &Surroundings, run: &str) -> Result<(Subject, 
 /// Says that a run has changes that wait for somebody.
 pub(super) fn tell_staged(staged: Option<Waiting>, label: &str, screen: &Screen) {
     let Some(Waiting { paths, refused }) = staged else { return };
-    let (changes, ways) = (counted(paths, "change"), ways(refused, label));
+    let (changes, ways) = (counted(paths, "change"), ways_at_end(refused, label));
     screen.complain(&format!("{HINT}staged{HINT:#}: {changes} · capsule changes {label} · {ways}"));
 }
 
@@ -206,8 +203,19 @@ pub(super) fn tell_copied(copied: Option<&str>, screen: &Screen) {
     }
 }
 
-/// What can become of changes.
-pub(super) fn ways(refused: bool, label: &str) -> String {
+/// What can become of the staged changes of a run.
+pub(super) fn ways(subject: &Subject, label: &str) -> String {
+    match subject.state {
+        RunState::Sealed(_) => ways_at_end(subject.changes.refused().is_some(), label),
+        RunState::Running => "the run goes on; at its end they can be applied or discarded".into(),
+        RunState::Crashed => format!(
+            "the run crashed, so more may be staged than it recorded · capsule discard {label}"
+        ),
+    }
+}
+
+/// What can become of the changes of a run that came to its end.
+fn ways_at_end(refused: bool, label: &str) -> String {
     match refused {
         true => format!("not to be applied · capsule discard {label}"),
         false => format!("capsule apply {label} · capsule discard {label}"),

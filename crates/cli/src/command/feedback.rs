@@ -18,7 +18,7 @@ pub(crate) fn run(
 ) -> Result<u8, Failure> {
     let (run, step) = run_and_step(&args.call);
     let step = step.ok_or_else(|| usage("name a call as RUN:STEP, such as `latest:1`"))?;
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let id = store.find(run)?;
     let story = story(&store, &id)?;
     let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;

@@ -17,12 +17,12 @@ pub(crate) fn run(of: &GrantsOf, around: &Surroundings, screen: &Screen) -> Resu
     match of {
         GrantsOf::List => list(around, screen),
         GrantsOf::Revoke(args) => {
-            open_store(around)?;
+            open_store(around, screen)?;
             revoke_grant(&mut Store::open(&around.store)?, &args.id)?;
             told(1, &format!("{} is taken back", args.id), screen)
         }
         GrantsOf::Clear => {
-            open_store(around)?;
+            open_store(around, screen)?;
             let alive = clear_grants(&mut Store::open(&around.store)?)?;
             told(alive, &format!("all grants are taken back; {alive} were alive"), screen)
         }
@@ -43,7 +43,7 @@ fn list(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     // A store that is not there yet holds no grants.
     let alive = match !around.store_named && !around.store.exists() {
         true => Vec::new(),
-        false => live_grants(&open_store(around)?, now)?,
+        false => live_grants(&open_store(around, screen)?, now)?,
     };
     if screen.json {
         let alive: Vec<Value> = alive.iter().map(as_json).collect();

@@ -11,7 +11,7 @@ use capsule_core::limits::ORIGIN_BYTES;
 use capsule_core::outcome::Problem;
 use capsule_runtime::plan::schema;
 use capsule_runtime::{CATALOGUE, policy_schema};
-use capsule_store::{Signer, Verifier, is_origin};
+use capsule_store::{Signer, Verifier, is_key_name};
 use serde_json::json;
 
 use crate::args::InitArgs;
@@ -57,21 +57,19 @@ pub(crate) fn run(args: &InitArgs, around: &Surroundings, screen: &Screen) -> Re
 /// anew: what it signed would be somebody else's.
 fn key(args: &InitArgs, around: &Surroundings) -> Result<(Verifier, bool), Failure> {
     let origin = args.origin.as_deref();
-    if let Some(name) = origin.filter(|name| !is_origin(name)) {
+    if let Some(name) = origin.filter(|name| !is_key_name(name)) {
         let message = format!("`{}` is no name for a record", escape::line(name));
         let hint = format!("up to {ORIGIN_BYTES} letters, digits, `.`, `-`, `_` and `/`");
         return Err(Problem::new(Code::Usage, message).suggest(hint).into());
     }
-    if let Some(own) = Signer::beside(&around.store)? {
-        let own = own.verifier().clone();
-        if origin.is_none_or(|name| name == own.name()) {
-            return Ok((own, false));
-        }
+    let (own, is_new) = Signer::take_or_make(&around.store, origin)?;
+    let own = own.verifier().clone();
+    if origin.is_some_and(|name| name != own.name()) {
         let message = format!("the record has a key, by which it is called `{}`", own.name());
         let hint = "leave `--origin` out, or put the key away that lies beside the store";
         return Err(Problem::new(Code::Usage, message).suggest(hint).into());
     }
-    Ok((Signer::make(&around.store, origin)?.verifier().clone(), true))
+    Ok((own, is_new))
 }
 
 /// What there is now that was not there before, and what was left as it was.

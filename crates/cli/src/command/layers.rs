@@ -23,6 +23,17 @@ pub(crate) fn tell_news(news: &[News], screen: &Screen) {
     }
 }
 
+/// Says that a key was made for a new store, since its policy wants it signed.
+pub(crate) fn tell_key(made: Option<&str>, screen: &Screen) {
+    if let Some(line) = made {
+        screen.complain(&format!(
+            "{HINT}key{HINT:#}: the policy wants the record signed, so a key was made beside the store; its public \
+             line, for others to verify with (--key):"
+        ));
+        screen.complain(&format!("     {line}"));
+    }
+}
+
 /// How a layer has changed since a run met it.
 pub(crate) fn show_change(news: &News, screen: &Screen) {
     let (name, run) = (escape::line(&news.name), news.run.as_deref().unwrap_or("before"));

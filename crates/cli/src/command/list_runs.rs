@@ -1,11 +1,13 @@
 //! `capsule list-runs`: the runs of the store, the newest first.
 
+use capsule_report::{run_line, write_runs};
 use capsule_store::{Filter, Store};
+use serde_json::json;
 
 use crate::args::ListRuns;
-use crate::command::since;
+use crate::command::{open_to_read, since};
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen::{HINT, Screen};
 use crate::surroundings::Surroundings;
 
 pub(crate) fn run(args: &ListRuns, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
@@ -14,16 +16,45 @@ pub(crate) fn run(args: &ListRuns, around: &Surroundings, screen: &Screen) -> Re
         capsule_runtime::CATALOGUE.find(name).map_or_else(|| name.clone(), |own| own.id.to_owned())
     });
     let filter = Filter { since, denied: args.denied, tool, touched: args.touched.clone() };
+    let most = if args.all { u64::MAX } else { args.limit };
     // A store that is not there yet holds no runs; looking does not make one. One that was named is
     // expected to be there.
-    let runs = match around.store_named || around.store.exists() {
-        true => Store::open_read_only(&around.store)?.list(&filter)?,
-        false => Vec::new(),
+    let store = match around.store_named || around.store.exists() {
+        true => Some(open_to_read(&around.store, screen)?),
+        false => None,
     };
-    if screen.json {
-        screen.say_json(&capsule_report::run_list_json(&runs))?;
-    } else {
-        screen.say_all(&capsule_report::run_list(&runs, screen.layout()))?;
+    let are_older = match store.filter(|_| most > 0) {
+        Some(store) if screen.json => {
+            screen.say_json_by(|out| write_runs(out, &store, &filter, most))?
+        }
+        Some(store) => lines(&store, &filter, most, screen)?,
+        None if screen.json => {
+            screen.say_json(&json!([]))?;
+            false
+        }
+        None => {
+            screen.say("no runs")?;
+            false
+        }
+    };
+    if are_older {
+        screen.complain(&format!(
+            "{HINT}older{HINT:#}: only the newest {most} are listed · capsule list-runs --all"
+        ));
     }
     Ok(0)
+}
+
+/// Prints a line for each run; gives whether there are older ones that were not looked at.
+fn lines(store: &Store, filter: &Filter, most: u64, screen: &Screen) -> Result<bool, Failure> {
+    let mut left = most;
+    let are_older = store.visit_runs(filter, |run| {
+        screen.say(&run_line(&run, screen.layout()))?;
+        left -= 1;
+        Ok::<_, Failure>(left > 0)
+    })?;
+    if left == most {
+        screen.say("no runs")?;
+    }
+    Ok(are_older)
 }

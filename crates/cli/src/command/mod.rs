@@ -49,7 +49,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{Arguments, Command, Plan, Policy};
 use crate::failure::{Failure, usage};
-use crate::screen::Screen;
+use crate::screen::{CARE, Screen};
 use crate::surroundings::Surroundings;
 
 /// Runs a command; gives the exit status. What runs commands of the user may be there already.
@@ -164,15 +164,27 @@ fn since(ago: Option<&str>) -> Result<Option<u64>, Failure> {
     Ok(u64::try_from(now.saturating_sub(ago).as_micros()).ok())
 }
 
-/// Opens the store for reading. One that is not there yet holds no runs.
-fn open_store(around: &Surroundings) -> Result<Store, Failure> {
+/// Opens the store for reading. One that is not there yet holds no runs; one that lacks events is told.
+fn open_store(around: &Surroundings, screen: &Screen) -> Result<Store, Failure> {
     if !around.store.exists() {
         let message = format!("there is no store at `{}` yet", around.store.display());
         return Err(Problem::new(Code::RunUnknown, message)
             .suggest("it is made by the first run")
             .into());
     }
-    Ok(Store::open_read_only(&around.store)?)
+    open_to_read(&around.store, screen)
+}
+
+/// Opens a store that is there for reading, and tells if events are missing in it.
+fn open_to_read(path: &Path, screen: &Screen) -> Result<Store, Failure> {
+    let store = Store::open_read_only(path)?;
+    if let Some(what) = store.missing()? {
+        let place = escape::line(&path.display().to_string()).into_owned();
+        screen.complain(&format!(
+            "{CARE}warning{CARE:#}: the store `{place}` {what} · `capsule verify` says where they were"
+        ));
+    }
+    Ok(store)
 }
 
 /// Makes sure that a run whose changes somebody wants to make, drop or take back is the one they mean: it

@@ -8,8 +8,10 @@ use capsule_core::journal::Event;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::units::counted;
+use capsule_report::write_run;
 use capsule_runtime::{Source, read_text, replay};
 use capsule_store::Store;
+use serde_json::Map;
 
 use crate::args::Replay;
 use crate::command::{open_store, run::read_plan};
@@ -20,7 +22,7 @@ use crate::surroundings::Surroundings;
 
 pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let out = around.out(args.out.as_deref())?;
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let id = store.find(&args.run)?;
     let label = store.label(&id);
     // A record that was tampered with is refused before the first step.
@@ -45,9 +47,9 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
         }
         other => other,
     })?;
-    let store = open_store(around)?;
+    let store = Store::open_read_only(&around.store)?;
     if screen.json {
-        screen.say_json(&capsule_report::run_json(&store, &id)?)?;
+        screen.say_json_by(|out| write_run(out, &store, &id, Map::new()))?;
     } else {
         let (tree, note) = store.sealed(&id)?;
         screen.say_all(&timeline.console.seal(tree.size(), &tree.root(), note.as_ref()))?;

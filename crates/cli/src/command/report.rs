@@ -1,8 +1,9 @@
 //! `capsule report`: what a run did.
 
 use capsule_core::journal::RunKind;
-use capsule_report::{Console, kept};
-use capsule_store::{Store, StoreError};
+use capsule_report::{Console, kept, write_run};
+use capsule_store::{RunState, Store, StoreError};
+use serde_json::Map;
 
 use crate::args::{Format, Report};
 use crate::command::changed::Changed;
@@ -12,21 +13,20 @@ use crate::screen::{CARE, Screen};
 use crate::surroundings::Surroundings;
 
 pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let id = store.find(&args.run)?;
     if screen.json || args.format == Format::Json {
-        let mut report = capsule_report::run_json(&store, &id)?;
-        let changed = Changed::of(&store, around, &id)?;
-        if let (Some(changed), Some(map)) = (changed, report.as_object_mut()) {
-            map.insert("staged_changes".into(), changed.json(None));
+        let mut more = Map::new();
+        if let Some(changed) = Changed::of(&store, around, &id)? {
+            more.insert("staged_changes".into(), changed.json(None));
         }
-        if let (Some(next), Some(map)) = (went_on(&store, &id)?, report.as_object_mut()) {
-            map.insert("resumed_by".into(), next.into());
+        if let Some(next) = went_on(&store, &id)? {
+            more.insert("resumed_by".into(), next.into());
         }
-        screen.say_json(&report)?;
+        screen.say_json_by(|out| write_run(out, &store, &id, more))?;
         return Ok(0);
     }
-    let mut console = Console::new(screen.layout());
+    let mut console = Console::counting(screen.layout());
     let mut printed = Ok(());
     store.visit::<StoreError>(&id, |stored| {
         let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
@@ -48,7 +48,11 @@ pub(crate) fn run(args: &Report, around: &Surroundings, screen: &Screen) -> Resu
                 call.call, call.tool
             ))?;
         }
-        screen.say("the run was not sealed: it goes on, or ended before it could be")?;
+        screen.say(match store.state(&id)? {
+            RunState::Running => "the run is not sealed: it goes on",
+            RunState::Crashed => "the run was not sealed: it crashed",
+            RunState::Sealed(_) => "the run was sealed while it was read",
+        })?;
     }
     if let Some(changed) = Changed::of(&store, around, &id)? {
         changed.tell(None, screen)?;

@@ -30,7 +30,7 @@ use crate::through::Through;
 
 pub(crate) fn run(args: &Resume, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let out = around.out(args.out.as_deref())?;
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let id = Pending::meant(&store, store.find(&args.run)?)?;
     // What was tampered with is not gone on with.
     if let Err(fault) = store.verify(Some(&id))? {
@@ -138,6 +138,7 @@ fn a_plan(
     };
     let mut session = Session::resume(start, &with)?;
     super::layers::tell_news(&session.news, screen);
+    super::layers::tell_key(session.made_key.as_deref(), screen);
     super::changes::tell_copied(session.copied.as_deref(), screen);
     let executed = go_on(&mut session.run, &plan, with.inputs.clone(), with.progress.clone())?;
     let ending = Ending::of(session, &executed, &cancel, out)?;

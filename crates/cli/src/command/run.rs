@@ -11,7 +11,7 @@ use capsule_core::journal::RunKind;
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::policy::Payloads;
-use capsule_report::Header;
+use capsule_report::{Header, write_run};
 use capsule_runtime::plan::{Executed, Plan, execute};
 use capsule_runtime::{
     CATALOGUE, Cancel, Commands, Finished, Hush, Session, Start, Text, read_text, real,
@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Run, around: &Surroundings, screen: &Screen) -> Result<
         observer: &mut timeline,
     })?;
     super::layers::tell_news(&session.news, screen);
+    super::layers::tell_key(session.made_key.as_deref(), screen);
     super::changes::tell_copied(session.copied.as_deref(), screen);
     let executed = execute(&mut session.run, &plan, inputs)?;
     let ending = Ending::of(session, &executed, &cancel, out.as_deref())?;
@@ -110,8 +111,8 @@ impl Ending {
         let Self { id, label, exit, waiting, finished } = self;
         let exit = exit.min(tell_trouble(finished.trouble.as_ref(), Some(screen)));
         if screen.json {
-            let store = super::open_store(around)?;
-            screen.say_json(&capsule_report::run_json(&store, &id)?)?;
+            let store = super::open_store(around, screen)?;
+            screen.say_json_by(|out| write_run(out, &store, &id, Map::new()))?;
             return Ok(exit.status());
         }
         let note = finished.note.as_ref();

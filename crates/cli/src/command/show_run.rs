@@ -13,7 +13,7 @@ pub(crate) fn run(args: &ShowRun, around: &Surroundings, screen: &Screen) -> Res
         let args = Report { run: run.to_owned(), format: Format::Console };
         return report::run(&args, around, screen);
     };
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let id = store.find(run)?;
     let story = story(&store, &id)?;
     let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;

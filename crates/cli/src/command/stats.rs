@@ -17,7 +17,7 @@ pub(crate) fn run(of: &StatsOf, around: &Surroundings, screen: &Screen) -> Resul
     | StatsOf::Approvals(args)
     | StatsOf::Safety(args)
     | StatsOf::Friction(args)) = of;
-    let stats = gather(args, around)?;
+    let stats = gather(args, around, screen)?;
     match of {
         StatsOf::Denials(_) => denials(&stats, args, screen),
         StatsOf::Approvals(_) => approvals(&stats, args, screen),
@@ -27,13 +27,13 @@ pub(crate) fn run(of: &StatsOf, around: &Surroundings, screen: &Screen) -> Resul
     Ok(0)
 }
 
-fn gather(args: &StatsArgs, around: &Surroundings) -> Result<Stats, Failure> {
+fn gather(args: &StatsArgs, around: &Surroundings, screen: &Screen) -> Result<Stats, Failure> {
     let mut stats = Stats::default();
     // A store that is not there yet holds no runs.
     if !around.store_named && !around.store.exists() {
         return Ok(stats);
     }
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let filter = Filter { since: since(args.since.as_deref())?, ..Filter::default() };
     for run in store.list(&filter)?.iter().rev() {
         stats.add(&story(&store, &run.run)?);

@@ -26,7 +26,7 @@ use crate::surroundings::Surroundings;
 const UNKEPT: &str = "  too large to be kept: it cannot be brought back";
 
 pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
-    let store = open_store(around)?;
+    let store = open_store(around, screen)?;
     let mut asked = Asked::of(&store, around, &args.run)?;
     let law = asked.undoing.law()?;
     let looked = asked.undoing.look(&law.workspace)?;

@@ -8,7 +8,10 @@ use capsule_core::escape;
 use capsule_core::outcome::Problem;
 use capsule_core::units::counted;
 use capsule_report::{width, wrap};
-use capsule_store::{Anchored, Attested, Proof, Sightings, Signer, Store, Trust, read_keys};
+use capsule_store::{
+    Anchored, Attested, Completeness, Fault, Proof, Sightings, Signer, Store, StoreError, Trust,
+    Verified, read_keys,
+};
 use serde_json::{Value, json};
 
 use crate::args::Verify;
@@ -33,10 +36,14 @@ pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Resu
         Some(file) if file.contains(['.', '/']) => (around.cwd.join(file), None),
         named => (around.store.clone(), named),
     };
-    let store = Store::open_read_only(&path)?;
-    let id = named.map(|run| store.find(run)).transpose()?;
     let (trust, source) = trust(args, around, &path)?;
-    match store.verify_by(id.as_deref(), &trust)? {
+    let store = match Store::open_read_only(&path) {
+        Ok(store) => store,
+        Err(error) if error.code() == Code::Integrity => return Err(refused(&error, screen)),
+        Err(error) => return Err(error.into()),
+    };
+    let id = named.map(|run| store.find(run)).transpose()?;
+    match verified(&store, id.as_deref(), &trust)? {
         Ok(proof) => {
             let claims = Claims::of(&proof, source);
             if screen.json {
@@ -54,21 +61,40 @@ pub(crate) fn run(args: &Verify, around: &Surroundings, screen: &Screen) -> Resu
             }
             Ok(0)
         }
-        Err(fault) => {
-            if screen.json {
-                screen.say_json(&json!({
-                    "ok": false,
-                    "code": Code::Integrity,
-                    "place": fault.place,
-                    "what": fault.what,
-                }))?;
-                return Ok(Code::Integrity.exit().status());
-            }
-            let said = escape::line(&format!("{}: {}", fault.place, fault.what)).into_owned();
-            screen.say(&format!("{BAD}✖{BAD:#} {said}"))?;
-            Err(Problem::new(Code::Integrity, said).suggest(Code::Integrity.next_step()).into())
-        }
+        Err(Fault { place, what }) => Err(found(&place, &what, None, screen)?),
     }
+}
+
+/// What a verification came to. A store in which something cannot be read at all is not what was written.
+fn verified(store: &Store, run: Option<&str>, trust: &Trust) -> Result<Verified, Failure> {
+    match store.verify_by(run, trust) {
+        Err(StoreError::Integrity { place, what }) => Ok(Err(Fault { place, what })),
+        verified => Ok(verified?),
+    }
+}
+
+/// A store that cannot even be opened as one, since a part of it is missing.
+fn refused(error: &StoreError, screen: &Screen) -> Failure {
+    let told = found("record", &error.to_string(), Some(error.suggestion()), screen);
+    told.unwrap_or_else(|unsaid| unsaid)
+}
+
+/// Tells what is not what was written.
+fn found(
+    place: &str,
+    what: &str,
+    suggestion: Option<String>,
+    screen: &Screen,
+) -> Result<Failure, Failure> {
+    if screen.json {
+        let code = Code::Integrity;
+        screen.say_json(&json!({ "ok": false, "code": code, "place": place, "what": what }))?;
+        return Ok(Failure::Quiet(code.exit().status()));
+    }
+    let said = escape::line(&format!("{place}: {what}")).into_owned();
+    screen.say(&format!("{BAD}✖{BAD:#} {said}"))?;
+    let suggestion = suggestion.unwrap_or_else(|| Code::Integrity.next_step().to_owned());
+    Ok(Problem::new(Code::Integrity, said).suggest(suggestion).into())
 }
 
 /// What it is verified by. A key beside the store is asked where no other was brought, and is never
@@ -123,8 +149,7 @@ impl Claims {
         }
         if let Some(at) = proof.erased_at.filter(|at| is_signed && *at >= *signed) {
             own.not_proven.push(format!(
-                "that the owner of the key erased what event {} says: no signature is behind it",
-                at + 1
+                "that the owner of the key erased what event {at} says: no signature is behind it"
             ));
         }
         let anchors = &proof.attested.anchors;
@@ -134,10 +159,29 @@ impl Claims {
                  was changed or removed since"
             ));
         }
+        own.count(&proof.completeness);
         own.leave_open(proof, is_signed);
         own.not_proven.push("that nothing ran outside of the runtime".into());
         own.not_proven.push("that the host was honest while it ran".into());
         own
+    }
+
+    /// What the note of how many events there are shows.
+    fn count(&mut self, completeness: &Completeness) {
+        match completeness {
+            Completeness { noted: Some(_), lost: 0, .. } => self.proves.push(
+                "no event is missing that was noted beside the store when it was last written to"
+                    .into(),
+            ),
+            Completeness { noted: Some(_), lost, .. } => self.not_proven.push(format!(
+                "the newest {lost} events that were noted: the machine stopped before the disk had them"
+            )),
+            Completeness { is_alone: true, .. } => {}
+            Completeness { .. } => self.not_proven.push(
+                "that no newer events were there: no note beside it (`.head`) says how many there were"
+                    .into(),
+            ),
+        }
     }
 
     /// What neither a signature nor an anchor shows.
@@ -179,17 +223,19 @@ impl Claims {
     }
 }
 
-/// The events behind so many, counted from one, if there are any.
+/// The events behind the first so many, by their numbers in the tree, which begin with 0; none if there are none.
 fn behind(size: u64, leaves: u64) -> Option<String> {
+    let last = leaves.checked_sub(1)?;
     match leaves.checked_sub(size)? {
         0 => None,
-        1 => Some(format!("event {leaves}")),
-        _ => Some(format!("events {}–{leaves}", size + 1)),
+        1 => Some(format!("event {last}")),
+        _ => Some(format!("events {size}–{last}")),
     }
 }
 
 fn as_json(proof: &Proof, id: Option<&str>, source: Source, claims: &Claims) -> Value {
     let Attested { checkpoints, good, by, others, signed, anchors } = &proof.attested;
+    let Completeness { noted, log, lost, .. } = &proof.completeness;
     let by: Vec<Value> =
         by.iter().map(|(name, number)| json!({ "name": name, "number": number })).collect();
     let anchors: Vec<Value> = anchors
@@ -225,6 +271,9 @@ fn as_json(proof: &Proof, id: Option<&str>, source: Source, claims: &Claims) -> 
             },
         },
         "anchors": anchors,
+        "noted": noted.as_ref().map(|own| json!({ "size": own.size, "root": own.root })),
+        "log": log.map(|own| json!({ "frames": own.frames, "unread": own.unread })),
+        "lost": lost,
         "proves": claims.proves,
         "not_proven": claims.not_proven,
     })
@@ -261,6 +310,7 @@ fn show(
     let good = |about: &str, text: String| say(screen, (GOOD, "✔"), about, &text);
     signatures(&proof.attested, source, screen)?;
     good("tree", format!("{}, root {}", counted(proof.leaves, "event"), proof.root.short()))?;
+    complete(&proof.completeness, screen)?;
     for Anchored { name, origin, size, root, .. } in &proof.attested.anchors {
         let (root, leaves) = (root.short(), proof.leaves);
         let saw = format!("saw {} of {origin}, root {root}", counted(*size, "event"));
@@ -291,6 +341,31 @@ fn show(
         }
     }
     Ok(())
+}
+
+/// Whether all events are here that were written.
+fn complete(completeness: &Completeness, screen: &Screen) -> Result<(), Failure> {
+    let Completeness { noted, is_alone, log, lost } = completeness;
+    let frames = log.map(|own| match own.unread {
+        0 => format!("; {} frames of its log read", own.frames),
+        unread => format!("; {} frames of its log read, {unread} of no use", own.frames),
+    });
+    let frames = frames.unwrap_or_default();
+    let good = (GOOD, "✔");
+    match noted {
+        Some(head) if *lost == 0 => {
+            say(screen, good, "complete", &format!("{} events were noted{frames}", head.size))
+        }
+        Some(_) => {
+            let what = format!("{lost} events were noted that the disk did not have yet{frames}");
+            say(screen, (CARE, "⚠"), "complete", &what)
+        }
+        None if *is_alone => say(screen, good, "complete", "one file, with no log beside it"),
+        None => {
+            let what = format!("nothing beside it says how many events there were{frames}");
+            say(screen, (CARE, "⚠"), "complete", &what)
+        }
+    }
 }
 
 /// What is signed, and by whom.

@@ -109,7 +109,7 @@ pub(super) fn show(around: &Surroundings, screen: &Screen) -> Result<u8, Failure
     let own = (workspace.device(), workspace.inode());
     let (waiting, labels) = match around.store.exists() {
         true => {
-            let store = open_store(around)?;
+            let store = open_store(around, screen)?;
             let waiting = unapplied(&store, &around.store, own);
             let labels = waiting.iter().map(|own| store.label(&own.run)).collect();
             (waiting, labels)

@@ -7,6 +7,7 @@ use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_report::{RuleChange, RuleChanges, RuleLine, policy_rules};
 use capsule_runtime::{Law, explain};
+use capsule_store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -70,7 +71,8 @@ pub(crate) fn run(
         of_batch(batch, (&before, &after), around, screen, &mut compared)?;
     }
     for run in &args.runs {
-        of_run(run, (&before, &after), around, &mut compared)?;
+        let store = open_store(around, screen)?;
+        of_run(run, (&before, &after), &store, &mut compared)?;
     }
     let exit = if compared.is_wrong { Exit::BadUsage } else { Exit::Ok };
     let asked = args.batch.is_some() || !args.runs.is_empty();
@@ -131,12 +133,11 @@ fn of_batch(
 fn of_run(
     run: &str,
     (before, after): (&Law, &Law),
-    around: &Surroundings,
+    store: &Store,
     compared: &mut Compared,
 ) -> Result<(), Failure> {
-    let store = open_store(around)?;
     let mut calls = Calls::default();
-    calls.add(&store, &store.find(run)?)?;
+    calls.add(store, &store.find(run)?)?;
     compared.left_out += calls.left_out;
     for call in &calls.past {
         let decide = |law: &Law| call.decide(&law.policy);

@@ -12,6 +12,7 @@ use capsule_core::escape;
 use capsule_core::outcome::Problem;
 use capsule_report::Story;
 use capsule_runtime::{Authored, Kept, Law, LearnError, Learned, Proposal, Step, real};
+use capsule_store::Store;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
@@ -29,7 +30,7 @@ pub(crate) fn run(
     around: &Surroundings,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    let lesson = Lesson::of(args, around)?;
+    let lesson = Lesson::of(args, around, &open_store(around, screen)?)?;
     let Lesson { calls, law, named, learned, patch } = &lesson;
     if let (Some(output), Some(patch)) = (&args.output, patch) {
         write_new(&around.cwd.join(output), patch)?;
@@ -42,7 +43,7 @@ pub(crate) fn run(
         }
     }
     let waiting = match args.write {
-        true => lesson.write(around)?,
+        true => lesson.write(around, screen)?,
         false => Vec::new(),
     };
     if screen.json {
@@ -81,7 +82,8 @@ pub(crate) fn rules(law: &Law, around: &Surroundings) -> Box<Rules> {
     Box::new(move |call| {
         let (runs, policy, profile) = (vec![call.to_owned()], policy.clone(), profile.clone());
         let args = PolicyLearn { runs, policy, profile, output: None, write: false };
-        match Lesson::of(&args, &around) {
+        let store = Store::open_read_only(&around.store).map_err(Failure::from);
+        match store.and_then(|store| Lesson::of(&args, &around, &store)) {
             Ok(Lesson { patch: Some(patch), .. }) => patch,
             Ok(Lesson { learned, .. }) => {
                 let why = learned.kept.first().map(|own| own.why.as_str());
@@ -104,8 +106,8 @@ struct Lesson {
 }
 
 impl Lesson {
-    fn of(args: &PolicyLearn, around: &Surroundings) -> Result<Self, Failure> {
-        let Gathered { calls, judged_by, profiles } = gather(&args.runs, around)?;
+    fn of(args: &PolicyLearn, around: &Surroundings, store: &Store) -> Result<Self, Failure> {
+        let Gathered { calls, judged_by, profiles } = gather(&args.runs, store)?;
         let named = match &args.policy {
             Some(policy) => policy.clone(),
             None => one_policy(&judged_by)?,
@@ -135,11 +137,11 @@ impl Lesson {
     }
 
     /// Makes the change in the policy file; gives the labels of runs that wait under the text as it was.
-    fn write(&self, around: &Surroundings) -> Result<Vec<String>, Failure> {
+    fn write(&self, around: &Surroundings, screen: &Screen) -> Result<Vec<String>, Failure> {
         let (Some(text), Some(file)) = (&self.learned.text, &self.law.file) else {
             return Ok(Vec::new());
         };
-        let store = open_store(around)?;
+        let store = open_store(around, screen)?;
         is_idle(&store, file)?;
         replace(file, &self.law.text.text, text)?;
         waiting(&store, file)
@@ -156,8 +158,7 @@ struct Gathered {
     profiles: Vec<String>,
 }
 
-fn gather(named: &[String], around: &Surroundings) -> Result<Gathered, Failure> {
-    let store = open_store(around)?;
+fn gather(named: &[String], store: &Store) -> Result<Gathered, Failure> {
     let Gathered { mut calls, mut judged_by, mut profiles } = Gathered::default();
     let mut seen: BTreeMap<String, Story> = BTreeMap::new();
     for own in named {
@@ -167,7 +168,7 @@ fn gather(named: &[String], around: &Surroundings) -> Result<Gathered, Failure> 
         let story = match seen.entry(id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let story = calls.add(&store, new.key())?;
+                let story = calls.add(store, new.key())?;
                 new.insert(story)
             }
         };

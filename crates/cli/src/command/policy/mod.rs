@@ -154,7 +154,7 @@ fn unused(
         return Ok(Diagnostics::new());
     }
     let gathered = || -> Result<(usize, Calls), Failure> {
-        let store = open_store(around)?;
+        let store = open_store(around, screen)?;
         let runs = store.runs_under((&law.place(), &law.policy.name), limits::POLICY_RUNS)?;
         let mut calls = Calls::default();
         for run in &runs {

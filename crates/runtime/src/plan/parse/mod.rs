@@ -127,7 +127,7 @@ impl Parser {
             self.error(Code::PlanVersion, node, "this build knows version 1 of the plan language");
         }
         if let Some(node) = section.get("name") {
-            plan.name = self.reader.line(node)?;
+            plan.name = self.reader.name(node)?;
         }
         self.remark(&section, "description");
         plan.inputs = section.get("inputs").map(|node| self.inputs(node)).unwrap_or_default();
@@ -251,7 +251,7 @@ impl Parser {
         self.required(&section, signature, &args);
         // For whoever reads the plan, as descriptions are, and one line.
         if let Some(node) = section.get("name") {
-            self.reader.line(node);
+            self.reader.name(node);
         }
         let step = Step {
             tool: signature,
@@ -280,7 +280,7 @@ impl Parser {
     fn step_id(&mut self, index: usize, section: &Section<'_>) -> String {
         let number = (index + 1).to_string();
         let Some(node) = section.get("id") else { return number };
-        let Some(id) = self.reader.line(node) else { return number };
+        let Some(id) = self.reader.name(node) else { return number };
         if !is_id(&id) {
             self.error(Code::PlanStep, node, "an id has letters, digits, `-` and `_`");
         } else if self.steps.iter().any(|(other, _)| *other == id) {
