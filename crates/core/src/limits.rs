@@ -243,6 +243,9 @@ pub const ARGV_BYTES: usize = 1_000_000;
 pub const COMMAND_BYTES: usize = 1_100_000;
 /// The most pipelines of a command; each is judged and recorded as an action of its own.
 pub const COMMAND_ELEMENTS: usize = 256;
+/// The most folders that a part of a list may run in, as far as can be told before it runs; it is judged in
+/// each. Every `cd` that may fail while the list goes on doubles them.
+pub const COMMAND_FOLDERS: usize = 32;
 /// The most programs of one pipeline; people write up to six. Each takes a process and a pipe.
 pub const PIPELINE_STAGES: usize = 16;
 /// The most redirections of one program; three streams, each led elsewhere a few times.

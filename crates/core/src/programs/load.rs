@@ -49,6 +49,7 @@ const OPTION: &[Key] = &[
     key("first"),
     key("changes"),
     key("narrows"),
+    key("ends"),
     key("except"),
 ];
 const ADDS: &[Key] = &[key("effect"), key("why"), key("instead"), key("touches")];
@@ -56,6 +57,8 @@ const STYLES: &[(&str, Style)] =
     &[("gnu", Style::Letters), ("words", Style::Words), ("bundle", Style::Bundle)];
 const WORDS: &[(&str, Word)] = &[
     ("text", Word::Text),
+    ("literal", Word::Literal),
+    ("setting", Word::Setting),
     ("argument", Word::Argument),
     ("path", Word::Path),
     ("written", Word::Written),
@@ -64,6 +67,7 @@ const WORDS: &[(&str, Word)] = &[
     ("folder", Word::Folder),
     ("range", Word::Range),
     ("script", Word::Script),
+    ("module", Word::Module),
     ("code", Word::Code),
     ("command", Word::Command),
     ("assignments", Word::Assignments),
@@ -260,7 +264,7 @@ fn options(reader: &mut Reader, node: &Node) -> Vec<Opt> {
         let mut truth =
             |name| section.get(name).and_then(|node| reader.truth(node)).unwrap_or_default();
         let (attached, first, changes) = (truth("attached"), truth("first"), truth("changes"));
-        let narrows = truth("narrows");
+        let (narrows, ends) = (truth("narrows"), truth("ends"));
         let values = section.get("value").map(|node| operands(reader, node)).unwrap_or_default();
         options.push(Opt {
             names,
@@ -275,6 +279,7 @@ fn options(reader: &mut Reader, node: &Node) -> Vec<Opt> {
             first,
             changes,
             narrows,
+            ends,
         });
     }
     options

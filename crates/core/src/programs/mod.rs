@@ -12,6 +12,7 @@ mod ending;
 mod line;
 mod load;
 mod meaning;
+mod module;
 mod packed;
 mod read;
 mod reading;
@@ -34,8 +35,12 @@ pub use word::{PathUse, Start, Use};
 /// What a word on a command line stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Text.
+    /// Text, unless it leads out of the workspace.
     Text,
+    /// Text that is never a path: what is printed, computed with or compared.
+    Literal,
+    /// A target of a build, or `NAME=VALUE`, which may say what a build runs.
+    Setting,
     /// What is given to a program of the project: text, unless it leads somewhere else.
     Argument,
     /// A path that is read.
@@ -52,6 +57,8 @@ pub enum Word {
     Range,
     /// A file that is read and run as a program.
     Script,
+    /// A module or a command by its name, which is run as a program; the words behind it are its own.
+    Module,
     /// A program text.
     Code,
     /// This and all that follow are a command line of their own.
@@ -126,6 +133,8 @@ pub struct Opt {
     pub changes: bool,
     /// Whether it makes the command mean fewer of the files that it finds.
     pub narrows: bool,
+    /// Whether no option stands behind it.
+    pub ends: bool,
 }
 
 /// What a word adds that is one of some names.
@@ -277,6 +286,8 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::*;
 
     #[test]
@@ -311,6 +322,54 @@ mod tests {
             check(name, known(name).unwrap(), &mut wrong);
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// S5: an operand that leads out of the workspace is judged, whatever the table says of it, but where it says
+    /// that it is no path.
+    #[test]
+    fn operands_that_lead_away_are_judged() {
+        fn check(
+            argv: &[String],
+            command: &Command,
+            literal: &mut Vec<String>,
+            wrong: &mut Vec<String>,
+        ) {
+            for (name, inner) in
+                command.subcommands.iter().filter(|(name, _)| !name.starts_with(['*', '-']))
+            {
+                check(&[argv, core::slice::from_ref(name)].concat(), inner, literal, wrong);
+            }
+            let last = command.operands.last();
+            if last == Some(&Word::Literal) {
+                literal.push(argv.join(" "));
+            }
+            let is_told = !matches!(
+                last,
+                None | Some(Word::Text | Word::Path | Word::Argument | Word::Setting)
+            );
+            let away = Effects::of(Effect::Network).with(Effect::Publishes).with(Effect::System);
+            let away = away.with(Effect::Shell).with(Effect::Secrets).with(Effect::Destroys);
+            if is_told || command.nature.effects.meets(away) || !command.subcommands.is_empty() {
+                return;
+            }
+            for path in ["/etc/shadow", "~/x", "../../x"] {
+                let words = core::iter::repeat_n(path.to_string(), command.operands.len().max(1));
+                let argv: Vec<String> = argv.iter().cloned().chain(words).collect();
+                let reading = Reading::of(&argv, known(&argv[0]), true);
+                if !reading.paths.iter().any(|own| own.path == path) {
+                    wrong.push(argv.join(" "));
+                }
+            }
+        }
+        let (mut literal, mut wrong) = (Vec::new(), Vec::new());
+        for name in names() {
+            check(&[name.to_string()], known(name).unwrap(), &mut literal, &mut wrong);
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        // Each prints, compares or computes with its words; one more is a line here for a reviewer.
+        literal.sort();
+        let expected = "[ basename dirname echo envsubst expr factor getopt gettext ngettext numfmt pathchk printf seq test tr";
+        assert_eq!(literal, expected.split(' ').collect::<Vec<_>>());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use crate::programs::{
     ANY, Added, Adds, Command, Effect, Effects, Flag, Level, Opt, PathUse, Reading, Style, Word,
-    word,
+    module, word,
 };
 
 impl Reading {
@@ -18,8 +18,13 @@ impl Reading {
             Some((name, rest)) => (name.clone(), rest),
             None => (String::new(), argv),
         };
-        let mut walk =
-            Walk { reading: Self::default(), total: argv.len(), folder: None, runs: false };
+        let mut walk = Walk {
+            reading: Self::default(),
+            total: argv.len(),
+            folder: None,
+            runs: false,
+            is_local: true,
+        };
         if knowledge.is_none() {
             walk.reading.nature.push(does(Effect::Unknown, &name));
         }
@@ -28,7 +33,7 @@ impl Reading {
     }
 }
 
-fn level(name: &str, known: bool) -> Level {
+pub(super) fn level(name: &str, known: bool) -> Level {
     Level { name: name.to_string(), known, flags: Vec::new(), operands: Vec::new() }
 }
 
@@ -45,6 +50,8 @@ pub(super) struct Walk {
     pub(super) folder: Option<String>,
     /// Whether the program or its subcommand starts others by its nature.
     pub(super) runs: bool,
+    /// Whether it works here alone: what its words name is on this machine.
+    is_local: bool,
 }
 
 /// The words that are left.
@@ -68,6 +75,10 @@ pub(super) struct Seen {
     pub(super) asked: Option<Effects>,
     /// An option says what is run.
     pub(super) given: bool,
+    /// A program that is run by its name, whose words follow.
+    pub(super) module: Option<String>,
+    /// No option follows.
+    ended: bool,
     /// An option said what the first operand says otherwise.
     first: bool,
     /// An option makes the command change what its operands name.
@@ -77,7 +88,7 @@ pub(super) struct Seen {
 }
 
 impl Walk {
-    fn level(
+    pub(super) fn level(
         &mut self,
         mut own: Level,
         words: &[String],
@@ -86,9 +97,7 @@ impl Walk {
     ) {
         if let Some(command) = knowledge {
             subcommand_next = !command.subcommands.is_empty();
-            self.runs = command.starts_others();
-            self.reading.walks_all = command.walks;
-            self.reading.is_plain = command.plain;
+            self.enter(command);
         }
         let mut seen = Seen::default();
         let mut options_end = false;
@@ -110,28 +119,37 @@ impl Walk {
                 && !knowledge.is_some_and(|own| is_text(own, word));
             if is_option && (!options_end || knowledge.is_none()) {
                 seen.uncertain |= self.option(&mut own, word, &mut rest, knowledge, &mut seen);
+                options_end |= seen.ended;
+            } else if !options_end && self.keyed(&mut own, word, knowledge, &mut seen) {
                 continue;
-            }
-            if !options_end && self.keyed(&mut own, word, knowledge, &mut seen) {
-                continue;
-            }
-            if subcommand_next && !options_end {
-                if knowledge
-                    .and_then(|own| own.prefix.as_ref())
-                    .is_some_and(|own| word.starts_with(own.as_str()))
-                {
+            } else if subcommand_next && !options_end {
+                let prefix = knowledge.and_then(|own| own.prefix.as_ref());
+                if prefix.is_some_and(|own| word.starts_with(own.as_str())) {
                     continue;
                 }
                 self.reading.ambiguous |= seen.uncertain;
                 self.reading.levels.push(own);
                 return self.subcommand(word, rest.as_slice(), knowledge);
+            } else {
+                if self.operand(&mut own, word, &rest, knowledge, (&mut seen, options_end)) {
+                    break;
+                }
+                options_end |= knowledge.is_some_and(|command| command.ends);
             }
-            if self.operand(&mut own, word, &rest, knowledge, (&mut seen, options_end)) {
-                break;
-            }
-            options_end |= knowledge.is_some_and(|command| command.ends);
+            own = match self.module(own, &mut seen, rest.as_slice()) {
+                Some(own) => own,
+                None => return,
+            };
         }
         self.end(own, knowledge, seen);
+    }
+
+    /// What holds for all words of a level.
+    fn enter(&mut self, command: &Command) {
+        self.runs = command.starts_others();
+        self.is_local = !command.nature.effects.meets(ELSEWHERE);
+        self.reading.walks_all = command.walks;
+        self.reading.is_plain = command.plain;
     }
 
     fn subcommand(&mut self, name: &str, words: &[String], knowledge: Option<&Command>) {
@@ -183,7 +201,7 @@ impl Walk {
         }
         let Some(option) = exact else {
             if attached.is_none() && knowledge.is_some_and(|command| command.takes_back(spelled)) {
-                own.flags.push(taken_back(spelled));
+                own.flags.push(Flag::taken_back(spelled));
                 return false;
             }
             self.unknown(own, spelled, attached, knowledge);
@@ -328,6 +346,10 @@ impl Walk {
         let only = if spelled == "-h" { &mut seen.asked } else { &mut seen.only };
         *only = only.or(option.only);
         seen.changes |= option.changes;
+        seen.ended |= option.ends;
+        if option.value == Some(Word::Module) {
+            seen.module.clone_from(&value);
+        }
         self.reading.walks_all &= !option.narrows;
         if option.first && !seen.first {
             // What stands before it was taken for what it says, and is something else.
@@ -408,8 +430,16 @@ impl Walk {
             return true;
         }
         let paths = self.reading.paths.len();
-        if knowledge.is_none() {
-            self.reading.paths.extend(PathUse::stray(word));
+        // A word of which the table does not say that it is none is a path where it leads away.
+        let is_last = seen.kinds >= kinds.len();
+        match own_kind {
+            None if knowledge.is_none() || self.is_local => {
+                self.reading.paths.extend(PathUse::stray(word));
+            }
+            Some(Word::Text) if is_last && self.is_local => {
+                self.reading.paths.extend(PathUse::of_machine(word));
+            }
+            _ => {}
         }
         // An option that nobody judges may still not lead away.
         let value = word.split_once('=').filter(|_| word.starts_with('-'));
@@ -417,6 +447,12 @@ impl Walk {
         if let Some(kind) = own_kind {
             let added = self.word(word::Place::of(options_end), kind, word);
             seen.words.extend(added);
+            self.reading.names_script |= kind == Word::Script;
+            seen.module = match kind {
+                Word::Module => Some(word.to_string()),
+                Word::Script => module::installed(word).map(ToString::to_string),
+                _ => None,
+            };
         }
         seen.last = paths..self.reading.paths.len();
         own.operands.push(word.to_string());
@@ -437,6 +473,14 @@ impl Walk {
     }
 }
 
+/// What a command does that may be about files of other computers.
+const ELSEWHERE: Effects = Effects::of(Effect::Network)
+    .with(Effect::Publishes)
+    .with(Effect::System)
+    .with(Effect::Shell)
+    .with(Effect::Secrets)
+    .with(Effect::Destroys);
+
 /// Whether a word that looks like an option is text to a program that takes it so: one of its letters
 /// is no option, and none before it takes the rest as its value.
 fn is_text(command: &Command, word: &str) -> bool {
@@ -452,14 +496,4 @@ fn is_answer(value: &str) -> bool {
         value.to_ascii_lowercase().as_str(),
         "true" | "false" | "yes" | "no" | "on" | "off" | "1" | "0" | "always" | "never" | "auto"
     )
-}
-
-/// `--no-x`: known to do nothing of its own.
-fn taken_back(spelled: &str) -> Flag {
-    Flag {
-        spelled: spelled.to_string(),
-        names: alloc::vec![spelled.to_string()],
-        value: None,
-        added: None,
-    }
 }

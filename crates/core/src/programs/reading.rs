@@ -27,6 +27,10 @@ pub struct Reading {
     pub walks_all: bool,
     /// Whether it opens nothing but what its words name.
     pub is_plain: bool,
+    /// Whether its words name the script that it runs.
+    pub names_script: bool,
+    /// The programs that it runs by the names of their modules.
+    pub modules: Vec<String>,
     /// The variables that its words set for a command line of its own, with their values.
     pub variables: Vec<(String, String)>,
 }
@@ -68,6 +72,12 @@ pub struct Flag {
 }
 
 impl Flag {
+    /// `--no-x`: known to do nothing of its own.
+    pub(super) fn taken_back(spelled: &str) -> Self {
+        let names = alloc::vec![String::from(spelled)];
+        Self { spelled: spelled.into(), names, value: None, added: None }
+    }
+
     /// Whether this could be the option `name`: by one of its names, as the beginning of a long
     /// name, or as a letter among several behind one dash. Used where a match denies.
     #[must_use]

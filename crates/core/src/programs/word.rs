@@ -139,6 +139,13 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
         return Some(Vec::new());
     }
     match (kind, place) {
+        // SQLite and others take the address of a file for its name.
+        (Word::Path | Word::Written, _) if file_of(text).is_some() => {
+            let usage = if kind == Word::Written { Use::Write } else { Use::Read };
+            let file = file_of(text).map(|own| own.split('?').next().unwrap_or_default());
+            let used = |path| PathUse { usage, ..PathUse::read(path) };
+            Some(file.into_iter().chain([text]).map(used).collect())
+        }
         (Word::Written, _) => {
             Some(alloc::vec![PathUse { usage: Use::Write, ..PathUse::read(text) }])
         }
@@ -146,6 +153,9 @@ fn named_by(place: Place, kind: Word, text: &str) -> Option<Vec<PathUse>> {
             Some(alloc::vec![PathUse { usage: Use::Delete, ..PathUse::read(text) }])
         }
         (Word::Url, _) => Some(file_of(text).map(PathUse::read).into_iter().collect()),
+        (Word::Setting, _) if !text.contains('=') => {
+            Some(PathUse::stray(text).into_iter().collect())
+        }
         (Word::Argument, _) => {
             let value = text.split_once('=').map(|(_, value)| value);
             Some(

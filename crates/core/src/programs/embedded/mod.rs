@@ -5,6 +5,7 @@
 mod awk;
 mod code;
 mod sed;
+mod setting;
 mod sql;
 
 use alloc::vec::Vec;
@@ -22,6 +23,7 @@ pub(crate) fn effects(kind: Word, text: &str) -> Vec<(Effect, &'static str)> {
         ),
         Word::Awk => awk::effects(text),
         Word::Code => code::effects(text),
+        Word::Setting => setting::effects(text),
         Word::Sql => sql::effects(text),
         Word::Url if Address::is_metadata_service(text) => {
             alloc::vec![(Effect::Secrets, "hands out the credentials of the machine")]
@@ -51,10 +53,17 @@ pub(super) fn awk_paths(text: &str) -> Vec<PathUse> {
     named.filter(|own| !own.path.starts_with("/dev/std") && own.path != "/dev/null").collect()
 }
 
-/// The files outside of the workspace that statements in SQL name in quotes, where they read or write
-/// files.
+/// The files that statements in SQL name in quotes, where they reach files. One that leads nowhere else may
+/// be something else, such as a pattern.
 pub(super) fn sql_paths(text: &str) -> Vec<PathUse> {
-    sql::files(text).iter().filter_map(|path| PathUse::stray(path)).collect()
+    let named = sql::files(text).into_iter().filter_map(|(path, written)| {
+        let path =
+            path.strip_prefix("file:").map_or(path.as_str(), |own| own.trim_start_matches("//"));
+        let usage = if written { Use::Write } else { Use::Read };
+        let sure = PathUse::stray(path).is_some();
+        (!path.is_empty()).then(|| PathUse { usage, sure, ..PathUse::read(path) })
+    });
+    named.collect()
 }
 
 /// The files outside of the workspace that a program text names.

@@ -33,8 +33,12 @@ pub(super) fn read(text: &str) -> Option<Script> {
             '}' => depth = depth.checked_sub(1)?,
             '#' => line(&mut letters).clear(),
             'a' | 'i' | 'c' => text_of(&mut letters),
+            // Where a label ends is not the same everywhere, but for one that is a plain word.
             ':' | 'b' | 't' | 'T' => {
-                skip(&mut letters, |letter| !matches!(letter, ';' | '\n' | '}'))
+                skip(&mut letters, |letter| matches!(letter, ' ' | '\t'));
+                skip(&mut letters, |letter| {
+                    letter.is_ascii_alphanumeric() || "_-.".contains(letter)
+                });
             }
             'r' | 'R' => script.files.push((file(&mut letters)?, false)),
             'w' | 'W' => write(&mut script, file(&mut letters)?),
@@ -95,11 +99,12 @@ fn file(letters: &mut Letters<'_>) -> Option<String> {
     (!name.is_empty()).then(|| name.into())
 }
 
-/// The text of `a`, `i` and `c`: to the end of a line that does not end with a backslash.
+/// The text of `a`, `i` and `c`: to the end of a line that does not end with a backslash of its own.
 fn text_of(letters: &mut Letters<'_>) {
     loop {
         let line = line(letters);
-        if !line.ends_with('\\') || letters.next().is_none() {
+        let goes_on = line.chars().rev().take_while(|letter| *letter == '\\').count() % 2 == 1;
+        if !goes_on || letters.next().is_none() {
             return;
         }
     }
@@ -237,6 +242,7 @@ mod tests {
             ("y/a/b/;e", Effect::Starts),
             ("b\ne id", Effect::Starts),
             ("#n\ne id", Effect::Starts),
+            ("a x\\\\\ne id", Effect::Starts),
             ("a\\\nx\ne id", Effect::Starts),
             ("s\u{1}a\u{1}id\u{1}e", Effect::Starts),
         ] {
@@ -248,7 +254,9 @@ mod tests {
 
     #[test]
     fn what_is_not_a_script_is_not_read() {
-        for text in ["s/a", "k", "p x", "{p", "}", "s/a/b/ e", "y/a/b", "s/a/b/k"] {
+        for text in
+            ["s/a", "k", "p x", "{p", "}", "s/a/b/ e", "y/a/b", "s/a/b/k", "ba/a/ 1,$w x", ":a b"]
+        {
             assert_eq!(read(text), None, "{text}");
         }
     }
