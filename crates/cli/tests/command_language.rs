@@ -3,7 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use capsule_testkit::Capsule;
 use serde_json::{Value, json};
@@ -55,6 +59,178 @@ fn commands_do_what_they_say() {
         assert_eq!(answer["result"]["exit_code"], status, "{command}: {answer}");
     }
     assert!(!capsule.workspace().join("new").exists());
+}
+
+/// Programs may do what they like in the workspace.
+const OPEN: &str = "version: 1
+sandbox: { level: workspace-write }
+tools:
+  shell.run:
+    form: command
+    effects: { reads: allow, opens: allow, writes: allow, deletes: allow, runs: allow, code: allow, unknown: allow }
+";
+
+fn lay_out(folder: &Path) {
+    for (file, text) in [("f", "root\n"), ("a/f", "a\n"), ("a/b/f", "ab\n"), ("b/f", "b\n")] {
+        let path = folder.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    symlink("a/b", folder.join("l")).unwrap();
+    symlink("nowhere", folder.join("d")).unwrap();
+}
+
+/// Every file with its text, every folder and every link.
+fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            let text = match () {
+                () if kind.is_symlink() => {
+                    format!("-> {}", fs::read_link(&path).unwrap().display())
+                }
+                () if kind.is_dir() => "folder".into(),
+                () => fs::read_to_string(&path).unwrap(),
+            };
+            if kind.is_dir() {
+                open.push(path.clone());
+            }
+            found.insert(path.strip_prefix(root).unwrap().to_owned(), text);
+        }
+    }
+    found
+}
+
+/// A41: what a list prints, how it ends, and the files that are there then are those of bash. Many more are
+/// compared without a sandbox (`lists_made_at_random_mean_what_they_mean_to_bash`).
+#[test]
+fn lists_do_what_bash_does() {
+    let mut wrong = Vec::new();
+    for text in [
+        "test -f f || cd a; sed -i s/o/0/ f",
+        "test -f missing || cd a; sed -i s/a/0/ f",
+        "cd missing; rm f",
+        "cd missing && rm f; touch g",
+        "cd missing || cd a; rm f",
+        "cd missing 2>/dev/null || cd nowhere 2>/dev/null || cd b && rm f",
+        "cd a && cd missing; rm f",
+        "false && cd a; pwd -P",
+        "true || cd a; pwd -P; cd b; pwd -P",
+        "cd a; cd ..; pwd -P; cd b && cd - && pwd -P",
+        "cd a && cd b && cd - && cd - && cat f",
+        "cd - 2>/dev/null || touch failed",
+        "cd f; touch x",
+        "cd l && pwd -P && cat f && cd .. && pwd -P && cat f",
+        "cd l; cat ../f; echo x > ../new; cd ../a && cat f",
+        "cd l && echo y >> f; cat < f",
+        "mkdir new; cd new; touch x; cd ..; rm -r new",
+        "nosuchprogram || echo none; nosuchprogram",
+        "perl -e 'kill 9, $$' || echo killed; perl -e 'kill 9, $$'",
+        "cat < missing || echo none",
+        "cd a\ncat f\ncd b\ncat f\ncd ../..\ncat f",
+        "cd a && cat f | cat; cd ..; cat f | head -c 2",
+        "cd a || cd b; echo *; cd ..; echo [a-b]",
+        "true && : || echo never; : > empty",
+        "cd a/b; mv f ../g; cd -; cat a/g",
+    ] {
+        let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
+        lay_out(&capsule.workspace());
+        let policy = capsule.policy(OPEN);
+        let answer = call(&capsule, &policy, text);
+        let result = &answer["result"];
+        let _ = capsule.run(&["apply", "latest"]);
+        let status =
+            result["exit_code"].as_i64().or(result["signal"].as_i64().map(|own| own + 128));
+        let ours = (
+            result["stdout"].as_str().unwrap_or_default().to_owned(),
+            status,
+            tree(&capsule.workspace()),
+        );
+        let bash = capsule.around().join("bash");
+        fs::create_dir(&bash).unwrap();
+        lay_out(&bash);
+        let mut shell = Command::new("bash");
+        let path = "/usr/local/bin:/usr/bin:/bin";
+        shell
+            .args(["-c", text])
+            .current_dir(&bash)
+            .env_clear()
+            .env("PATH", path)
+            .stdin(Stdio::null());
+        let done = shell.output().unwrap();
+        let place = fs::canonicalize(&bash).unwrap();
+        let stdout =
+            String::from_utf8(done.stdout).unwrap().replace(place.to_str().unwrap(), "/workspace");
+        let signal = std::os::unix::process::ExitStatusExt::signal(&done.status);
+        let status = done.status.code().or(signal.map(|own| own + 128)).map(i64::from);
+        let theirs = (stdout, status, tree(&bash));
+        if ours != theirs {
+            wrong.push(format!("{text:?}\n  ours {ours:?}\n  bash {theirs:?}\n  {answer}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A41: before a list runs, its parts are judged in every folder that they may run in; what is approved is
+/// approved for those.
+#[test]
+fn a_list_is_judged_in_every_folder_that_it_may_run_in() {
+    let capsule = capsule();
+    capsule.file("secret/a.txt", "s\n");
+    let policy = capsule.policy(
+        "version: 1\nsandbox: { level: workspace-write }\ntools:\n  fs.read: { decision: allow, paths: { allow: [\"**\"], deny: [\"secret/**\"] } }\n  \
+         shell.run: { form: command, effects: { reads: allow, writes: allow } }\n",
+    );
+    for (command, code) in [
+        ("test -f src/a.txt || cd secret; cat a.txt", "path.not-allowed"),
+        ("cd nowhere || cd secret; cat a.txt", "path.not-allowed"),
+        ("cd secret && cat a.txt", "path.not-allowed"),
+        ("cd nowhere; cat ../x", "path.outside-workspace"),
+        ("cd src; cat ../src/a.txt; cd ..; cat src/b.txt", ""),
+        ("mkdir out; cd out; cp ../src/a.txt .; cat a.txt", ""),
+        ("cd nowhere; cat src/b.txt", ""),
+    ] {
+        let answer = call(&capsule, &policy, command);
+        let got = if answer["status"] == "denied" { answer["code"].as_str().unwrap() } else { "" };
+        assert_eq!(got, code, "{command}: {answer}");
+    }
+    let many = "cd a; cd b; ".repeat(9) + "ls";
+    assert_eq!(call(&capsule, &policy, &many)["code"], "exec.not-in-language");
+}
+
+/// B33: text that commands write for a build to run is a program text, whether one list writes and runs it or
+/// several calls; what `fs.write` writes is a file.
+#[test]
+fn what_commands_wrote_for_a_build_is_asked_about() {
+    let step = |tool: &str, args: Value| json!({ "tool": tool, "args": args });
+    let run = |command: &str| step("shell.run", json!({ "command": command }));
+    let write =
+        |path: &str| step("fs.write", json!({ "path": path, "content": "all:\n\techo built\n" }));
+    for (steps, asked) in [
+        (vec![run("printf 'all:\\n\\techo built\\n' > Makefile"), run("make")], true),
+        (vec![run("echo 'x:' | tee sub/Makefile"), run("ls"), run("cd sub && make")], true),
+        (
+            vec![
+                step("shell.run", json!({ "argv": ["cp", "src/a.txt", "Makefile"] })),
+                step("shell.run", json!({ "argv": ["make"] })),
+            ],
+            true,
+        ),
+        (vec![write("Makefile"), run("make")], false),
+        (vec![run("touch Makefile"), write("Makefile"), run("make")], false),
+        (vec![run("make; echo 'all:' > Makefile"), run("ls")], false),
+        (vec![run("sed -i s/b/c/ src/a.txt && make")], false),
+        (vec![run("printf 'print(1)' > gen.py; python3 gen.py")], false),
+    ] {
+        let capsule = capsule();
+        capsule.file("sub/x", "");
+        let plan = capsule.plan(&json!(steps).to_string());
+        let ran = capsule.run(&["run", &plan, "--policy", "builtin:developer", "--json"]);
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        assert_eq!(text.contains("approval.needed"), asked, "{steps:?}: {text}");
+    }
 }
 
 /// A1, A2, A8, FR-19: where one part may not run, none does.

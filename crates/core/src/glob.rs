@@ -129,13 +129,23 @@ impl Glob {
     #[must_use]
     pub fn matches(&self, path: &WorkspacePath) -> bool {
         let path: Vec<&str> = path.components().collect();
-        matches(&self.components, &path)
+        matches(&self.components, &path, |_| true)
     }
 
     /// Whether the pattern matches these components, for paths that are not in the workspace.
     #[must_use]
     pub fn matches_components(&self, components: &[&str]) -> bool {
-        matches(&self.components, components)
+        matches(&self.components, components, |_| true)
+    }
+
+    /// The same, where a wildcard stands only for some names.
+    #[must_use]
+    pub fn matches_components_by(
+        &self,
+        components: &[&str],
+        is_any: impl Fn(&str) -> bool,
+    ) -> bool {
+        matches(&self.components, components, is_any)
     }
 
     /// Whether the pattern matches the path or a folder above it: what a denial covers.
@@ -149,7 +159,7 @@ impl Glob {
         (0..=path.len()).any(|depth| {
             path.get(..depth).is_some_and(|prefix| {
                 (depth > 0 || self.components == [Component::AnyDepth])
-                    && matches(&self.components, prefix)
+                    && matches(&self.components, prefix, |_| true)
             })
         })
     }
@@ -394,12 +404,12 @@ fn wild(tokens: &[Token], name: &str) -> bool {
 }
 
 /// Matches components; `**` is to components what `*` is to characters.
-fn matches(pattern: &[Component], path: &[&str]) -> bool {
+fn matches(pattern: &[Component], path: &[&str], is_any: impl Fn(&str) -> bool) -> bool {
     let (mut pattern_left, mut path_left) = (pattern, path);
     let mut retry: Option<(&[Component], &[&str])> = None;
     loop {
         match pattern_left.split_first() {
-            Some((Component::AnyDepth, [])) => return true,
+            Some((Component::AnyDepth, [])) => return path_left.iter().all(|name| is_any(name)),
             Some((Component::AnyDepth, rest)) => {
                 retry = Some((rest, path_left));
                 pattern_left = rest;
@@ -408,6 +418,7 @@ fn matches(pattern: &[Component], path: &[&str]) -> bool {
             Some((component, rest)) => {
                 if let Some((name, names)) = path_left.split_first()
                     && component.takes(name)
+                    && (component.literal().is_some() || is_any(name))
                 {
                     (pattern_left, path_left) = (rest, names);
                     continue;
@@ -417,7 +428,10 @@ fn matches(pattern: &[Component], path: &[&str]) -> bool {
             None => {}
         }
         let Some((rest, from)) = retry.take() else { return false };
-        let Some((_, from)) = from.split_first() else { return false };
+        let Some((passed, from)) = from.split_first() else { return false };
+        if !is_any(passed) {
+            return false;
+        }
         (pattern_left, path_left) = (rest, from);
         retry = Some((rest, from));
     }

@@ -157,6 +157,49 @@ impl Address {
     fn path_components(&self) -> Vec<&str> {
         self.0.path().split('/').filter(|part| !part.is_empty()).collect()
     }
+
+    /// Whether every server takes the path for the one that is spelled. Some decode once more than others,
+    /// drop what stands behind a semicolon, or take one character for another.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        !self.0.path().contains("//") && self.path_components().into_iter().all(is_plain)
+    }
+}
+
+/// Whether a component of a path means to every server what it spells.
+fn is_plain(component: &str) -> bool {
+    let mut decoded: Vec<u8> = Vec::new();
+    let mut bytes = component.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                let both =
+                    digit().zip(digit()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+                // What needs no escape is escaped to be something else; the others lead elsewhere.
+                match both
+                    .filter(|own| !own.is_ascii_alphanumeric() && !b"-._~/\\%;?#".contains(own))
+                {
+                    Some(own) => decoded.push(own),
+                    None => return false,
+                }
+            }
+            b';' | b'\\' => return false,
+            byte => decoded.push(byte),
+        }
+    }
+    let is_unlike = |letter: char| !letter.is_control() && !is_like_a_sign(letter);
+    core::str::from_utf8(&decoded).is_ok_and(|text| text.chars().all(is_unlike))
+}
+
+/// Whether a server that maps characters to plainer ones could make `.`, `/`, `\`, `%` or `;` of it: by
+/// compatibility (Unicode 15, NFKC), or as the nearest in an older code page.
+const fn is_like_a_sign(letter: char) -> bool {
+    matches!(letter,
+        '\u{37e}' | '\u{2024}'..='\u{2026}' | '\u{2044}' | '\u{2100}' | '\u{2101}' | '\u{2105}' | '\u{2106}'
+        | '\u{2215}' | '\u{2216}' | '\u{2488}'..='\u{249b}' | '\u{29f5}' | '\u{29f8}' | '\u{33c2}' | '\u{33c7}'
+        | '\u{33d8}' | '\u{fe14}' | '\u{fe19}' | '\u{fe30}' | '\u{fe52}' | '\u{fe54}' | '\u{fe68}' | '\u{fe6a}'
+        | '\u{ff05}' | '\u{ff0e}' | '\u{ff0f}' | '\u{ff1b}' | '\u{ff3c}' | '\u{1f100}')
 }
 
 fn hides_a_climb(component: &str) -> bool {
@@ -196,7 +239,8 @@ pub struct UrlPattern {
     host: HostPattern,
     /// None for any port.
     port: Option<u16>,
-    path: Glob,
+    /// None for every path, whatever a server makes of it.
+    path: Option<Glob>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,15 +290,18 @@ impl UrlPattern {
             (host, false) => HostPattern::Exact(host),
         };
         let path = match path {
-            None => "**",
-            Some("/") => ".",
+            None => None,
+            Some("/") => Some("."),
             Some(path) if path.contains('?') => return Err("a query cannot be named"),
-            Some(path) => path,
+            Some(path) => Some(path),
         };
-        if path.split('/').any(|part| matches!(part, ".*" | ".+")) || path.ends_with('$') {
+        let regex = |path: &str| {
+            path.split('/').any(|part| matches!(part, ".*" | ".+")) || path.ends_with('$')
+        };
+        if path.is_some_and(regex) {
             return Err("regular expressions are not understood; `**` stands for any path");
         }
-        let path = Glob::parse(path).map_err(GlobError::why)?;
+        let path = path.map(Glob::parse).transpose().map_err(GlobError::why)?;
         let port = (!any_port).then(|| base.port());
         Ok(Self { text: text.into(), scheme: scheme.into(), host, port, path })
     }
@@ -280,13 +327,29 @@ impl UrlPattern {
         self.scheme == "https" || here(&self.host)
     }
 
-    /// Whether the address is one of those named.
+    /// Whether the address is surely one of those named. A wildcard stands for no component of a path that
+    /// a server may take for another; the pattern has to spell it.
     #[must_use]
     pub fn matches(&self, address: &Address) -> bool {
+        let path = self.path.as_ref();
+        let is_named = |path: &Glob| {
+            let components = address.path_components();
+            let whole = !address.0.path().contains("//");
+            whole && path.matches_components_by(&components, is_plain)
+        };
+        self.matches_origin(address) && path.is_none_or(is_named)
+    }
+
+    /// Whether the address may be one of those named: what a stricter word is about.
+    #[must_use]
+    pub fn could_match(&self, address: &Address) -> bool {
+        self.matches(address) || self.matches_origin(address) && !address.is_plain()
+    }
+
+    fn matches_origin(&self, address: &Address) -> bool {
         self.scheme == address.scheme()
             && self.port.is_none_or(|port| port == address.port())
             && self.matches_host(&address.host())
-            && self.path.matches_components(&address.path_components())
     }
 
     fn matches_host(&self, host: &HostName) -> bool {
@@ -387,10 +450,87 @@ mod tests {
         check(pattern, "https://api.example.org/repos/acme/../other", false);
         check(pattern, "https://api.example.org/repos/acme/%2e%2e/other", false);
         check(pattern, "https://api.example.org/repos/acme/..%2fother", false);
-        check(pattern, "https://api.example.org/repos/acme/x%2Fy", true);
+        check(pattern, "https://api.example.org/repos/acme/x%2Fy", false);
+        check("https://api.example.org/p/a%2Fb/**", "https://api.example.org/p/a%2Fb/issues", true);
+        check("https://api.example.org/p/*/x", "https://api.example.org/p/a%2Fb/x", false);
         check("https://x.org", "https://x.org/any/thing", true);
         check("https://x.org/", "https://x.org/any", false);
         check("http://127.0.0.1:*/**", "http://127.0.0.1:8080/", true);
+    }
+
+    /// L4: what a path means that is decoded once more, cut at a semicolon or mapped to other characters,
+    /// only the server knows.
+    #[test]
+    fn a_wildcard_stands_for_no_path_that_a_server_may_take_for_another() {
+        for path in [
+            "..;/x",
+            "a/..;v=1/x",
+            "%252e%252e/x",
+            "%25252e/x",
+            ".%2e",
+            "x%2fy",
+            "x%5cy",
+            "x%255cy",
+            "a;b",
+            "a%3bb",
+            "/x",
+            "a//b",
+            "a//",
+            "%61dmin",
+            "%u002e%u002e/x",
+            "a%",
+            "a%2",
+            "%c0%ae%c0%ae/x",
+            "%ff",
+            "%ef%bc%8e%ef%bc%8e/x",
+            "\u{ff0e}\u{ff0e}/x",
+            "x\u{ff0f}y",
+            "x\u{2215}y",
+            "\u{2025}/x",
+            "%00",
+            "a%0ab",
+            "x%23y",
+            "x%3fy",
+            "%e2%80%a5/x",
+            "x\u{ff05}2e",
+        ] {
+            let url = alloc::format!("https://x.org/docs/{path}");
+            check("https://x.org/docs/**", &url, false);
+            check("https://x.org/*/**", &url, false);
+            // A denial counts where it could be meant.
+            // `.%2e` is a `..` to everybody.
+            if let Some(address) = Address::parse(&url).ok().filter(|own| !own.is_plain()) {
+                assert!(
+                    UrlPattern::parse("https://x.org/admin/**").unwrap().could_match(&address),
+                    "{url}"
+                );
+            }
+        }
+        for path in [
+            "a",
+            "a/b.html",
+            "a%20b",
+            "caf%C3%A9",
+            "caf\u{e9}",
+            "a+b",
+            "a@b",
+            "a:b",
+            "%E6%97%A5/x",
+            "a,b",
+            "(x)",
+            "%5Bx%5D",
+            "a/",
+            "v1.2.3",
+            "~me",
+            "a=b",
+            "%22x%22",
+        ] {
+            check("https://x.org/docs/**", &alloc::format!("https://x.org/docs/{path}"), true);
+        }
+        check("https://x.org", "https://x.org/projects/a%2Fb", true);
+        let deny = UrlPattern::parse("https://x.org/admin/**").unwrap();
+        assert!(!deny.could_match(&Address::parse("https://x.org/docs/a").unwrap()));
+        assert!(!deny.could_match(&Address::parse("https://y.org/docs/a;b").unwrap()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_core::action::{Action, parts};
+use capsule_core::action::{Action, Facts, parts};
 use capsule_core::code::Code;
 use capsule_core::journal::{Fault, StepEnding};
 use capsule_core::programs::{self, CommandLine, Effect};
@@ -293,8 +293,11 @@ fn command_lines(call: &CallStory) -> Vec<Vec<String>> {
     match &call.action {
         Some(Action::Run { argv, .. }) => vec![argv.clone()],
         Some(Action::Command { steps, timeout_ms, .. }) => {
-            let parts = |step| parts(step, *timeout_ms, &[]);
-            let actions = steps.iter().flat_map(parts).map(|part| part.action);
+            // Each pipeline once, in however many folders it may run.
+            let once = steps.chunk_by(|one, other| one.number == other.number);
+            let parts = |step| parts(step, *timeout_ms, &Facts::default());
+            let actions =
+                once.filter_map(|all| all.first()).flat_map(parts).map(|part| part.action);
             actions
                 .filter_map(|action| match action {
                     Action::Run { argv, .. } => Some(argv),

@@ -14,7 +14,7 @@ use capsule_core::journal::{
     RunOpened, RunSealed, Unpulled, Workspace,
 };
 use capsule_core::json;
-use capsule_core::policy::{Policy, Usage};
+use capsule_core::policy::{Policy, Usage, instructions_written};
 use capsule_core::tool::{Kind, ToolName};
 use capsule_redact::Redactor;
 use capsule_store::{RunWriter, StoreError};
@@ -302,6 +302,12 @@ pub fn count(usage: &mut Usage, tool: &ToolName, action: &Action, result: &Value
         },
         _ => None,
     };
+    usage.instructed(instructions_written(action));
+    if let Action::Write { path, .. } | Action::Edit { path, .. } = action
+        && let Some(path) = path.inside()
+    {
+        usage.replaced(path.as_str());
+    }
     let bytes = match action {
         Action::Write { bytes, .. } | Action::Edit { bytes, .. } => *bytes,
         _ => {

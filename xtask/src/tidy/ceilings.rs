@@ -9,7 +9,7 @@ const FILE: usize = 500;
 /// Lines of a function, from its signature to its brace.
 const FUNCTION: usize = 60;
 /// Lines of code of `core`, without tests, blank lines, comments and tables.
-const CORE: usize = 18_000;
+const CORE: usize = 19_000;
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
 const LONGER: &[(&str, &str)] =
@@ -23,6 +23,10 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/core/src/language/grammar.rs", "the table of what commands may hold"),
     ("crates/core/src/language/shell_words.rs", "the table of words that shells keep"),
     ("crates/core/src/policy/variables/table.rs", "the table of variables and what they start"),
+    (
+        "crates/core/src/programs/embedded/sql/words.rs",
+        "the table of words of SQL and what they do",
+    ),
 ];
 
 pub(super) fn check(house: &House) -> Vec<Finding> {

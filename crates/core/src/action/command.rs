@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Action, PathTarget, Place, WriteMode};
+use crate::action::{Action, Facts, PathTarget, Place, WriteMode};
 use crate::digest::Digest;
-use crate::language::{Join, Piece, Redirect, Script, Stage, Word};
+use crate::language::{Join, Piece, Redirect, Stage};
 use crate::path::WorkspacePath;
 
 /// One pipeline of a command.
@@ -21,6 +21,9 @@ pub struct Step {
     pub cwd: PathTarget,
     /// What runs; none for one that only goes to another folder.
     pub stages: Vec<Stage>,
+    /// The folders to which a `cd` before it must have failed for it to run in this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unless: Vec<WorkspacePath>,
 }
 
 /// What a pattern among the words of a command stands for.
@@ -37,36 +40,27 @@ pub struct Expansion {
 /// A script that is not a command here, though it is one of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoSteps {
-    /// `cd` with something else than one plain folder, in a pipeline, or with redirections.
+    /// `cd` with something else than one plain folder, in a pipeline, or with its streams in files.
     ChangeOfFolder,
-    /// What runs behind `cd ... ||` would run in a folder that depends on the disk.
-    ChangeOrElse,
+    /// The list may run in more folders than are looked at.
+    TooManyFolders,
 }
 
 impl Step {
-    /// The steps of a script that begins in a folder.
-    ///
-    /// # Errors
-    /// Says what of it cannot be done without a shell.
-    pub fn of(script: &Script, cwd: &PathTarget) -> Result<Vec<Self>, NoSteps> {
-        let mut cwd = cwd.clone();
-        let mut steps = Vec::new();
-        let mut changed = false;
-        for (index, element) in script.elements.iter().enumerate() {
-            if changed && element.join == Join::Or {
-                return Err(NoSteps::ChangeOrElse);
-            }
-            let stages = &element.pipeline.stages;
-            let number = index + 1;
-            changed = stages.iter().any(is_change);
-            if changed {
-                let [stage] = stages.as_slice() else { return Err(NoSteps::ChangeOfFolder) };
-                cwd = folder(stage, &cwd).ok_or(NoSteps::ChangeOfFolder)?;
-            }
-            let stages = if changed { Vec::new() } else { stages.clone() };
-            steps.push(Self { number, join: element.join, cwd: cwd.clone(), stages });
+    /// Whether it only goes to another folder.
+    #[must_use]
+    pub const fn is_change(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// The folder that it runs in, as its programs see it: where the links on the way lead.
+    #[must_use]
+    pub fn folder(&self, facts: &Facts) -> PathTarget {
+        let real = self.cwd.inside().and_then(|path| facts.at(path)).map(|fact| &fact.real);
+        match real {
+            Some(place) => PathTarget { asked: self.cwd.asked.clone(), place: place.clone() },
+            None => self.cwd.clone(),
         }
-        Ok(steps)
     }
 }
 
@@ -82,16 +76,17 @@ pub struct Part<'s> {
 /// The parts of a step, its patterns expanded: for each stage the program, then the files that its
 /// streams lead to.
 #[must_use]
-pub fn parts<'s>(step: &'s Step, timeout_ms: Option<u64>, found: &[Expansion]) -> Vec<Part<'s>> {
+pub fn parts<'s>(step: &'s Step, timeout_ms: Option<u64>, facts: &Facts) -> Vec<Part<'s>> {
     let mut parts = Vec::new();
+    let folder = step.folder(facts);
     for stage in &step.stages {
-        let argv = words(stage, &step.cwd, found);
+        let argv = words(stage, &step.cwd, &facts.expansions);
         // A pipeline is never unconfined.
         let (cwd, unconfined) = (step.cwd.clone(), false);
         let run = Action::Run { argv, cwd, stdin: None, timeout_ms, unconfined };
         parts.push(Part { stage, action: run });
         for (path, written) in files(stage) {
-            let path = beneath(&step.cwd, path);
+            let path = beneath(&folder, path);
             let action = match written {
                 Some(append) => {
                     let mode = if append { WriteMode::Append } else { WriteMode::Overwrite };
@@ -103,22 +98,6 @@ pub fn parts<'s>(step: &'s Step, timeout_ms: Option<u64>, found: &[Expansion]) -
         }
     }
     parts
-}
-
-fn is_change(stage: &Stage) -> bool {
-    stage.words.first().and_then(Word::plain) == Some("cd")
-}
-
-/// The folder that `cd` leads to.
-fn folder(stage: &Stage, cwd: &PathTarget) -> Option<PathTarget> {
-    let words: Vec<&str> = stage.words.iter().map(Word::plain).collect::<Option<_>>()?;
-    let to = match words.as_slice() {
-        ["cd", "--", to] => to,
-        ["cd", to] if !to.starts_with('-') => to,
-        _ => return None,
-    };
-    let plain = stage.redirects.is_empty() && stage.variables.is_empty() && !to.is_empty();
-    plain.then(|| beneath(cwd, to))
 }
 
 /// A path that a word of a command names, seen from its folder.

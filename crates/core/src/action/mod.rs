@@ -2,6 +2,7 @@
 
 mod bare;
 mod command;
+mod courses;
 mod fingerprint;
 mod found;
 mod git;
@@ -29,6 +30,7 @@ use crate::url::Address;
 pub use command::{
     Expansion, NOWHERE, NoSteps, Part, Step, beneath, files, parts, patterns, show_argv, words,
 };
+pub use courses::{FolderChange, ListPart};
 pub use fingerprint::Fingerprint;
 pub use found::{FileKind, PathFact};
 pub use git::Question;

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Expansion, Facts, Fingerprint, ProgramFact};
+use crate::action::{Action, Expansion, Facts, Fingerprint, PathTarget, ProgramFact};
 use crate::approval::{Answer, Approver, Card, Given, Grant, Lift, Used};
 use crate::call::ToolCall;
 use crate::capability::Capabilities;
@@ -75,19 +75,30 @@ pub struct Union {
     capabilities: Capabilities,
     expansions: Vec<Expansion>,
     programs: Vec<(String, ProgramFact)>,
+    /// The folders in which each of its parts was judged.
+    folders: Vec<(usize, PathTarget)>,
 }
 
 impl Union {
     /// Whether a part needs no more than was seen when the whole was approved.
-    fn covers(&self, decision: &Decision, facts: &Facts) -> bool {
+    fn covers(&self, decision: &Decision, action: &Action, facts: &Facts) -> bool {
         let powers = decision.capabilities.iter().all(|own| self.capabilities.contains(own));
         let names = facts.expansions.iter().all(|own| {
             let same = |seen: &&Expansion| (&seen.cwd, &seen.pattern) == (&own.cwd, &own.pattern);
             let seen = self.expansions.iter().find(same);
             seen.is_some_and(|seen| own.names.iter().all(|name| seen.names.contains(name)))
         });
-        powers && names && facts.programs.iter().all(|own| self.programs.contains(own))
+        let here = folders(action).iter().all(|(number, own)| {
+            self.folders.iter().any(|(seen, cwd)| seen == number && cwd.place == own.place)
+        });
+        powers && names && here && facts.programs.iter().all(|own| self.programs.contains(own))
     }
+}
+
+/// The folders in which the parts of a list may run.
+fn folders(action: &Action) -> Vec<(usize, PathTarget)> {
+    let Action::Command { steps, .. } = action else { return Vec::new() };
+    steps.iter().map(|step| (step.number, step.cwd.clone())).collect()
 }
 
 impl Asking {
@@ -104,8 +115,8 @@ impl Asking {
         journal: &mut J,
     ) -> Result<Lifted, J::Error> {
         let call = self.cleared.number;
-        if let Some(union) =
-            union.filter(|own| own.covers(&self.cleared.decision, self.seen.facts()))
+        if let Some(union) = union
+            .filter(|own| own.covers(&self.cleared.decision, self.seen.action(), self.seen.facts()))
         {
             let event = Event::ApprovalCovered { call, by: union.call };
             journal.append(event, Durability::Next)?;
@@ -187,11 +198,13 @@ impl Asking {
     fn clear(self: Box<Self>) -> Box<Cleared> {
         let Self { mut cleared, seen, .. } = *self;
         if matches!(seen.action(), Action::Command { steps, .. } if steps.len() > 1) {
+            let folders = folders(seen.action());
             cleared.union = Some(Union {
                 call: cleared.number,
                 capabilities: cleared.decision.capabilities,
                 expansions: seen.clean.facts.expansions,
                 programs: seen.clean.facts.programs,
+                folders,
             });
         }
         cleared

@@ -40,7 +40,11 @@ pub const GRAMMAR: &[Form] = &[
         "the variable is set for this program alone, if the policy lists its name",
         "CI=1 npm test",
     ),
-    form("STAGE: cd DIR", "what follows runs in another folder of the workspace", "cd src && ls"),
+    form(
+        "STAGE: cd DIR",
+        "what follows runs in another folder of the workspace, if that is reached and there; `cd -` goes back",
+        "cd src && ls",
+    ),
     form(
         "STAGE: time WORD ..",
         "how long one plain program takes, without options and pipes",

@@ -68,7 +68,7 @@ impl<I: Iterator<Item = (Token, Span)>> Parser<I> {
         let start = stages.first().map_or(0, |stage| stage.span.start);
         let end = stages.last().map_or(start, |stage| stage.span.end);
         for stage in &mut stages {
-            program::question(stage);
+            program::replace_builtin(stage);
         }
         for stage in &stages {
             program::check(stage, stages.len())?;

@@ -7,9 +7,12 @@ use super::refusal::Refusal;
 use super::shell_words::FIRST_WORDS;
 use super::tree::{Redirect, Span, Stage, Stream, Word};
 
-/// `command -v NAME` and `type NAME` ask where a program is, and `which NAME` says the same of programs.
-/// Nothing else that these two can do is of this language.
-pub(super) fn question(stage: &mut Stage) {
+/// Puts the program in the place of what a shell has in itself and does the same: `true` for `:`, and
+/// `which NAME` for `command -v NAME` and `type NAME`. Nothing else that these two can do is of this language.
+pub(super) fn replace_builtin(stage: &mut Stage) {
+    if let Some(first) = stage.words.first_mut().filter(|word| word.plain() == Some(":")) {
+        first.pieces = Word::text("true").pieces;
+    }
     if !stage.variables.is_empty() {
         return;
     }

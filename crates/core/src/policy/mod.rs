@@ -22,7 +22,7 @@ mod profile;
 mod secrets;
 mod stakes;
 mod usage;
-mod variables;
+pub(crate) mod variables;
 
 pub use apply::{APPLY, UNDO};
 pub use audit::{AnchorRule, AuditRule, CheckpointRule, Payloads};
@@ -33,7 +33,7 @@ pub use commands::{
     CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,
     TokenPattern,
 };
-pub use decide::{Case, Check, Judgement, Trace, decide};
+pub use decide::{Case, Check, Judgement, Trace, decide, instructions_written};
 pub use draft::{Draft, Extended, LayerDraft, Roots};
 pub use layer::{Layer, LayerKind, is_layer};
 pub use model::{

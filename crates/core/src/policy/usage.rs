@@ -1,6 +1,6 @@
 //! What a run has used so far, for its quotas.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -18,6 +18,8 @@ pub struct Usage {
     same: BTreeMap<(ToolName, Digest), u64>,
     denied_total: u64,
     denied_in_a_row: u64,
+    /// The files that commands wrote by which builds are told what to run.
+    instructions: BTreeSet<String>,
 }
 
 /// What one run has used of a tool.
@@ -40,21 +42,23 @@ struct Listed {
     same: Vec<(ToolName, Digest, u64)>,
     denied_total: u64,
     denied_in_a_row: u64,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    instructions: BTreeSet<String>,
 }
 
 impl From<Usage> for Listed {
     fn from(usage: Usage) -> Self {
-        let Usage { tools, same, denied_total, denied_in_a_row } = usage;
+        let Usage { tools, same, denied_total, denied_in_a_row, instructions } = usage;
         let same = same.into_iter().map(|((tool, call), times)| (tool, call, times)).collect();
-        Self { tools, same, denied_total, denied_in_a_row }
+        Self { tools, same, denied_total, denied_in_a_row, instructions }
     }
 }
 
 impl From<Listed> for Usage {
     fn from(listed: Listed) -> Self {
-        let Listed { tools, same, denied_total, denied_in_a_row } = listed;
+        let Listed { tools, same, denied_total, denied_in_a_row, instructions } = listed;
         let same = same.into_iter().map(|(tool, call, times)| ((tool, call), times)).collect();
-        Self { tools, same, denied_total, denied_in_a_row }
+        Self { tools, same, denied_total, denied_in_a_row, instructions }
     }
 }
 
@@ -94,6 +98,21 @@ impl Usage {
     #[must_use]
     pub const fn denied_total(&self) -> u64 {
         self.denied_total
+    }
+
+    /// The files that commands wrote by which builds are told what to run.
+    pub fn instructions(&self) -> impl Iterator<Item = &str> {
+        self.instructions.iter().map(String::as_str)
+    }
+
+    /// Notes such files that a command wrote.
+    pub fn instructed(&mut self, paths: impl IntoIterator<Item = String>) {
+        self.instructions.extend(paths);
+    }
+
+    /// Notes that a file was written as a file, and not by the words of a command.
+    pub fn replaced(&mut self, path: &str) {
+        self.instructions.remove(path);
     }
 
     /// Counts a call that was made, whatever comes of it.

@@ -1,6 +1,6 @@
 //! Lays out what a person is asked: the whole of a call, without what only history tells.
 
-use capsule_core::action::{Action, Parsed, PathTarget, WriteMode, parts, words};
+use capsule_core::action::{Action, Parsed, PathTarget, Step, WriteMode, parts, words};
 use capsule_core::approval::{Card, Exact, Offer, Question, Reach, Scope, Undoing};
 use capsule_core::capability::Capability;
 use capsule_core::confinement::WorkspaceAccess;
@@ -92,7 +92,7 @@ fn says(question: &Question<'_>, policy: &Policy) -> String {
 /// The programs of a command, each once, in their order; the first with its word.
 fn programs(question: &Question<'_>) -> Vec<String> {
     let Action::Command { steps, .. } = question.action else { return Vec::new() };
-    let stages = || steps.iter().flat_map(|step| step.stages.iter().map(move |own| (step, own)));
+    let stages = || once(steps).flat_map(|step| step.stages.iter().map(move |own| (step, own)));
     let most = if stages().count() > 1 { 1 } else { 2 };
     let mut all: Vec<String> = Vec::new();
     for (step, stage) in stages() {
@@ -103,6 +103,11 @@ fn programs(question: &Question<'_>) -> Vec<String> {
         }
     }
     all
+}
+
+/// The pipelines of a list, each once: in the first of the folders that it may run in.
+fn once(steps: &[Step]) -> impl Iterator<Item = &Step> {
+    steps.chunk_by(|one, other| one.number == other.number).filter_map(<[Step]>::first)
 }
 
 /// What the policy calls a power; what it is called where the policy says nothing.
@@ -128,12 +133,12 @@ fn exact(question: &Question<'_>) -> Vec<Exact> {
         Action::Command { steps, timeout_ms, text, .. } => {
             let mut all = Vec::new();
             // Where there is more than one program, what joins them matters.
-            if steps.iter().map(|step| step.stages.len()).sum::<usize>() > 1 {
+            if once(steps).map(|step| step.stages.len()).sum::<usize>() > 1 {
                 let text = text.clone();
                 all.push(Exact { name: Some("command".into()), text, note: None });
             }
-            for step in steps {
-                for part in parts(step, *timeout_ms, &question.facts.expansions) {
+            for step in once(steps) {
+                for part in parts(step, *timeout_ms, question.facts) {
                     match &part.action {
                         Action::Run { argv, .. } => {
                             all.extend(program(argv.iter().map(word).collect(), question));

@@ -96,7 +96,7 @@ impl Union {
             Action::Run { argv, .. } => self.line(argv, action, facts),
             Action::Command { steps, timeout_ms, .. } => {
                 for step in steps {
-                    for part in parts(step, *timeout_ms, &facts.expansions) {
+                    for part in parts(step, *timeout_ms, facts) {
                         self.action((&part.action, facts), tries);
                     }
                 }
@@ -144,7 +144,7 @@ pub(super) fn runs_code(step: &Upcoming) -> bool {
         Action::Test { .. } => true,
         Action::Run { argv, .. } => told(argv),
         Action::Command { steps, timeout_ms, .. } => {
-            let all = steps.iter().flat_map(|own| parts(own, *timeout_ms, &facts.expansions));
+            let all = steps.iter().flat_map(|own| parts(own, *timeout_ms, facts));
             all.into_iter()
                 .any(|part| matches!(&part.action, Action::Run { argv, .. } if told(argv)))
         }

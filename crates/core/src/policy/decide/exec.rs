@@ -15,7 +15,7 @@ use crate::policy::decide::command::{Command, Named, Word};
 use crate::policy::decide::effects::{self, by_effects};
 use crate::policy::decide::everything::{everything, whole_walk};
 use crate::policy::decide::files::{self, closed_argument, outside};
-use crate::policy::decide::{Case, Finding, because, script, walls, words};
+use crate::policy::decide::{Case, Finding, because, instructions, script, walls, words};
 use crate::policy::model::{Policy, ToolRule};
 use crate::programs::{
     self, CommandLine, Effect, Effects, Flag, Level, PathUse, Reading, Use, sum,
@@ -83,12 +83,19 @@ fn one(
     let mut found: Vec<Finding> = too_deep(own.line).into_iter().collect();
     found.extend(whole_walk(own));
     found.extend(variables(exec, own.line));
+    found.extend(
+        own.line
+            .readings()
+            .flat_map(|own| &own.modules)
+            .filter_map(|name| module(exec, name, tool)),
+    );
     let program = program_rule(exec, own.line.argv);
     let Some(program) = program else {
         match &exec.effects {
             Some(words) => {
                 let reasons = own.line.readings().flat_map(Reading::reasons);
                 found.extend(by_effects(policy, words, reasons, (&own.line.shown(), tool)));
+                found.extend(instructions::check(words, own.line, case.usage));
             }
             None => found.push(not_allowed(policy, exec, own.line).by(tool, &rule.source)),
         }
@@ -112,6 +119,15 @@ fn one(
         found.extend(paths(policy, named));
     }
     found
+}
+
+/// A program that another one runs by its name, where the policy denies it.
+fn module(exec: &ExecRule, name: &str, tool: &str) -> Option<Finding> {
+    let rule = exec.programs.iter().find(|rule| rule.name == name)?;
+    let denied = rule.command.decision == Some(Verdict::Deny);
+    let reason = because(&rule.command.because, || words(Verdict::Deny, &format!("`{name}`")));
+    let finding = Finding::word(Verdict::Deny, reason).by(format!("{tool}/{name}"), &rule.source);
+    denied.then(|| finding.suggest(rule.command.suggest.clone()))
 }
 
 fn too_deep(line: &CommandLine<'_>) -> Option<Finding> {

@@ -87,6 +87,14 @@ fn forbidden_header(headers: &[(String, String)]) -> Option<Finding> {
 }
 
 fn not_named(fetch: &FetchRule, address: &Address) -> Finding {
+    if !address.is_plain() {
+        let shown = address.shown();
+        let reason = format!(
+            "what `{shown}` means depends on how its server decodes it, so no `*` names it"
+        );
+        let hint = "write the path plainly, or let the policy spell this one";
+        return Finding::deny(Code::NetNotAllowed, reason).suggest(Some(hint));
+    }
     let named: Vec<&str> = fetch.allow.iter().map(|rule| rule.pattern.as_str()).collect();
     let reason = format!("the policy does not name `{}`", address.shown());
     let suggestion = match named.as_slice() {
@@ -107,7 +115,12 @@ pub(crate) fn judge_url(fetch: &FetchRule, address: &Address) -> Vec<Finding> {
     }
     let denials = fetch.deny.iter().map(|rule| (rule, Some(Verdict::Deny)));
     let own = fetch.allow.iter().map(|rule| (rule, rule.decision));
-    let named = denials.chain(own).filter(|(rule, _)| rule.pattern.matches(address));
+    // What is stricter counts where it could be meant.
+    let is_named = |(rule, verdict): &(&UrlRule, Option<Verdict>)| match verdict {
+        None | Some(Verdict::Allow) => rule.pattern.matches(address),
+        Some(_) => rule.pattern.could_match(address),
+    };
+    let named = denials.chain(own).filter(is_named);
     found.extend(named.filter_map(|(rule, verdict)| Some(worded(rule, verdict?))));
     found
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::action::{Step, beneath};
+use crate::action::{PathTarget, beneath};
 use crate::language::{Redirect, Stage, Word};
 use crate::path::WorkspacePath;
 use crate::programs::{CommandLine, Effect, Effects, Use};
@@ -15,31 +15,40 @@ pub(super) struct Flow {
     pub fed: Effects,
     /// The files that were fetched by parts before it.
     fetched: Vec<WorkspacePath>,
+    /// What parts before it make or change.
+    written: Vec<WorkspacePath>,
 }
 
 impl Flow {
     /// What a program is fed with: through its pipe, or by a file that was fetched and that it runs.
-    pub(super) fn reaching(&self, line: &CommandLine<'_>, step: &Step) -> Effects {
-        let runs = used(line, step, &[Use::Read]).iter().any(|own| self.fetched.contains(own));
+    pub(super) fn reaching(&self, line: &CommandLine<'_>, folder: &PathTarget) -> Effects {
+        let runs = used(line, folder, &[Use::Read]).iter().any(|own| self.fetched.contains(own));
         let code = line.effects().meets(Effects::of(Effect::Code).with(Effect::Runs));
         if runs && code { self.fed.with(Effect::Network) } else { self.fed }
     }
 
     /// What comes behind a program.
-    pub(super) fn behind(&mut self, line: &CommandLine<'_>, step: &Step) {
+    pub(super) fn behind(&mut self, line: &CommandLine<'_>, folder: &PathTarget) {
         self.fed = self.fed.and(line.effects());
+        let written = used(line, folder, &[Use::Write]);
         if line.effects().has(Effect::Network) {
-            self.fetched.extend(used(line, step, &[Use::Write]));
+            self.fetched.extend(written.iter().cloned());
         }
+        self.written.extend(written);
+    }
+
+    /// Whether a part before it makes a folder, or something in it.
+    pub(super) fn makes(&self, folder: &WorkspacePath) -> bool {
+        self.written.iter().any(|own| own.upwards().any(|own| own == *folder))
     }
 }
 
 /// The paths that a command line names for some use.
-fn used(line: &CommandLine<'_>, step: &Step, uses: &[Use]) -> Vec<WorkspacePath> {
+fn used(line: &CommandLine<'_>, folder: &PathTarget, uses: &[Use]) -> Vec<WorkspacePath> {
     let all = line.all();
     let paths = all.iter().flat_map(|line| line.readings()).flat_map(|own| &own.paths);
     let own = paths.filter(|own| uses.contains(&own.usage));
-    own.filter_map(|own| beneath(&step.cwd, &own.path).inside().cloned()).collect()
+    own.filter_map(|own| beneath(folder, &own.path).inside().cloned()).collect()
 }
 
 /// Stands for the names of all that is in a folder.

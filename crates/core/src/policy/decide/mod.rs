@@ -12,6 +12,7 @@ mod exec;
 mod fetch;
 mod files;
 mod flow;
+mod instructions;
 mod layers;
 mod narrow;
 mod never;
@@ -44,6 +45,7 @@ use crate::risk::Risk;
 use crate::tool::ToolName;
 use trace::weigh;
 
+pub use instructions::instructions_written;
 pub use trace::{Check, Trace};
 
 pub(crate) use fetch::{judge_address, judge_url};

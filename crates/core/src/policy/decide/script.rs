@@ -7,7 +7,10 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Part, Step, beneath, files, parts, patterns, show_argv};
+use crate::action::{
+    Action, Facts, FileKind, Part, PathFact, PathTarget, Place, Step, beneath, files, parts,
+    patterns, show_argv,
+};
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
@@ -18,9 +21,10 @@ use crate::policy::commands::{EffectRule, ExecRule, Form};
 use crate::policy::decide::everything::everything;
 use crate::policy::decide::flow::{EVERYTHING, Flow, input};
 use crate::policy::decide::{
-    Case, Check, Finding, Judgement, Trace, about, because, files as paths, never, simple, stakes,
+    Case, Check, Finding, Judgement, Trace, about, because, files as paths, instructions_written,
+    never, simple, stakes,
 };
-use crate::policy::model::{Constraint, Never, Policy};
+use crate::policy::model::{Constraint, Never, Policy, ToolRule};
 use crate::policy::variables::{Kind, kind_of_set};
 use crate::programs::{Command, CommandLine, Effect, Effects, PathUse, effects_of_text};
 use crate::risk::Risk;
@@ -28,7 +32,7 @@ use crate::tool::ToolName;
 
 /// Decides a case that is about a command of the language.
 pub(super) fn decide(policy: &Arc<Policy>, case: &Case<'_>, steps: &[Step]) -> Judgement {
-    let Action::Command { timeout_ms, .. } = case.action else {
+    let Action::Command { .. } = case.action else {
         return simple(policy, case);
     };
     let mut all = All::new();
@@ -45,43 +49,37 @@ pub(super) fn decide(policy: &Arc<Policy>, case: &Case<'_>, steps: &[Step]) -> J
         all.finding(finding.by(case.tool.as_str(), &rule.source).suggest(Some(hint)));
     }
     let mut flow = Flow::default();
-    for step in steps {
-        // The folder alone: for a step that only goes there.
-        if step.stages.is_empty() {
-            let look = Action::List { path: step.cwd.clone(), depth: None, limit: None };
-            all.folder(case, &look);
+    // What the parts leave to those behind them, as the calls that they are.
+    let mut usage = case.usage.clone();
+    for own in steps.chunk_by(|one, other| one.number == other.number) {
+        for step in likely(own, &flow, case.facts) {
+            all.step(policy, &Case { usage: &usage, ..*case }, exec, step, &mut flow);
         }
-        flow.fed = Effects::NONE;
-        for part in parts(step, *timeout_ms, &case.facts.expansions) {
-            let tool = ToolName::asked(match part.action {
-                Action::Write { .. } => "fs.write",
-                Action::Read { .. } => "fs.read",
-                _ => case.tool.as_str(),
-            });
-            let own = Case { tool: &tool, action: &part.action, ..*case };
-            if let Action::Run { argv, .. } = &part.action {
-                let program = argv.first().and_then(|name| case.facts.of_program(name));
-                let line = CommandLine::of(argv, program, false);
-                all.fed(policy, &line, flow.reaching(&line, step));
-                flow.behind(&line, step);
-                let exec = exec.map(|(exec, _)| exec);
-                let words = exec.and_then(|exec| exec.effects.as_ref());
-                all.input(words, &line, input(&step.stages, part.stage));
-                let stage = of_stage(exec, &part, step, &line);
-                stage.into_iter().for_each(|finding| all.finding(finding));
-                all.part(show_argv(argv), about(policy, &own, Some(&line)));
-            } else if policy.tool(&tool).is_some() {
-                all.part(file(&own), simple(policy, &own));
-            } else {
-                all.file(policy, &own, exec.and_then(|(exec, _)| exec.effects.as_ref()));
-            }
-        }
+        let steps = own.get(..1).unwrap_or_default().to_vec();
+        let (text, cwd) = (String::new(), PathTarget::parse("."));
+        let part = Action::Command { steps, text, cwd, stdin: None, timeout_ms: None };
+        usage.instructed(instructions_written(&part));
     }
     let bounds = match (steps, exec) {
-        ([step], Some((exec, _))) => all.bounds(policy, exec, step),
+        ([step], Some((exec, _))) => all.bounds(policy, exec, (step, case.facts)),
         _ => Bounds::Nothing,
     };
     all.judgement(policy, bounds)
+}
+
+/// A pipeline in the folders that it is judged in before the list runs. A `cd` to a folder that is there,
+/// or that a part before makes, is taken to succeed, and one to a file to fail; where a part runs otherwise, it
+/// is judged there when it is reached.
+fn likely<'s>(own: &'s [Step], flow: &Flow, facts: &Facts) -> Vec<&'s Step> {
+    let is_folder = |fact: &PathFact| fact.kind == FileKind::Folder;
+    let is_there = |path| flow.makes(path) || facts.at(path).is_some_and(is_folder);
+    let is_file = |own: &Step| {
+        let fact = own.cwd.inside().and_then(|path| facts.at(path));
+        !own.is_change() && fact.is_some_and(|fact| fact.kind == FileKind::File)
+    };
+    let (less, likely): (Vec<_>, Vec<_>) =
+        own.iter().partition(|own| is_file(own) || own.unless.iter().any(is_there));
+    if likely.is_empty() { less } else { likely }
 }
 
 /// What only the text of a stage tells: the variables that it sets, and its patterns.
@@ -142,6 +140,8 @@ fn file(case: &Case<'_>) -> String {
 
 /// What was found about all parts.
 struct All {
+    /// That a folder is gone to, where nothing else is done.
+    goes: Option<Decision>,
     decisions: Vec<Decision>,
     /// Those of them that are about no part alone.
     own: Vec<Decision>,
@@ -157,7 +157,48 @@ impl All {
         let capabilities = Capabilities::of(Capability::ProcExec);
         let (decisions, own, parts, bounds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let named = Capabilities::NONE;
-        Self { decisions, own, parts, bounds, capabilities, named, risk: Risk::Low }
+        Self { goes: None, decisions, own, parts, bounds, capabilities, named, risk: Risk::Low }
+    }
+
+    /// One pipeline: its programs, and the files that its streams lead to.
+    fn step(
+        &mut self,
+        policy: &Arc<Policy>,
+        case: &Case<'_>,
+        rule: Option<(&ExecRule, &ToolRule)>,
+        step: &Step,
+        flow: &mut Flow,
+    ) {
+        let Action::Command { timeout_ms, .. } = case.action else { return };
+        let exec = rule.map(|(exec, _)| exec);
+        let words = exec.and_then(|exec| exec.effects.as_ref());
+        if step.is_change() {
+            self.folder(case, &step.cwd, rule.map(|(_, rule)| rule));
+        }
+        flow.fed = Effects::NONE;
+        for part in parts(step, *timeout_ms, case.facts) {
+            let tool = ToolName::asked(match part.action {
+                Action::Write { .. } => "fs.write",
+                Action::Read { .. } => "fs.read",
+                _ => case.tool.as_str(),
+            });
+            let own = Case { tool: &tool, action: &part.action, ..*case };
+            if let Action::Run { argv, .. } = &part.action {
+                let program = argv.first().and_then(|name| case.facts.of_program(name));
+                let line = CommandLine::of(argv, program, false);
+                let folder = step.folder(case.facts);
+                self.fed(policy, &line, flow.reaching(&line, &folder));
+                flow.behind(&line, &folder);
+                self.input(words, &line, input(&step.stages, part.stage));
+                let stage = of_stage(exec, &part, step, &line);
+                stage.into_iter().for_each(|finding| self.finding(finding));
+                self.part(show_argv(argv), about(policy, &own, Some(&line)));
+            } else if policy.tool(&tool).is_some() {
+                self.part(file(&own), simple(policy, &own));
+            } else {
+                self.file(policy, &own, words);
+            }
+        }
     }
 
     fn part(&mut self, about: String, judgement: Judgement) {
@@ -196,11 +237,23 @@ impl All {
         }
     }
 
-    /// A folder that the command goes to.
-    fn folder(&mut self, case: &Case<'_>, look: &Action) {
-        let own = Case { action: look, ..*case };
-        let Some(path) = look.path() else { return };
-        paths::inside(path, &own).err().into_iter().for_each(|own| self.finding(own));
+    /// A folder that the command goes to. Whether it is there says how the list goes on.
+    fn folder(&mut self, case: &Case<'_>, to: &PathTarget, rule: Option<&ToolRule>) {
+        let real = to.inside().and_then(|path| case.facts.at(path)).map(|fact| &fact.real);
+        let places = core::iter::once(&to.place).chain(real);
+        let problem = places.into_iter().find_map(|place| match place {
+            Place::Outside(problem) => Some(*problem),
+            Place::Inside(_) => None,
+        });
+        match (problem, rule) {
+            (Some(problem), _) => self.finding(paths::outside(&to.asked, problem)),
+            (None, None) => {}
+            (None, Some(rule)) => {
+                let goes = Finding::word(Verdict::Allow, "it only goes to a folder");
+                let goes = goes.by(case.tool.as_str(), &rule.source);
+                self.goes = Some(goes.decision(self.capabilities, Risk::Low));
+            }
+        }
     }
 
     /// A text that a program is given to run, on its standard input.
@@ -246,9 +299,9 @@ impl All {
         if let Some(finding) = stakes::ceiling(policy, self.capabilities) {
             self.finding(finding);
         }
-        let strictest = self.decisions.iter().map(|own| own.verdict).max().unwrap_or_default();
-        let decided = self.decisions.into_iter().find(|own| own.verdict == strictest);
-        let decided = decided.unwrap_or_else(|| {
+        let strictest = self.decisions.iter().map(|own| own.verdict).max();
+        let decided = self.decisions.into_iter().find(|own| Some(own.verdict) == strictest);
+        let decided = decided.or(self.goes).unwrap_or_else(|| {
             let nothing = Finding::deny(Code::NoRule, "there is nothing to decide about");
             nothing.decision(self.capabilities, Risk::Low)
         });
@@ -261,7 +314,12 @@ impl All {
 
     /// The bounds of a pipeline: its programs share their walls, so each may use what the most
     /// generous rule gives; what they may see and change all their rules have to agree on.
-    fn bounds(&self, policy: &Arc<Policy>, exec: &ExecRule, step: &Step) -> Bounds {
+    fn bounds(
+        &self,
+        policy: &Arc<Policy>,
+        exec: &ExecRule,
+        (step, facts): (&Step, &Facts),
+    ) -> Bounds {
         let mut sum: Option<Confinement> = None;
         let (mut seen, mut written): (Option<Scope>, Option<Scope>) = (None, None);
         let mut too_long = false;
@@ -285,8 +343,9 @@ impl All {
         }
         let Some(mut confinement) = sum else { return Bounds::Nothing };
         let own = step.stages.iter().flat_map(files).filter(|(_, written)| written.is_some());
+        let folder = step.folder(facts);
         let targets: Vec<WorkspacePath> =
-            own.filter_map(|(path, _)| beneath(&step.cwd, path).inside().cloned()).collect();
+            own.filter_map(|(path, _)| beneath(&folder, path).inside().cloned()).collect();
         if !targets.is_empty() {
             let nothing = || Scope::new(Arc::clone(policy), alloc::vec![Vec::new()]);
             written = Some(written.unwrap_or_else(nothing).and_also(targets));

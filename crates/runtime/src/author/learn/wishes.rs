@@ -85,7 +85,7 @@ fn acts(past: &Past) -> Vec<(ToolName, Action, Facts)> {
     let Action::Command { steps, timeout_ms, .. } = &past.action else {
         return vec![(past.tool.clone(), past.action.clone(), past.facts.clone())];
     };
-    let all = steps.iter().flat_map(|step| parts(step, *timeout_ms, &past.facts.expansions));
+    let all = steps.iter().flat_map(|step| parts(step, *timeout_ms, &past.facts));
     let act = |action: Action| {
         let tool = match action {
             Action::Write { .. } => ToolName::asked("fs.write"),

@@ -46,8 +46,9 @@ pub(super) fn look(
     for step in steps {
         let folder = Action::List { path: step.cwd.clone(), depth: None, limit: None };
         add(&mut facts, &folder, context);
-        for part in parts(step, None, &facts.expansions) {
-            add(&mut facts, &part.action, context);
+        let actions = parts(step, None, &facts).into_iter().map(|part| part.action);
+        for action in actions.collect::<Vec<_>>() {
+            add(&mut facts, &action, context);
         }
     }
     Ok((facts, programs))
@@ -77,6 +78,7 @@ pub(super) fn ready(
 ) -> Result<(Vec<Ready>, Option<String>), Problem> {
     let mut stages = Vec::new();
     let mut input = None;
+    let folder = step.folder(facts);
     for (index, stage) in step.stages.iter().enumerate() {
         let argv = capsule_core::action::words(stage, &step.cwd, &facts.expansions);
         let name = argv.first().cloned().unwrap_or_default();
@@ -90,7 +92,7 @@ pub(super) fn ready(
             program,
             argv: argv.iter().map(OsString::from).collect(),
             variables: variables.map(|(name, value)| (name.into(), value.into())).collect(),
-            redirects: redirects(stage, (index, &step.cwd), &mut input)?,
+            redirects: redirects(stage, (index, &folder), &mut input)?,
         });
     }
     Ok((stages, input))
@@ -139,7 +141,7 @@ fn redirects(
     Ok(found)
 }
 
-/// A path of a stream, seen from the folder that the command starts in: the executor opens no other.
+/// A path of a stream, seen from the real folder that the command starts in: the executor opens no other.
 fn from(cwd: &PathTarget, path: &str) -> OsString {
     let (Some(folder), true) = (cwd.inside(), path.starts_with('/')) else { return path.into() };
     match folder.follow(path) {

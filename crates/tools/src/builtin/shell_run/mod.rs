@@ -1,5 +1,6 @@
 //! `shell.run`: a program with its arguments, confined. Never a shell.
 
+mod change;
 mod command;
 mod environment;
 mod expand;
@@ -11,17 +12,18 @@ mod unconfined;
 
 use std::rc::Rc;
 
-use capsule_core::action::{Action, Facts, FileKind, NoSteps, PathTarget, Step};
+use capsule_core::action::{Action, Facts, FileKind, FolderChange, NoSteps, PathTarget, Step};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::language::{Join, parse};
+use capsule_core::language::{Element, Join, Script, parse};
 use capsule_core::limits;
 use capsule_core::outcome::Problem;
 use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
 use capsule_core::units;
 use serde_json::{Map, Value};
 
+use self::change::Change;
 use self::list::Parts;
 use self::program::{find, missing};
 use self::run::{Ready, Runner};
@@ -98,6 +100,7 @@ pub static SIGNATURE: Signature = Signature {
         Field { name: "direct", about: "whether it could change the workspace itself" },
         Field { name: "unconfined", about: "whether it ran with nothing around it" },
         Field { name: "parts", about: "the parts of a list, each of which is a call of its own" },
+        Field { name: "folder", about: "where a part of a list that is a `cd` goes" },
         Field { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
 };
@@ -159,36 +162,65 @@ fn unable(facts: Facts, problem: Problem) -> Prepared {
 }
 
 /// What a text of the command language means, or one part of the list that it is, with the text of
-/// that.
+/// that. A list begins in the folder, a part of it runs there: which one that is depends on the parts
+/// before it.
 fn steps(text: &str, cwd: &PathTarget, part: Option<u64>) -> Result<(Vec<Step>, String), Problem> {
-    let refused = |message: String, suggestion: &str| {
-        Problem::new(Code::ExecNotInLanguage, message).suggest(suggestion.to_owned())
-    };
-    let mut script = parse(text).map_err(|refusal| {
+    let script = parse(text).map_err(|refusal| {
         let shown = refusal.underlined(text);
-        refused(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
+        outside_language(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
     })?;
-    let mut steps = Step::of(&script, cwd).map_err(|why| match why {
-        NoSteps::ChangeOfFolder => {
-            refused("this `cd` is none of this language".into(), "write `cd FOLDER && PROGRAM ...`")
-        }
-        NoSteps::ChangeOrElse => refused(
-            "what runs when `cd` fails would run in a folder that is not known".into(),
-            "name the folder in `cwd`, or write `cd FOLDER && PROGRAM ...`",
-        ),
-    })?;
-    let mut text = text.to_owned();
-    if let Some(index) = part.and_then(|part| usize::try_from(part).ok()?.checked_sub(1)) {
-        steps.retain(|step| step.number == index + 1);
-        script.elements = script.elements.drain(..).skip(index).take(1).collect();
-        script.elements.iter_mut().for_each(|element| element.join = Join::First);
-        text = script.to_string();
+    if let Some(number) = part {
+        return one_part(script, cwd, number);
     }
-    if steps.iter().all(|step| step.stages.is_empty()) {
+    let steps = steps_of(&script, cwd)?;
+    let is_whole = steps.last().is_some_and(|step| step.number == script.elements.len());
+    if is_whole && steps.iter().all(Step::is_change) {
         let why = "the command only goes to a folder, and where it goes does not last";
-        return Err(refused(why.into(), "write `cd FOLDER && PROGRAM ...`, or name it in `cwd`"));
+        let suggestion = "write `cd FOLDER && PROGRAM ...`, or name it in `cwd`";
+        return Err(outside_language(why, suggestion));
     }
-    Ok((steps, text))
+    Ok((steps, text.to_owned()))
+}
+
+fn outside_language(message: impl Into<String>, suggestion: &str) -> Problem {
+    Problem::new(Code::ExecNotInLanguage, message).suggest(suggestion.to_owned())
+}
+
+fn steps_of(script: &Script, cwd: &PathTarget) -> Result<Vec<Step>, Problem> {
+    Step::of(script, cwd).map_err(|why| match why {
+        NoSteps::ChangeOfFolder => outside_language(
+            "this `cd` is none of this language",
+            "write `cd FOLDER && PROGRAM ...`",
+        ),
+        NoSteps::TooManyFolders => outside_language(
+            "too many folders come into question for what runs behind every `cd`",
+            "join what belongs together by `&&`: `cd FOLDER && PROGRAM ...`",
+        ),
+    })
+}
+
+/// One part of a list, in the folder that it runs in.
+fn one_part(
+    mut script: Script,
+    cwd: &PathTarget,
+    number: u64,
+) -> Result<(Vec<Step>, String), Problem> {
+    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    let element = index.and_then(|index| script.elements.get(index)).cloned();
+    let (Some(element), Some(index)) = (element, index) else {
+        return Err(invalid(format!("the list has no part {number}")));
+    };
+    script.elements = vec![Element { join: Join::First, ..element }];
+    let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
+    let mut steps = steps_of(&script, cwd)?;
+    for step in &mut steps {
+        step.number = index + 1;
+        // It is this folder that `cd -` goes back to.
+        if change.is_some_and(|change| change.to == "-") {
+            step.cwd = cwd.clone();
+        }
+    }
+    Ok((steps, script.to_string()))
 }
 
 fn prepare_program(
@@ -231,9 +263,16 @@ fn prepare_command(
         Ok(found) => found,
         Err(problem) => return unable(Facts::default(), problem),
     };
-    let [step] = steps else {
-        let hands = Box::new(Parts::of(steps));
-        return Prepared { facts, hands };
+    let step = match (steps, action) {
+        ([step], Action::Command { text, .. }) if step.is_change() => {
+            let hands = Box::new(Change::of(text, &step.cwd, &facts));
+            return Prepared { facts, hands };
+        }
+        ([step], _) => step,
+        _ => {
+            let hands = Box::new(Parts::of(steps));
+            return Prepared { facts, hands };
+        }
     };
     if let Some(path) = command::nowhere(step, &facts) {
         let message = format!("there is no folder `{path}` to run in");

@@ -1,0 +1,221 @@
+//! The folders in which the pipelines of a list may run.
+//!
+//! A `cd` counts only where it is reached and where it succeeds: both depend on the disk and on how the
+//! programs before it end. So before a list runs, each of its pipelines is judged in every folder that it
+//! may run in. When it is reached, the runtime says which one that is.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::command::{NoSteps, Step, beneath};
+use super::{PathTarget, Place};
+use crate::language::{Element, Join, Redirect, Script, Stage, Stream, Word};
+use crate::limits;
+use crate::path::WorkspacePath;
+
+/// A `cd`, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderChange<'s> {
+    /// Where it leads; `-` is the folder before.
+    pub to: &'s str,
+    /// What becomes of what it prints: the stream that it goes to, none if it is thrown away.
+    pub out: Option<Stream>,
+    /// What becomes of what it complains about.
+    pub err: Option<Stream>,
+}
+
+impl<'s> FolderChange<'s> {
+    /// Reads a stage; none if it is no `cd` at all.
+    ///
+    /// # Errors
+    /// It is one with something else than one plain folder, or whose streams lead to files.
+    pub fn of(stage: &'s Stage) -> Option<Result<Self, NoSteps>> {
+        let is_change = stage.words.first().and_then(Word::plain) == Some("cd");
+        is_change.then(|| Self::read(stage).ok_or(NoSteps::ChangeOfFolder))
+    }
+
+    fn read(stage: &'s Stage) -> Option<Self> {
+        let words: Vec<&str> = stage.words.iter().map(Word::plain).collect::<Option<_>>()?;
+        let to = match *words.as_slice() {
+            ["cd", "--", to] | ["cd", to @ "-"] => to,
+            ["cd", to] if !to.starts_with('-') => to,
+            _ => return None,
+        };
+        let (mut out, mut err) = (Some(Stream::Out), Some(Stream::Err));
+        for redirect in &stage.redirects {
+            let goes = match redirect {
+                Redirect::File { path, .. } if path == super::NOWHERE => None,
+                Redirect::Same { target: Stream::Out, .. } => out,
+                Redirect::Same { target: Stream::Err, .. } => err,
+                _ => return None,
+            };
+            if let Redirect::File { stream, .. } | Redirect::Same { stream, .. } = redirect {
+                *(if *stream == Stream::Out { &mut out } else { &mut err }) = goes;
+            }
+        }
+        (stage.variables.is_empty() && !to.is_empty()).then_some(Self { to, out, err })
+    }
+}
+
+/// A pipeline of a list, as the call for the whole list tells of it. Each is a call of its own when it is
+/// reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListPart {
+    /// Its place in the list, from 1.
+    pub number: usize,
+    /// When it runs.
+    pub join: Join,
+    /// Whether a program runs.
+    pub runs: bool,
+    /// Whether it is a `cd`, which says for the parts behind it where they run. In old records they say so
+    /// themselves, and a `cd` is no call.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub changes_folder: bool,
+}
+
+impl ListPart {
+    /// The parts of a list, each once in however many folders it may run.
+    #[must_use]
+    pub fn of(steps: &[Step]) -> Vec<Self> {
+        let part = |step: &Step| Self {
+            number: step.number,
+            join: step.join,
+            runs: !step.is_change(),
+            changes_folder: step.is_change(),
+        };
+        let once = steps.chunk_by(|one, other| one.number == other.number);
+        once.filter_map(<[Step]>::first).map(part).collect()
+    }
+}
+
+/// One way in which the list so far may have gone.
+#[derive(Clone, PartialEq)]
+struct Course {
+    cwd: PathTarget,
+    /// The folder before, which `cd -` leads back to.
+    before: Option<PathTarget>,
+    /// Whether what ran last ended with 0, where that is known.
+    good: Option<bool>,
+    /// The folders to which a `cd` must have failed for it to go this way.
+    unless: Vec<WorkspacePath>,
+}
+
+impl Step {
+    /// The steps of a script that begins in a folder: each pipeline once for every folder that it may
+    /// run in.
+    ///
+    /// # Errors
+    /// Says what of it cannot be done without a shell.
+    pub fn of(script: &Script, cwd: &PathTarget) -> Result<Vec<Self>, NoSteps> {
+        let first = Course { cwd: cwd.clone(), before: None, good: Some(true), unless: Vec::new() };
+        let mut courses = alloc::vec![first];
+        let mut steps = Vec::new();
+        let mut bytes = 0_usize;
+        for (index, element) in script.elements.iter().enumerate() {
+            let change = change(element)?;
+            let mut next: Vec<Course> = Vec::new();
+            for course in courses {
+                let good = skipped_after(element.join);
+                if good.is_some() && course.good.is_none_or(|own| Some(own) == good) {
+                    add(&mut next, Course { good, ..course.clone() });
+                }
+                if good.is_some() && course.good == good {
+                    continue;
+                }
+                let to = change.map(|change| course.led(change));
+                let folder = to.as_ref().and_then(Option::as_ref).unwrap_or(&course.cwd).clone();
+                let stages = match change {
+                    Some(_) => Vec::new(),
+                    None => element.pipeline.stages.clone(),
+                };
+                let (number, join, unless) = (index + 1, element.join, course.unless.clone());
+                put(&mut steps, Self { number, join, cwd: folder, stages, unless });
+                bytes = bytes.saturating_add(element.span.len());
+                match to {
+                    None => add(&mut next, Course { good: None, ..course }),
+                    Some(to) => course.changed(to).into_iter().for_each(|own| add(&mut next, own)),
+                }
+            }
+            if next.len() > limits::COMMAND_FOLDERS || bytes > 2 * limits::COMMAND_BYTES {
+                return Err(NoSteps::TooManyFolders);
+            }
+            courses = next;
+        }
+        Ok(steps)
+    }
+}
+
+/// The `cd` that a pipeline is, if it is one.
+fn change(element: &Element) -> Result<Option<FolderChange<'_>>, NoSteps> {
+    let stages = element.pipeline.stages.as_slice();
+    match (stages.iter().find_map(FolderChange::of), stages) {
+        (None, _) => Ok(None),
+        (Some(change), [_]) => change.map(Some),
+        _ => Err(NoSteps::ChangeOfFolder),
+    }
+}
+
+/// How what ran last has ended where a pipeline that is joined so is left out; none if it always runs.
+const fn skipped_after(join: Join) -> Option<bool> {
+    match join {
+        Join::First | Join::Then => None,
+        Join::And => Some(false),
+        Join::Or => Some(true),
+    }
+}
+
+impl Course {
+    /// Where a `cd` leads; nowhere, if it goes back and there is no folder before.
+    fn led(&self, change: FolderChange<'_>) -> Option<PathTarget> {
+        match change.to {
+            "-" => self.before.clone(),
+            to => Some(beneath(&self.cwd, to)),
+        }
+    }
+
+    /// How it may go on behind a `cd`. What follows outside of the workspace needs no look of its own:
+    /// going there is denied.
+    fn changed(self, to: Option<PathTarget>) -> Vec<Self> {
+        let Some(to) = to else { return alloc::vec![Self { good: Some(false), ..self }] };
+        let Place::Inside(path) = &to.place else { return Vec::new() };
+        let mut courses = Vec::new();
+        // The folder itself and those above it are there.
+        let above = |own: &WorkspacePath| own.upwards().any(|above| above == *path);
+        if !self.cwd.inside().is_some_and(above) {
+            let mut unless = self.unless.clone();
+            unless.push(path.clone());
+            unless.sort();
+            unless.dedup();
+            courses.push(Self { good: Some(false), unless, ..self.clone() });
+        }
+        courses.push(Self { before: Some(self.cwd), cwd: to, good: Some(true), ..self });
+        courses
+    }
+}
+
+/// Whether a way needs no more than another to be gone.
+fn needs_less(one: &[WorkspacePath], other: &[WorkspacePath]) -> bool {
+    one.iter().all(|own| other.contains(own))
+}
+
+/// Adds a way, unless another one leads to the same state and needs less.
+fn add(courses: &mut Vec<Course>, course: Course) {
+    let state = |own: &Course| {
+        (own.cwd.place.clone(), own.before.as_ref().map(|own| own.place.clone()), own.good)
+    };
+    let same = state(&course);
+    if !courses.iter().any(|own| state(own) == same && needs_less(&own.unless, &course.unless)) {
+        courses.retain(|own| state(own) != same || !needs_less(&course.unless, &own.unless));
+        courses.push(course);
+    }
+}
+
+/// The same for the steps of a pipeline.
+fn put(steps: &mut Vec<Step>, step: Step) {
+    let same = |own: &Step| own.number == step.number && own.cwd.place == step.cwd.place;
+    if !steps.iter().any(|own| same(own) && needs_less(&own.unless, &step.unless)) {
+        steps.retain(|own| !same(own) || !needs_less(&step.unless, &own.unless));
+        steps.push(step);
+    }
+}

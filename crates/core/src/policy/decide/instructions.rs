@@ -1,0 +1,168 @@
+//! Files by which builds and tests are told what to run, written by the words of a command.
+//!
+//! `python -c TEXT` is asked about because a program stands in its words. `echo TEXT > Makefile && make` is the
+//! same with a detour, whether it is one list or two calls. What `fs.write` writes is another matter: it is
+//! judged, shown and kept as a file (ADR 52).
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::action::{Action, Facts, PathTarget, Step, beneath, parts};
+use crate::path::WorkspacePath;
+use crate::policy::commands::EffectRule;
+use crate::policy::decide::Finding;
+use crate::policy::decide::flow::input;
+use crate::policy::usage::Usage;
+use crate::programs::{CommandLine, Effect, Use, base_name, like};
+
+/// Names of files that a program reads as its orders without being given them; `*` stands for any characters.
+/// Sources: the manuals of the programs that read them.
+const INSTRUCTIONS: &str = "Makefile makefile GNUmakefile *.mk Makefile.* Kbuild CMakeLists.txt *.cmake CMakePresets.json \
+    CMakeUserPresets.json meson.build meson_options.txt build.ninja SConstruct SConscript wscript configure configure.ac \
+    configure.in package.json .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs pnpm-workspace.yaml lerna.json nx.json turbo.json \
+    bunfig.toml deno.json deno.jsonc Cargo.toml build.rs rust-toolchain rust-toolchain.toml pyproject.toml setup.py setup.cfg \
+    tox.ini noxfile.py conftest.py pytest.ini .coveragerc sitecustomize.py usercustomize.py *.pth dodo.py fabfile.py \
+    build.gradle build.gradle.kts settings.gradle settings.gradle.kts init.gradle gradle.properties \
+    gradle-wrapper.properties pom.xml maven.config extensions.xml build.xml build.sbt build.sc justfile Justfile .justfile \
+    Taskfile.yml Taskfile.yaml Taskfile.dist.yml Rakefile rakefile *.rake Gemfile *.gemspec .rspec composer.json phpunit.xml \
+    phpunit.xml.dist mix.exs rebar.config dune dune-project BUILD BUILD.bazel WORKSPACE MODULE.bazel .bazelrc *.bzl BUCK \
+    *.csproj *.fsproj *.vbproj *.sln *.props *.targets global.json nuget.config NuGet.Config go.work Package.swift build.zig \
+    Dockerfile *.dockerfile Containerfile docker-compose.yml docker-compose.yaml compose.yml compose.yaml Vagrantfile Procfile \
+    Earthfile Snakefile Jenkinsfile flake.nix default.nix shell.nix lefthook.yml .pre-commit-config.yaml tasks.py \
+    *.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts *.conf.js .babelrc .babelrc.* .eslintrc .eslintrc.* .mocharc.* \
+    .postcssrc .postcssrc.* .stylelintrc* .prettierrc.* gulpfile.* Gruntfile.* karma.conf.*";
+
+fn is_instruction(name: &str) -> bool {
+    INSTRUCTIONS.split_ascii_whitespace().any(|own| like(own, name))
+}
+
+/// Such files that a command writes by its words, as paths where those are known. The parts of a list are calls of
+/// their own.
+#[must_use]
+pub fn instructions_written(action: &Action) -> Vec<String> {
+    match action {
+        Action::Run { argv, cwd, stdin, .. } => {
+            let line = CommandLine::of(argv, None, false);
+            let texts: &[String] = if stdin.is_some() { &[String::new()] } else { &[] };
+            written(&line, texts, cwd)
+        }
+        Action::Command { steps, .. } if steps.len() == 1 => {
+            steps.iter().flat_map(by_step).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn by_step(step: &Step) -> Vec<String> {
+    let mut found = Vec::new();
+    // What the words of the stages so far give to read.
+    let mut texts: Vec<String> = Vec::new();
+    for part in parts(step, None, &Facts::default()) {
+        match &part.action {
+            Action::Run { argv, .. } => {
+                texts.extend(input(&step.stages, part.stage));
+                found.extend(written(&CommandLine::of(argv, None, false), &texts, &step.cwd));
+            }
+            Action::Write { path, .. } => found.extend(named(path)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What a command line writes: what it names, and what it is told by texts that it reads: the names in a patch,
+/// or something that nobody knows.
+fn written(line: &CommandLine<'_>, texts: &[String], cwd: &PathTarget) -> Vec<String> {
+    let all = line.all();
+    let paths = all.iter().flat_map(|line| line.readings()).flat_map(|own| &own.paths);
+    let paths: Vec<&str> =
+        paths.filter(|own| own.usage == Use::Write).map(|own| own.path.as_str()).collect();
+    let mut found: Vec<String> = paths.iter().flat_map(|path| named(&beneath(cwd, path))).collect();
+    if paths.is_empty() && !texts.is_empty() && line.effects().has(Effect::Writes) {
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let patched: Vec<&str> = lines.filter_map(|line| line.strip_prefix("+++ ")).collect();
+        let path = |rest: &&str| rest.split('\t').next().unwrap_or_default().trim().to_string();
+        match patched.is_empty() {
+            true => found.push(UNNAMED.into()),
+            false => found
+                .extend(patched.iter().map(path).filter(|path| is_instruction(base_name(path)))),
+        }
+    }
+    found
+}
+
+/// Stands for files that a command was told of by what it read.
+const UNNAMED: &str = "a file that no word names";
+
+/// A path, if it is one of such a file.
+fn named(path: &PathTarget) -> Option<String> {
+    let text = path.inside().map_or(path.asked.as_str(), WorkspacePath::as_str);
+    is_instruction(base_name(text)).then(|| text.to_string())
+}
+
+/// What is found about a command that runs what such files say, where commands before it wrote one. A command
+/// that names its program runs that.
+pub(super) fn check(words: &EffectRule, line: &CommandLine<'_>, usage: &Usage) -> Option<Finding> {
+    let name = usage.instructions().next()?;
+    let follows = line.readings().any(|own| own.effects().has(Effect::Runs) && !own.names_script);
+    let (verdict, source) = words.word(Effect::Code);
+    let name = if name == UNNAMED { UNNAMED.into() } else { format!("`{name}`") };
+    let reason = format!("`{}` may follow {name}, which a command wrote", line.shown());
+    let finding = Finding::word(verdict, reason);
+    let finding = finding.by(format!("shell.run/effects.{}", Effect::Code.name()), source);
+    follows
+        .then(|| finding.suggest(Some("write what a build is told with `fs.write`, then run it")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::{PathTarget, Step};
+    use crate::language::parse;
+
+    fn written_by(text: &str) -> Vec<String> {
+        let cwd = PathTarget::parse(".");
+        let steps = Step::of(&parse(text).unwrap(), &cwd).unwrap();
+        let own = |step: Step| {
+            let (text, cwd) = (text.into(), cwd.clone());
+            Action::Command { steps: alloc::vec![step], text, cwd, stdin: None, timeout_ms: None }
+        };
+        steps.into_iter().flat_map(|step| instructions_written(&own(step))).collect()
+    }
+
+    #[test]
+    fn what_a_command_writes_by_its_words_is_found() {
+        for (text, name) in [
+            ("echo x > Makefile", "Makefile"),
+            ("printf x | tee -a sub/package.json", "sub/package.json"),
+            ("cat > build.rs <<'E'\nfn main() {}\nE", "build.rs"),
+            ("cp t/x Makefile", "Makefile"),
+            ("mv x conftest.py", "conftest.py"),
+            ("sed -i s/a/b/ pyproject.toml", "pyproject.toml"),
+            ("dd of=Makefile", "Makefile"),
+            ("patch -p1 <<'E'\n--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-a\n+b\nE", "Makefile"),
+            (
+                "git apply <<'E'\n--- a/x/package.json\n+++ b/x/package.json\n@@ -1 +1 @@\n-a\n+b\nE",
+                "package.json",
+            ),
+            ("cd sub && echo x > Rakefile", "sub/Rakefile"),
+            ("npm pkg set scripts.test=id", "package.json"),
+        ] {
+            assert!(
+                written_by(text).iter().any(|own| own.ends_with(name)),
+                "{text}: {:?}",
+                written_by(text)
+            );
+        }
+        for text in [
+            "echo x > a.c",
+            "cat Makefile",
+            "sed -n p package.json",
+            "sed -i s/a/b/ src/a.c",
+            "touch test.py",
+        ] {
+            assert_eq!(written_by(text), [""; 0], "{text}");
+        }
+    }
+}

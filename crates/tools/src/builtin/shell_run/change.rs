@@ -1,0 +1,78 @@
+//! `cd` as a part of a list: whether the folder is there, and with it how the list goes on. It changes
+//! nothing but the folder of the parts behind it.
+
+use capsule_core::action::{Facts, FileKind, FolderChange, PathTarget};
+use capsule_core::code::Code;
+use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::language::{Stream, parse};
+use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::path::{WORKSPACE_MOUNT, WorkspacePath};
+
+/// What a `cd` comes to.
+pub(super) struct Change {
+    /// Where it leads, if it can.
+    to: Result<WorkspacePath, String>,
+    out: String,
+    err: String,
+}
+
+impl Change {
+    /// What the text of a part comes to that goes to a folder, by what was found there.
+    pub(super) fn of(text: &str, to: &PathTarget, facts: &Facts) -> Self {
+        let script = parse(text).unwrap_or_default();
+        let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
+        let (named, out, err) = match &change {
+            Some(change) => (change.to, change.out, change.err),
+            None => (to.asked.as_str(), Some(Stream::Out), Some(Stream::Err)),
+        };
+        let went = arrive(named, to, facts);
+        let mut own = Self { to: went, out: String::new(), err: String::new() };
+        let (text, stream) = match &own.to {
+            // The folder before is told, as it is not written.
+            Ok(path) if named == "-" => {
+                let path = path
+                    .components()
+                    .fold(String::from(WORKSPACE_MOUNT), |all, own| all + "/" + own);
+                (path + "\n", out)
+            }
+            Ok(_) => return own,
+            Err(why) => (format!("{why}\n"), err),
+        };
+        match stream {
+            Some(Stream::Out) => own.out = text,
+            Some(Stream::Err) => own.err = text,
+            None => {}
+        }
+        own
+    }
+}
+
+/// The folder that a `cd` leads to, or what a shell says why it does not.
+fn arrive(named: &str, to: &PathTarget, facts: &Facts) -> Result<WorkspacePath, String> {
+    let Some(path) = to.inside() else { return Err(format!("cd: {named}: Permission denied")) };
+    match facts.at(path).map(|fact| fact.kind) {
+        Some(FileKind::Folder) => Ok(path.clone()),
+        Some(FileKind::File | FileKind::Special) => Err(format!("cd: {named}: Not a directory")),
+        _ => Err(format!("cd: {named}: No such file or directory")),
+    }
+}
+
+impl Hands for Change {
+    fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
+        let code = i32::from(self.to.is_err());
+        let [out, err] = [&self.out, &self.err].map(String::len);
+        let output = Output::default()
+            .with("exit_code", code)
+            .with("stdout", self.out)
+            .with("stderr", self.err)
+            .with("stdout_bytes_total", out)
+            .with("stderr_bytes_total", err);
+        match self.to {
+            Ok(path) => Outcome::done(output.with("folder", path.to_string())),
+            Err(why) => {
+                let problem = Problem::new(Code::ExecFailed, why);
+                Outcome { output, ..Outcome::failed(problem) }
+            }
+        }
+    }
+}
