@@ -107,6 +107,9 @@ impl Capabilities {
     /// No capability.
     pub const NONE: Self = Self(0);
 
+    /// Those of whoever changes files.
+    pub const CHANGES: Self = Self::of(Capability::FsWrite).with(Capability::FsDelete);
+
     const fn bit(capability: Capability) -> u16 {
         1 << capability as u8
     }

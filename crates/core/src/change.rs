@@ -96,6 +96,9 @@ pub struct Change {
     /// Why it cannot be applied, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+    /// What a person is asked before it is applied, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
 }
 
 impl Change {
@@ -129,7 +132,7 @@ impl Change {
             }
             other => other,
         });
-        Self { path: self.path, before: self.after, after, refused: None }
+        Self { path: self.path, before: self.after, after, refused: None, asked: None }
     }
 
     /// Why a change like this is never applied, whatever a policy says.
@@ -188,13 +191,14 @@ pub struct Changes(pub BTreeMap<String, Change>);
 
 impl Changes {
     /// Adds what one more call changed. What comes back to what it was before the run is no change;
-    /// what was refused once stays refused until then.
+    /// what was refused or asked about once stays so until then.
     pub fn add(&mut self, call: Vec<Change>) {
         for new in call {
             let old = self.0.remove(&new.path);
             let merged = match old {
                 Some(old) => {
-                    Change { before: old.before, refused: old.refused.or(new.refused), ..new }
+                    let (refused, asked) = (old.refused.or(new.refused), old.asked.or(new.asked));
+                    Change { before: old.before, refused, asked, ..new }
                 }
                 None => new,
             };
@@ -220,9 +224,15 @@ impl Changes {
             before: own.after.clone(),
             after: own.before.clone(),
             refused: None,
+            asked: None,
         }));
         between.sort_by(|one, other| one.path.cmp(&other.path));
         between
+    }
+
+    /// Those that a person is asked about before they are applied.
+    pub fn asked(&self) -> impl Iterator<Item = &Change> {
+        self.0.values().filter(|own| own.asked.is_some())
     }
 
     /// The first one that cannot be applied.
@@ -244,7 +254,7 @@ mod tests {
     }
 
     fn change(path: &str, before: Option<Node>, after: Option<Node>) -> Change {
-        Change { path: path.into(), before, after, refused: None }
+        Change { path: path.into(), before, after, refused: None, asked: None }
     }
 
     #[test]

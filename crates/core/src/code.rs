@@ -428,6 +428,10 @@ codes! {
         "The command changed something that it may not change; nothing of it can be applied.",
         "A path that `writes` does not name, or that an invariant protects.",
         "Drop it with `capsule discard`, after a look at it with `capsule changes`; a person makes the change that is meant.";
+    ChangeAsked = "change.asked", Person, ApprovalNeeded,
+        "Programs of this machine may take orders from what was changed; a person says whether it is meant.",
+        "A new hidden file at the root, a program where the shell looks for programs, instructions for agents.",
+        "Look at `capsule changes RUN --diff`, then `capsule apply RUN --with PATH`, or `--without PATH` for the rest.";
     ChangeProtected = "change.protected", Policy, Denied,
         "Something that an invariant protects was made or changed in the workspace while a command ran; it is there.",
         "A command that changes the workspace itself, where nothing keeps a new name from being made; or somebody else who changed it meanwhile.",

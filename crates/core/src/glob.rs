@@ -188,6 +188,17 @@ impl Glob {
         left.iter().any(|left| !left.is_empty() && left.len() < self.components.len())
     }
 
+    /// Whether the pattern begins with a component for each one of a path, none of which takes every name.
+    #[must_use]
+    pub fn spells(&self, path: &WorkspacePath) -> bool {
+        let mut parts = self.components.iter();
+        let is_wide = |part: &Component| {
+            *part == Component::AnyDepth || *part == Component::Wild(alloc::vec![Token::AnyText])
+        };
+        path.components()
+            .all(|name| parts.next().is_some_and(|own| !is_wide(own) && own.takes(name)))
+    }
+
     /// The one place that the pattern names, and whether it names all that is beneath it; none where
     /// a wildcard makes it several.
     #[must_use]
@@ -225,6 +236,12 @@ impl Glob {
         let components: Vec<Component> =
             self.components.iter().map(|own| own.spelled(spelling)).collect();
         (components != self.components).then(|| Self { text: self.text.clone(), components })
+    }
+
+    /// The last component that is no `**`, if it has no wildcard: all that the pattern covers goes through it.
+    #[must_use]
+    pub fn last_name(&self) -> Option<&str> {
+        self.components.iter().rev().find(|part| **part != Component::AnyDepth)?.literal()
     }
 
     /// How many components it has.

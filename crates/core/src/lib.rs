@@ -22,6 +22,7 @@ pub mod capability;
 pub mod change;
 pub mod code;
 pub mod confinement;
+pub mod control_files;
 pub mod decision;
 pub mod diagnostic;
 pub mod digest;

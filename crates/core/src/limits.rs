@@ -272,6 +272,8 @@ pub const PROTECTED_FILES: usize = 1_000_000;
 pub const ORDERS: usize = 10_000;
 /// The most entries of such places, all together, that are looked at for what leads on.
 pub const ORDER_ENTRIES: usize = 1_000_000;
+/// The most entries of directories outside of the workspace that are looked at for what leads into it.
+pub const HOST_ENTRIES: usize = 200_000;
 /// The largest file of git's configuration that is read; people's have a few thousand bytes.
 pub const CONFIG_BYTES: u64 = 1_000_000;
 /// The most files that the configuration of one repository may be made of.

@@ -17,6 +17,8 @@ pub struct Orders {
     spelling: Spelling,
     /// The names of a place. What lies beneath it goes by them too.
     places: Names,
+    /// The names of folders whose entries go by them, and not what lies beneath those.
+    lists: Names,
     /// What a name leads through on its way: links, itself among them, folders, and where nothing is yet that
     /// one could enter. The name leads elsewhere once something else stands there.
     through: Names,
@@ -49,6 +51,12 @@ impl Orders {
         names.insert(name.clone())
     }
 
+    /// Notes that the entries of a folder go by a name of the folder.
+    pub fn list(&mut self, name: &WorkspacePath, folder: &WorkspacePath) {
+        let is_new = self.lists.entry(folder.clone()).or_default().insert(name.clone());
+        self.count += usize::from(is_new);
+    }
+
     /// Notes that a name leads through something.
     pub fn pass(&mut self, name: &WorkspacePath, through: WorkspacePath) {
         let through = self.key(through);
@@ -68,7 +76,11 @@ impl Orders {
                 path.components().skip(depth).fold(name.clone(), |own, part| own.join(part))
             })
         };
-        path.upwards().flat_map(of).collect()
+        let entry = || {
+            let folder = self.lists.get(&path.parent()?)?;
+            Some(folder.iter().map(|name| name.join(path.name().unwrap_or_default())))
+        };
+        path.upwards().flat_map(of).chain(entry().into_iter().flatten()).collect()
     }
 
     /// The names that lead elsewhere once something else than a folder stands at a path.
@@ -101,12 +113,15 @@ mod tests {
         assert!(!orders.lead(&path(".git/hooks/more"), &path("tools")), "told by `.git/hooks`");
         assert!(!orders.lead(&path("tools"), &path("tools")), "its own name");
         orders.pass(&path(".git"), path("data"));
+        orders.list(&path("$PATH"), &path("data"));
         for (asked, names) in [
-            ("data/repo", ".git"),
+            ("data/repo", ".git $PATH/repo"),
+            ("data/x", "$PATH/x"),
+            ("data/x/y", ""),
             ("data/repo/hooks/x", ".git/hooks/x"),
             ("tools/x", ".git/hooks/x"),
             ("data", ""),
-            ("data/repository", ""),
+            ("data/repository", "$PATH/repository"),
         ] {
             let told = orders.names(&path(asked));
             let told: Vec<_> = told.iter().map(ToString::to_string).collect();
@@ -114,6 +129,6 @@ mod tests {
         }
         assert_eq!(orders.through(&path("data")).count(), 1);
         assert_eq!(orders.through(&path("data/repo")).count(), 0);
-        assert_eq!(orders.count(), 3);
+        assert_eq!(orders.count(), 4);
     }
 }

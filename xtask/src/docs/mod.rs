@@ -1,6 +1,7 @@
 //! Pages of the reference that are made from the code, so that they cannot say anything else.
 
 mod codes;
+mod control_files;
 mod format;
 mod language;
 mod markdown;
@@ -28,6 +29,8 @@ pub(crate) struct Page {
 pub(crate) fn pages(house: &House) -> Answer<Vec<Page>> {
     let folder = [
         ("docs/book/reference/codes.md", codes::page()),
+        ("crates/core/src/control_files.rs", control_files::code(house)?),
+        ("docs/book/reference/control-files.md", control_files::page(house)?),
         ("docs/book/reference/language.md", language::page()),
         ("docs/book/reference/requirements.md", requirements::page(house)?),
         ("docs/book/reference/tools.md", tools::page(house)?),

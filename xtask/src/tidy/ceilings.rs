@@ -12,12 +12,18 @@ const FUNCTION: usize = 60;
 const CORE: usize = 19_000;
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
-const LONGER: &[(&str, &str)] =
-    &[("crates/core/src/code.rs", "the table of every code, with the texts that users read")];
+const LONGER: &[(&str, &str)] = &[
+    ("crates/core/src/code.rs", "the table of every code, with the texts that users read"),
+    (
+        "crates/core/src/control_files.rs",
+        "the table of what programs of the host obey, made by xtask",
+    ),
+];
 
 /// Tables of core that need not be followed to know what it does; the ceiling does not count them.
 const TABLES: &[(&str, &str)] = &[
     ("crates/core/src/code.rs", "the table of every code"),
+    ("crates/core/src/control_files.rs", "the table of what programs of the host obey"),
     ("crates/core/src/limits.rs", "the table of every bound, each a number and its reason"),
     ("crates/core/src/language/construct.rs", "the table of what commands may not hold"),
     ("crates/core/src/language/grammar.rs", "the table of what commands may hold"),

@@ -27,6 +27,9 @@ pub struct PathFact {
     /// to it for its orders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<WorkspacePath>,
+    /// The topmost of it and the folders above it that is not there yet, where it is to be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<WorkspacePath>,
     /// Whether it is a store of ours by what it holds, or lies beside one by its name.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub ours: bool,

@@ -1,10 +1,20 @@
 //! The policies that come with the program.
 
+use crate::control_files;
+use crate::digest::Digest;
+
 /// What the base policy is called where a rule's place is shown.
 pub(crate) const NAME: &str = "builtin:base";
 
 /// The text of the base policy. It is written in the policy language; see the file for every rule and its reason.
 pub(crate) const TEXT: &str = include_str!("../../../../policies/base.yaml");
+
+/// The digest of the base policy, with the lists that it means.
+pub(crate) fn digest() -> Digest {
+    let lists = [control_files::TREE, control_files::ASK, control_files::HARMLESS];
+    let listed = lists.map(|list| list.join("\n")).join("\n\n");
+    Digest::of_parts(&[TEXT.as_bytes(), listed.as_bytes()])
+}
 
 /// The policies that can be named in place of a file, as `builtin:NAME`, each with its text. The base
 /// policy always applies; by itself it allows nothing, and says in tests what it decides.

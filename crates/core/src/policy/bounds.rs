@@ -255,6 +255,16 @@ impl Scope {
         Self { also, ..self }
     }
 
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether the rule has the path itself in its text, in every reading of the command line. A rule that opens
+    /// everything spells nothing.
+    pub(crate) fn spells(&self, path: &WorkspacePath) -> bool {
+        !self.readings.is_empty() && self.all(|own| own.spells(path))
+    }
+
     fn all(&self, names: impl Fn(&PathPattern) -> bool) -> bool {
         self.readings.iter().all(|patterns| patterns.iter().any(&names))
     }
@@ -271,8 +281,7 @@ impl Scope {
     /// Whether an invariant keeps a path from being changed by any command.
     #[must_use]
     pub fn holds(&self, path: &WorkspacePath) -> bool {
-        let change = Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
-        self.policy.forbids(path, change).is_some()
+        self.policy.forbids(path, Capabilities::CHANGES).is_some()
     }
 
     /// Whether one keeps anything from being made in a folder.

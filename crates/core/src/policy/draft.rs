@@ -13,7 +13,7 @@ use crate::policy::base::{self, shipped};
 use crate::policy::layer::{Layer, LayerKind};
 use crate::policy::model::{Constraint, Lift, Never, Policy, Source};
 use crate::policy::parse::{self, Layers, Parsed, Under};
-use crate::policy::patterns::PathPattern;
+use crate::policy::patterns::{NameIndex, PathPattern};
 use crate::programs::Effects;
 use crate::spelling::Spelling;
 use crate::tool::{Catalogue, closest};
@@ -190,11 +190,12 @@ impl Draft {
             problems.extend(lift(&policy, &mut base, roots.lifts));
             policy.never.extend(base.never);
             policy.base_denials.extend(base.base_denials);
+            policy.base_questions.extend(base.base_questions);
         }
         problems.retain(|problem| problem.severity == Severity::Error);
         policy.never.push(own_files(&roots.own));
         problems.extend(seen_from(&mut policy, roots));
-        let (own, base) = (policy.digest, Digest::of(base::TEXT.as_bytes()));
+        let (own, base) = (policy.digest, base::digest());
         policy.digest = match policy.under {
             Some(under) => Digest::of_parts(&[&own.0, &under.0, &base.0]),
             None => Digest::of_parts(&[&own.0, &base.0]),
@@ -242,10 +243,12 @@ impl LayerDraft {
 fn seen_from(policy: &mut Policy, roots: &Roots) -> Diagnostics {
     let (root, spelling) = (roots.workspace.as_str(), roots.spelling);
     let mut problems = Vec::new();
-    for never in policy.never.iter_mut().chain(&mut policy.base_denials) {
+    let questions = &mut policy.base_questions;
+    for never in policy.never.iter_mut().chain(&mut policy.base_denials).chain(questions) {
         for pattern in never.paths.iter_mut().chain(&mut never.except) {
             pattern.bind(root, spelling);
         }
+        never.index = NameIndex::of(&never.paths, spelling);
     }
     for rule in policy.tools.values_mut() {
         if let Constraint::Exec(exec) = &mut rule.constraint {
@@ -285,7 +288,7 @@ fn lift(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics {
             continue;
         }
         let at = source.span.clone();
-        let rules = || base.never.iter().chain(&base.base_denials);
+        let rules = || base.never.iter().chain(&base.base_denials).chain(&base.base_questions);
         if !rules().any(|rule| rule.id == *id) {
             let message = alloc::format!("the base policy has no rule `{id}`");
             let names = rules().map(|rule| rule.id.as_str());
@@ -305,6 +308,7 @@ fn lift(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics {
         |rule: &Never| policy.lifts.iter().any(|own| own.id == rule.id && (may || !own.inherited));
     base.never.retain(|rule| !dropped(rule));
     base.base_denials.retain(|rule| !dropped(rule));
+    base.base_questions.retain(|rule| !dropped(rule));
     problems
 }
 
@@ -325,7 +329,9 @@ fn own_files(own: &[String]) -> Never {
             .with(Capability::FsWrite)
             .with(Capability::FsDelete),
         paths,
+        index: NameIndex::default(),
         except: Vec::new(),
+        new: false,
         tool: None,
         argv: Vec::new(),
         effects: Effects::NONE,

@@ -22,7 +22,7 @@ use crate::policy::budget::Budgets;
 use crate::policy::commands::ExecRule;
 use crate::policy::layer::Layer;
 use crate::policy::narrow::{GitRule, TestRule};
-use crate::policy::patterns::{ArgvPattern, PathPattern};
+use crate::policy::patterns::{ArgvPattern, NameIndex, PathPattern};
 use crate::policy::profile::Profile;
 use crate::policy::secrets::{RedactionRule, SecretRule};
 use crate::policy::stakes::Stakes;
@@ -45,6 +45,8 @@ pub struct Policy {
     pub never: Vec<Never>,
     /// What the base policy denies besides.
     pub base_denials: Vec<Never>,
+    /// The paths that the base policy has a person asked about before they are changed.
+    pub base_questions: Vec<Never>,
     /// The rules of the base policy that it drops.
     pub lifts: Vec<Lift>,
     /// The tools that may be called at all.
@@ -112,8 +114,12 @@ pub struct Never {
     pub capabilities: Capabilities,
     /// The paths that it protects.
     pub paths: Vec<PathPattern>,
+    /// Which of them could protect a path, by the names in it.
+    pub(crate) index: NameIndex,
     /// Carve-outs from its own paths.
     pub except: Vec<PathPattern>,
+    /// Whether it is about paths that are not there yet, and no others.
+    pub new: bool,
     /// The tool that it is about.
     pub tool: Option<ToolName>,
     /// The command lines that it forbids.
@@ -135,8 +141,15 @@ impl Never {
     /// Whether the rule protects a path.
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {
-        self.paths.iter().any(|pattern| pattern.covers(path))
+        self.index.any(path, |at| self.paths.get(at).is_some_and(|own| own.covers(path)))
             && !self.except.iter().any(|pattern| pattern.surely_covers(path))
+    }
+
+    /// The topmost of a path and the folders above it that the rule protects.
+    #[must_use]
+    pub fn topmost(&self, path: &WorkspacePath) -> Option<WorkspacePath> {
+        // Most paths are none of its own.
+        self.covers(path).then(|| path.upwards().filter(|own| self.covers(own)).last())?
     }
 
     /// Whether a pattern for names, or a name in another spelling of its letters, could mean one that

@@ -1,5 +1,6 @@
 //! The patterns of a policy: for paths and for command lines.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -174,6 +175,12 @@ impl PathPattern {
         samples.all(|path| others.iter().any(|own| own.matches(&path)))
     }
 
+    /// Whether it has a path in its text, component by component.
+    #[must_use]
+    pub fn spells(&self, path: &WorkspacePath) -> bool {
+        self.bound.iter().any(|glob| glob.spells(path))
+    }
+
     /// Whether a path is part of what it names in particular.
     #[must_use]
     pub fn enters(&self, path: &WorkspacePath) -> bool {
@@ -198,6 +205,42 @@ fn fits_spelled(
     }
     let spelled = spelling.path(path);
     globs.iter().any(|glob| fits(glob, spelled.as_ref().unwrap_or(path)))
+}
+
+/// Which of many patterns could cover a path, by the last plain name of each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NameIndex {
+    /// Names as written and in the one spelling that stands for all.
+    named: BTreeMap<String, Vec<usize>>,
+    others: Vec<usize>,
+    spelling: Spelling,
+}
+
+impl NameIndex {
+    /// The index of some patterns, which are bound.
+    pub(crate) fn of(patterns: &[PathPattern], spelling: Spelling) -> Self {
+        let mut index = Self { spelling, ..Self::default() };
+        for (at, pattern) in patterns.iter().enumerate() {
+            let globs = pattern.bound.iter().chain(&pattern.closes);
+            let names: Option<Vec<&str>> = globs.map(Glob::last_name).collect();
+            match names.filter(|_| !pattern.above) {
+                Some(names) => names
+                    .into_iter()
+                    .for_each(|name| index.named.entry(name.into()).or_default().push(at)),
+                None => index.others.push(at),
+            }
+        }
+        index
+    }
+
+    /// Whether one of those that could cover a path does.
+    pub(crate) fn any(&self, path: &WorkspacePath, mut covers: impl FnMut(usize) -> bool) -> bool {
+        let spelled = self.spelling.path(path);
+        let names = [Some(path), spelled.as_ref()].into_iter().flatten();
+        let named = names.flat_map(WorkspacePath::components);
+        let named = named.filter_map(|name| self.named.get(name)).flatten();
+        self.others.iter().chain(named).any(|at| covers(*at))
+    }
 }
 
 /// A pattern for command lines: the program, the words that follow it, and the options that must be

@@ -4,12 +4,12 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use crate::capability::{Capabilities, Capability};
+use crate::capability::Capabilities;
 use crate::change::{Change, Node};
 use crate::orders::Orders;
 use crate::path::WorkspacePath;
 use crate::policy::decide::because;
-use crate::policy::model::Policy;
+use crate::policy::model::{Never, Policy};
 
 use super::{sound, unprotected};
 
@@ -19,11 +19,6 @@ pub struct Invariants {
     policy: Arc<Policy>,
 }
 
-/// The powers of whoever changes something.
-fn changing() -> Capabilities {
-    Capabilities::of(Capability::FsWrite).with(Capability::FsDelete)
-}
-
 impl Invariants {
     /// Those of a policy.
     #[must_use]
@@ -31,21 +26,29 @@ impl Invariants {
         Self { policy }
     }
 
-    /// Whether one keeps a path from being written or deleted.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Whether one keeps a path from being written or deleted, or has a person asked about it before.
     #[must_use]
     pub fn hold(&self, path: &WorkspacePath) -> bool {
-        self.policy.forbids(path, changing()).is_some()
+        let asks = |rule: &Never| rule.covers(path);
+        self.policy.forbids(path, Capabilities::CHANGES).is_some()
+            || self.policy.base_questions.iter().any(asks)
     }
 
     /// Whether a name leads to orders: an invariant protects it, or speaks of what is beneath it in
-    /// particular, as `.github/workflows/**` does of `.github`.
+    /// particular, as `.github/workflows/**` does of `.github`; or a person is asked about it.
     #[must_use]
     pub fn reach(&self, name: &WorkspacePath) -> bool {
+        let asks = |rule: &Never| !rule.new && leads(rule, name);
+        self.protect(name) || self.policy.base_questions.iter().any(asks)
+    }
+
+    fn protect(&self, name: &WorkspacePath) -> bool {
         let mut rules = self.policy.all().flat_map(|own| own.never.iter().chain(&own.base_denials));
-        rules.any(|rule| {
-            rule.capabilities.intersects(changing())
-                && (rule.covers(name) || rule.paths.iter().any(|own| own.enters(name)))
-        })
+        rules.any(|rule| leads(rule, name))
     }
 
     /// Why a change may not be made for the sake of other names than its own, if it may not.
@@ -61,7 +64,7 @@ impl Invariants {
             .into_iter()
             .all(|node| node.as_ref().is_none_or(is_folder));
         let is_link = matches!(change.after, Some(Node::Link { .. }));
-        if is_link && names.iter().chain([&path]).any(|name| self.reach(name)) {
+        if is_link && names.iter().chain([&path]).any(|name| self.protect(name)) {
             return Some("it is a link in a place where orders are looked for".into());
         }
         if let Some(name) = orders.through(&path).next().filter(|_| !stays) {
@@ -86,4 +89,10 @@ impl Invariants {
         let rule = self.policy.forbids(path, power)?;
         Some(because(&rule.because, || format!("forbidden by the rule `{}`", rule.id)))
     }
+}
+
+/// Whether a rule is about a name, or about what is beneath it in particular.
+fn leads(rule: &Never, name: &WorkspacePath) -> bool {
+    rule.capabilities.intersects(Capabilities::CHANGES)
+        && (rule.covers(name) || rule.paths.iter().any(|own| own.enters(name)))
 }

@@ -24,10 +24,13 @@ pub(super) fn check(
         Some(why) => Err(why.clone()),
         None => path(change).and_then(|path| unprotected(policy, change, &path)),
     };
-    let (path, why) =
-        changes.iter().find_map(|change| Some((&change.path, judge(change).err()?)))?;
-    Some(Finding::deny(
-        Code::ChangeRefused,
-        format!("`{}`: {why}", excerpt(path, limits::QUOTED_CHARS)),
-    ))
+    if let Some((path, why)) =
+        changes.iter().find_map(|change| Some((&change.path, judge(change).err()?)))
+    {
+        let path = excerpt(path, limits::QUOTED_CHARS);
+        return Some(Finding::deny(Code::ChangeRefused, format!("`{path}`: {why}")));
+    }
+    // A person who said yes took the question away.
+    let asked = changes.iter().find_map(|change| change.asked.clone())?;
+    Some(Finding::deny(Code::ChangeAsked, asked))
 }

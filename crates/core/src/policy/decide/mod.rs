@@ -16,6 +16,7 @@ mod instructions;
 mod layers;
 mod narrow;
 mod never;
+mod questions;
 mod quota;
 mod reach;
 mod script;

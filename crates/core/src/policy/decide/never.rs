@@ -10,7 +10,7 @@ use crate::code::Code;
 use crate::path::WorkspacePath;
 use crate::policy::decide::command::{Command, Word};
 use crate::policy::decide::files::{any_child, real};
-use crate::policy::decide::{Case, Finding, because};
+use crate::policy::decide::{Case, Finding, because, questions};
 use crate::policy::model::{Never, Policy};
 use crate::programs::{CommandLine, Reading, Use};
 
@@ -21,10 +21,12 @@ pub(super) fn check(
 ) -> Vec<Finding> {
     let rules = policy.never.iter().map(|rule| (rule, Code::Never));
     let denials = policy.base_denials.iter().map(|rule| (rule, Code::BaseDenied));
-    rules.chain(denials).filter_map(|(rule, code)| broken(rule, code, case, command)).collect()
+    let broken = rules.chain(denials);
+    let broken = broken.filter_map(|(rule, code)| broken_by(rule, code, case, command));
+    broken.chain(questions::check(policy, case)).collect()
 }
 
-fn broken(
+fn broken_by(
     rule: &Never,
     code: Code,
     case: &Case<'_>,
@@ -94,9 +96,12 @@ fn forbidden_word(rule: &Never, command: &Command<'_>) -> Option<String> {
 /// What whoever has this power over a file comes to have: a file that has another name, which is protected,
 /// comes apart when it is changed, and then no such name leads to its text (ADR 42).
 fn over(power: Capabilities, fact: Option<&PathFact>) -> Capabilities {
-    let changes = Capabilities::of(Capability::FsWrite).with(Capability::FsDelete);
     let is_shared = fact.is_some_and(|fact| fact.alias.is_some());
-    if is_shared && power.intersects(changes) { power.with(Capability::FsRead) } else { power }
+    if is_shared && power.intersects(Capabilities::CHANGES) {
+        power.with(Capability::FsRead)
+    } else {
+        power
+    }
 }
 
 /// Whether the rule protects whatever is in a folder: `**/.ssh/**` and the folder `.ssh`.
@@ -123,7 +128,10 @@ fn forbidden_path(rule: &Never, case: &Case<'_>) -> Option<String> {
         covers(rule, path, fact) || tree && covers_beneath(rule, path, fact)
     };
     if let Some(target) = named.iter().find(covered) {
-        return Some(format!("`{}`", target.asked));
+        let path = target.inside()?;
+        let by = led(rule, path, case.facts.at(path));
+        let by = by.map(|name| format!(", to which `{name}` leads")).unwrap_or_default();
+        return Some(format!("`{}`{by}", target.asked));
     }
     // What is in a folder goes with it; which of it is protected is not told.
     let inner = |fact: &PathFact| {
@@ -145,4 +153,15 @@ fn covers(rule: &Never, path: &WorkspacePath, fact: Option<&PathFact>) -> bool {
     let others = fact.map_or(&[][..], |fact| &fact.names);
     let mut names = [Some(path), real, alias].into_iter().flatten().chain(others);
     names.any(|name| rule.covers(name) || rule.could_mean(name.as_str()))
+}
+
+/// The name by which the host comes to a path, if the rule protects it for that one alone.
+fn led<'f>(
+    rule: &Never,
+    path: &WorkspacePath,
+    fact: Option<&'f PathFact>,
+) -> Option<&'f WorkspacePath> {
+    let fact =
+        fact.filter(|fact| !rule.covers(path) && !real(fact).is_some_and(|own| rule.covers(own)))?;
+    fact.names.iter().find(|name| rule.covers(name))
 }

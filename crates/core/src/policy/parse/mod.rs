@@ -81,8 +81,9 @@ const TOP: &[Key] = &[
     key("secrets"),
     key("redaction"),
 ];
-/// The base policy has one section more: what it denies unless the user's own policy lifts it.
-const BASE_ONLY: Key = key("deny");
+/// The base policy has two sections more: what it denies, and what it has a person asked about, unless the
+/// user's own policy lifts it.
+const BASE_ONLY: [Key; 2] = [key("deny"), key("ask")];
 
 /// What every part of the parser needs.
 struct Context<'c> {
@@ -315,7 +316,7 @@ pub(super) fn ground(problem: &mut Diagnostic, own: usize, name: &str, at: &Rang
 fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Option<Policy> {
     let mut keys = TOP.to_vec();
     if context.name == base::NAME {
-        keys.push(BASE_ONLY);
+        keys.extend(BASE_ONLY);
     }
     let section = context.reader.section(root, "a policy", &keys)?;
     version(context, &section);
@@ -328,6 +329,7 @@ fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Opti
     let description = section.get("description").and_then(|node| context.reader.text(node));
     let never = section.get("never").map(|node| never::rules(context, node)).unwrap_or_default();
     let denials = section.get("deny").map(|node| never::rules(context, node)).unwrap_or_default();
+    let questions = section.get("ask").map(|node| never::rules(context, node)).unwrap_or_default();
     let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
     let writes: Vec<&PathPattern> = tools.values().flat_map(ToolRule::writes).collect();
     let sandbox = sandbox::rule(context, section.get("sandbox"), !writes.is_empty());
@@ -354,6 +356,7 @@ fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Opti
         root: section.get("workspace").and_then(|node| workspace(context, node)),
         never,
         base_denials: denials,
+        base_questions: questions,
         lifts: section.get("lift").map(|node| never::lifts(context, node)).unwrap_or_default(),
         secrets: secrets::secrets(context, section.get("secrets"), &tools),
         tools,

@@ -6,11 +6,13 @@ use alloc::vec::Vec;
 
 use crate::capability::Capability;
 use crate::code::Code;
+use crate::control_files;
+use crate::policy::base;
 use crate::policy::commands::Token;
 use crate::policy::model::{Lift, Never};
 use crate::policy::parse::tool::text;
 use crate::policy::parse::{Context, exec};
-use crate::policy::patterns::{ArgvPattern, WordPattern};
+use crate::policy::patterns::{ArgvPattern, NameIndex, PathPattern, WordPattern};
 use crate::programs::{Effect, Effects};
 use crate::tool::ToolName;
 use crate::yaml::{Key, Node, key};
@@ -26,6 +28,16 @@ const NEVER: &[Key] = &[
     key("into"),
     key("because"),
     key("suggest"),
+];
+
+/// What rules of the base policy may say besides: that they are about what is new alone, and which lists of
+/// [`control_files`] they mean.
+const BASE_ONLY: [Key; 3] = [key("new"), key("listed"), key("except_listed")];
+/// Those lists.
+const LISTS: [(&str, &[&str]); 3] = [
+    ("tree", control_files::TREE),
+    ("ask", control_files::ASK),
+    ("harmless", control_files::HARMLESS),
 ];
 
 pub(super) fn rules(context: &mut Context<'_>, node: &Node) -> Vec<Never> {
@@ -58,7 +70,11 @@ pub(super) fn lifts(context: &mut Context<'_>, node: &Node) -> Vec<Lift> {
 }
 
 fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
-    let section = context.reader.section(node, "a `never` rule", NEVER)?;
+    let mut keys = NEVER.to_vec();
+    if context.name == base::NAME {
+        keys.extend(BASE_ONLY);
+    }
+    let section = context.reader.section(node, "a `never` rule", &keys)?;
     let id = context.reader.need(&section, "id", "a `never` rule");
     let source = context.source(id.unwrap_or(node));
     let id = id.and_then(|node| context.id(node));
@@ -66,8 +82,12 @@ fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
         Some(node) => context.capabilities(node),
         None => Capability::ALL.into_iter().collect(),
     };
-    let paths = section.get("paths").map(|node| context.paths(node)).unwrap_or_default();
-    let except = section.get("except").map(|node| context.paths(node)).unwrap_or_default();
+    let [paths, except] = [("paths", "listed"), ("except", "except_listed")].map(|(own, list)| {
+        let own = section.get(own).map(|node| context.paths(node)).unwrap_or_default();
+        let list = section.get(list).map(|node| listed(context, node)).unwrap_or_default();
+        [own, list].concat()
+    });
+    let new = section.get("new").and_then(|node| context.reader.truth(node)).unwrap_or_default();
     let tool = section.get("tool").and_then(|node| tool(context, node));
     let argv = section.get("argv").map(|node| command_lines(context, node)).unwrap_or_default();
     let effects = section.get("effects").map(|node| effects_of(context, node)).unwrap_or_default();
@@ -86,7 +106,9 @@ fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
         source,
         capabilities,
         paths,
+        index: NameIndex::default(),
         except,
+        new,
         tool,
         argv,
         effects,
@@ -94,6 +116,15 @@ fn rule(context: &mut Context<'_>, node: &Node) -> Option<Never> {
         because,
         suggest,
     })
+}
+
+/// The patterns of a list that comes with the program.
+fn listed(context: &mut Context<'_>, node: &Node) -> Vec<PathPattern> {
+    let word = context.reader.word(node, &LISTS.map(|(name, _)| name));
+    let list = LISTS.iter().find(|(name, _)| Some(*name) == word);
+    let source = context.source(node);
+    let patterns = list.into_iter().flat_map(|(_, patterns)| *patterns);
+    patterns.filter_map(|own| PathPattern::parse(own, source.clone(), "").ok()).collect()
 }
 
 /// A list of what commands can do.
