@@ -29,8 +29,10 @@ pub(crate) fn place(store: &Path, run: RunId) -> PathBuf {
 pub struct Waiting {
     /// How many paths differ from the workspace.
     pub paths: usize,
-    /// Whether something was refused, so that they can only be looked at and dropped.
+    /// Whether something was refused, which has to be left out where the rest is applied.
     pub refused: bool,
+    /// How many of the paths a person is asked about before they are applied.
+    pub asked: usize,
 }
 
 /// What became of the changes of a run. Runs are named by their labels.
@@ -207,9 +209,9 @@ impl Subject {
     /// workspace.
     ///
     /// # Errors
-    /// When there is nothing to apply, the run is not at its end, something that it changed was
-    /// refused, or the workspace is another one.
-    pub fn law(&self) -> Result<Law, Problem> {
+    /// When there is nothing to apply, the run is not at its end, one of the `chosen` changes was refused or is
+    /// still asked about, or the workspace is another one.
+    pub fn law(&self, chosen: &[Change]) -> Result<Law, Problem> {
         // Whoever was stopped over applying them may have applied all of them: that is looked for.
         if self.became != Became::Lost || !self.is_begun {
             self.can_end("applied")?;
@@ -219,8 +221,13 @@ impl Subject {
             return Err(Problem::new(Code::ChangeConflict, message)
                 .suggest("look at the changes, discard them, and run it again"));
         }
-        if let Some(Change { path, refused: Some(why), .. }) = self.changes.refused() {
-            return Err(Problem::new(Code::ChangeRefused, format!("`{path}`: {why}")));
+        for Change { path, refused, .. } in chosen {
+            if let Some(why) = refused {
+                return Err(Problem::new(Code::ChangeRefused, format!("`{path}`: {why}")));
+            }
+        }
+        if let Some(why) = chosen.iter().find_map(|own| own.asked.clone()) {
+            return Err(Problem::new(Code::ChangeAsked, why));
         }
         Law::again(&self.opened, &self.texts, |policy| policy.applying())
     }

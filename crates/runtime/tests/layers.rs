@@ -364,6 +364,7 @@ fn within(
                     before: None,
                     after: Some(Node::File { bytes: 1, sha256: Digest::of(b"x"), mode: 0o644 }),
                     refused: None,
+                    asked: None,
                 };
                 let may = |own: &Option<Scope>| {
                     own.as_ref().is_some_and(|own| own.judge(&change).is_ok())

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capsule_core::code::Code;
 use capsule_core::limits;
@@ -26,7 +26,7 @@ use rustix::fs::{FileType, OFlags, fstat};
 
 use crate::repository::{Protects, RepositorySnapshot};
 use crate::still::{Stays, Still, is_beside};
-use crate::veil::{Veil, VeilError};
+use crate::veil::{Stand, Veil, VeilError, names};
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Way, Workspace, told};
 
@@ -39,8 +39,8 @@ pub(crate) struct Ground<'w> {
     places: Arc<Places>,
     /// Finds it.
     veil: Veil,
-    /// The folders that can be written to and have to stay, as the veil finds them.
-    pinned: Pinned,
+    /// What else the veil finds.
+    noted: Arc<Noted>,
     /// What was held or had to stay when the command began.
     before: Kept,
     /// What stood there then.
@@ -49,8 +49,18 @@ pub(crate) struct Ground<'w> {
     repositories: RepositorySnapshot,
 }
 
-/// Folders, as a walk finds them.
-type Pinned = Arc<Mutex<BTreeSet<OsString>>>;
+/// Paths, as a walk finds them.
+#[derive(Default)]
+struct Noted {
+    /// The folders that can be written to and have to stay.
+    pinned: Mutex<BTreeSet<OsString>>,
+    /// What a person would be asked about if it was new.
+    asked: Mutex<BTreeSet<OsString>>,
+}
+
+fn locked(paths: &Mutex<BTreeSet<OsString>>) -> MutexGuard<'_, BTreeSet<OsString>> {
+    paths.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What invariants hold, by every name that it goes by.
 struct Places {
@@ -60,12 +70,32 @@ struct Places {
 
 impl Places {
     /// Whether what stands at a path must stay there: it is protected, or orders are found through it.
-    fn has_to_stay(&self, path: &WorkspacePath) -> bool {
-        self.is_protected(path) || self.is_on_a_way(path)
+    fn has_to_stay(&self, path: &WorkspacePath, stand: Stand) -> bool {
+        self.is_protected(path, stand) || self.is_on_a_way(path)
     }
 
-    fn is_protected(&self, path: &WorkspacePath) -> bool {
-        self.scope.holds(path) || self.orders.names(path).iter().any(|name| self.scope.holds(name))
+    /// Whether no command may change what stands at a path, or not before a person was asked, which nobody can
+    /// be while a command runs.
+    fn is_protected(&self, path: &WorkspacePath, stand: Stand) -> bool {
+        self.is_forbidden(path) || self.scope.asks(path, &names(&self.orders, path, stand), false)
+    }
+
+    fn is_forbidden(&self, path: &WorkspacePath) -> bool {
+        let names = self.orders.names(path);
+        self.scope.holds(path) || names.iter().any(|name| self.scope.holds(name))
+    }
+
+    /// Whether a person would have been asked before a path was made.
+    fn is_asked(&self, path: &WorkspacePath) -> bool {
+        self.scope.asks(path, &[], true)
+    }
+
+    /// Whether that, or what a person would have been asked before it was changed, is all that holds a path.
+    fn is_only_asked(&self, path: &OsStr) -> bool {
+        let asks = |path: &WorkspacePath| {
+            self.is_asked(path) || self.is_protected(path, Stand::File) && !self.is_on_a_way(path)
+        };
+        told(path).is_ok_and(|path| !self.is_forbidden(&path) && asks(&path))
     }
 
     fn is_on_a_way(&self, path: &WorkspacePath) -> bool {
@@ -74,13 +104,15 @@ impl Places {
 
     /// Whether a folder may come where there was none: names led there already.
     fn may_come(&self, folder: &OsStr) -> bool {
-        told(folder).is_ok_and(|path| self.is_on_a_way(&path) && !self.is_protected(&path))
+        told(folder)
+            .is_ok_and(|path| self.is_on_a_way(&path) && !self.is_protected(&path, Stand::Folder))
     }
 
     /// Whether whatever is made in a folder is protected.
     fn are_held_beneath(&self, folder: &WorkspacePath) -> bool {
-        let names = self.orders.names(folder);
+        let names = names(&self.orders, folder, Stand::Folder);
         [folder].into_iter().chain(&names).any(|name| self.scope.holds_beneath(name))
+            || self.scope.asks_beneath(folder, &names)
     }
 }
 
@@ -92,6 +124,8 @@ struct Kept {
     /// The folders that can be written to and have to stay. None of them is held: a folder that is
     /// held by now is not the one that only had to stay.
     pinned: BTreeSet<OsString>,
+    /// What a person would be asked about if it was new.
+    asked: BTreeSet<OsString>,
 }
 
 impl<'w> Ground<'w> {
@@ -109,11 +143,11 @@ impl<'w> Ground<'w> {
         let open = open(workspace, writes)?;
         let places = Arc::new(Places { scope: writes.clone(), orders });
         let repositories = veil.repositories(workspace);
-        let (veil, pinned) = finding(&places);
+        let (veil, noted) = finding(&places);
         let (before, still) = (Kept::default(), Still::new(workspace));
         let none = RepositorySnapshot::default();
         let mut ground =
-            Self { workspace, open, places, veil, pinned, before, still, repositories: none };
+            Self { workspace, open, places, veil, noted, before, still, repositories: none };
         let touched = repositories.into_iter().filter(|own| ground.touches(OsStr::new(own)));
         ground.repositories = RepositorySnapshot::new(workspace, touched.collect());
         ground.before = ground.kept().map_err(VeilError::problem)?;
@@ -199,16 +233,16 @@ impl<'w> Ground<'w> {
             self.look_anew(&orders);
             self.kept().map_err(VeilError::problem)
         });
-        let made = match now {
-            Ok(now) => named(&self.made(&now)).map(|made| {
-                format!(
-                    "{made} was made or closed meanwhile: an invariant protects it, or nobody can \
-                     look into it"
-                )
-            }),
-            Err(problem) => Some(problem.message),
+        let (made, asked) = match now {
+            Ok(now) => (self.told_made(&now), self.told_asked(&now)),
+            Err(problem) => (Some(problem.message), None),
         };
-        let told: Vec<String> = changed.into_iter().chain(made).chain(reviewed).collect();
+        let code = match (&changed, &made, &reviewed) {
+            (None, None, None) => Code::ChangeAsked,
+            _ => Code::ChangeProtected,
+        };
+        let told: Vec<String> =
+            changed.into_iter().chain(made).chain(reviewed).chain(asked).collect();
         if told.is_empty() {
             return outcome;
         }
@@ -217,7 +251,26 @@ impl<'w> Ground<'w> {
             Some(first) => format!("{message}; {}", first.message),
             None => message,
         };
-        outcome.ended_by(Problem::new(Code::ChangeProtected, message))
+        outcome.ended_by(Problem::new(code, message))
+    }
+
+    /// What was made although it is protected, in words.
+    fn told_made(&self, now: &Kept) -> Option<String> {
+        let made = self.made(now).into_iter().filter(|own| !self.places.is_only_asked(own));
+        let made = named(&made.collect())?;
+        Some(format!(
+            "{made} was made or closed meanwhile: an invariant protects it, or nobody can look into it"
+        ))
+    }
+
+    /// What was made that a person would have been asked about, in words.
+    fn told_asked(&self, now: &Kept) -> Option<String> {
+        let asked = now.asked.difference(&self.before.asked).cloned();
+        let made = self.made(now).into_iter().filter(|own| self.places.is_only_asked(own));
+        let made = named(&asked.chain(made).filter(|own| self.touches(own)).collect())?;
+        Some(format!(
+            "{made} is new: programs of this machine may take orders from it; look at what stands there"
+        ))
     }
 
     /// What has to be as it is by now, and had not when the command began.
@@ -233,7 +286,7 @@ impl<'w> Ground<'w> {
         if *orders != self.places.orders {
             let scope = self.places.scope.clone();
             self.places = Arc::new(Places { scope, orders: orders.clone() });
-            (self.veil, self.pinned) = finding(&self.places);
+            (self.veil, self.noted) = finding(&self.places);
         }
     }
 
@@ -242,9 +295,9 @@ impl<'w> Ground<'w> {
         let hidden = self.veil.hidden(self.workspace)?;
         let Way { links, left } = self.veil.way();
         let held: BTreeSet<_> = hidden.into_iter().chain(links).collect();
-        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        let pinned = locked(&self.noted.pinned);
         let pinned = pinned.union(&left).filter(|own| !held.contains(*own)).cloned().collect();
-        Ok(Kept { held, pinned })
+        Ok(Kept { held, pinned, asked: locked(&self.noted.asked).clone() })
     }
 
     /// Whether a path lies in an open place, or an open place in it.
@@ -254,23 +307,29 @@ impl<'w> Ground<'w> {
     }
 }
 
-/// Finds what is held, and the folders that have to stay.
-fn finding(places: &Arc<Places>) -> (Veil, Pinned) {
-    let pinned = Pinned::default();
-    let (places, stays) = (Arc::clone(places), Arc::clone(&pinned));
+/// Finds what is held, and what else is noted of it.
+fn finding(places: &Arc<Places>) -> (Veil, Arc<Noted>) {
+    let noted = Arc::new(Noted::default());
+    let (places, found) = (Arc::clone(places), Arc::clone(&noted));
     let is_odd = |path: &WorkspacePath| path.as_str().contains(char::REPLACEMENT_CHARACTER);
-    let veil = Veil::new(Box::new(move |path, folder| match places.has_to_stay(path) {
-        stays if !folder => stays,
-        _ if places.are_held_beneath(path) => true,
-        // Its name cannot be told, so that it could not be named later: it is held whole.
-        true if is_odd(path) => true,
-        true => {
-            stays.lock().unwrap_or_else(PoisonError::into_inner).insert(path.as_str().into());
-            false
+    let veil = Veil::new(Box::new(move |path, folder| {
+        if places.is_asked(path) {
+            locked(&found.asked).insert(path.as_str().into());
         }
-        false => false,
+        let stand = if folder { Stand::Folder } else { Stand::File };
+        match places.has_to_stay(path, stand) {
+            stays if !folder => stays,
+            _ if places.are_held_beneath(path) => true,
+            // Its name cannot be told, so that it could not be named later: it is held whole.
+            true if is_odd(path) => true,
+            true => {
+                locked(&found.pinned).insert(path.as_str().into());
+                false
+            }
+            false => false,
+        }
     }));
-    (veil, pinned)
+    (veil, noted)
 }
 
 /// The folders of the workspace that a store lies in: by its name, and by the name that it leads to.

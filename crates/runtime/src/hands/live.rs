@@ -162,7 +162,8 @@ impl Live {
     pub(crate) fn staged_changes(&self) -> Option<Waiting> {
         let staging = self.staging.as_ref().ok()?.as_ref()?;
         let paths = staging.paths();
-        (paths > 0).then(|| Waiting { paths, refused: staging.is_refused() })
+        let (refused, asked) = (staging.is_refused(), staging.asked());
+        (paths > 0).then_some(Waiting { paths, refused, asked })
     }
 }
 

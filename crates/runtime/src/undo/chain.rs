@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn change(before: Option<Node>, after: Option<Node>) -> Vec<Change> {
-        vec![Change { path: "a".into(), before, after, refused: None }]
+        vec![Change { path: "a".into(), before, after, refused: None, asked: None }]
     }
 
     #[test]
@@ -126,8 +126,13 @@ mod tests {
         let mut chain = Chain::default();
         chain.add(1, true, change(file("1", 0o4755), file("2", 0o755))).unwrap();
         chain.add(2, true, change(file("2", 0o755), None)).unwrap();
-        let back =
-            Change { path: "a".into(), before: None, after: file("1", 0o755), refused: None };
+        let back = Change {
+            path: "a".into(),
+            before: None,
+            after: file("1", 0o755),
+            refused: None,
+            asked: None,
+        };
         let between = vec![file("1", 0o4755), file("2", 0o755)];
         assert_eq!(chain.back(), [(back, between)]);
         let mut chain = Chain::default();

@@ -6,6 +6,8 @@
 //! in the workspace as the host has it, beneath whatever a run has staged.
 
 mod config;
+mod host_files;
+mod mounts;
 mod outer;
 mod repository;
 mod trail;
@@ -27,6 +29,8 @@ use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Workspace, told};
+pub(crate) use host_files::{PATH, Variables};
+use mounts::Mounts;
 use outer::Outer;
 pub(crate) use repository::{GIT, PARTS, around, is_whole};
 use trail::{End, Host, Trail};
@@ -92,7 +96,8 @@ pub(crate) fn gather(
     (invariants, home, variables): (&Invariants, Option<&Path>, Variables<'_>),
 ) -> Result<Orders, Problem> {
     let root = workspace.lower().unwrap_or_else(|| workspace.root());
-    let host = Host { root, path: workspace.path() };
+    let mounts = Mounts::read(workspace.path());
+    let host = Host { root, path: workspace.path(), mounts: &mounts };
     let named = |path: &OsString| Some((told(path).ok()?, path.clone()));
     let waiting = leads.links.iter().filter_map(named).collect();
     let (trees, outer, seen) = (BTreeMap::new(), Outer::new(), 0);
@@ -111,6 +116,7 @@ pub(crate) fn gather(
     gather.user()?;
     gather.above();
     gather.outer()?;
+    gather.host_files(variables)?;
     // What configurations name may be links in turn.
     gather.links()?;
     Ok(gather.orders)
@@ -193,14 +199,7 @@ impl Gather<'_> {
         path: &Path,
         tree: Option<&Path>,
     ) -> Result<(), Problem> {
-        let Trail { end, through, steps } = self.host.follow(Path::new(""), path);
-        for through in through.iter().filter_map(|own| told(own.as_os_str()).ok()) {
-            self.orders.pass(name, through);
-        }
-        for step in steps.iter().filter_map(|own| told(own.as_os_str()).ok()) {
-            self.orders.lead(name, &step);
-        }
-        match end {
+        match self.noted(name, path) {
             End::Inside(place) => {
                 if let Some(tree) = tree {
                     self.trees.entry(place.clone()).or_default().insert(tree.to_owned());
@@ -215,6 +214,18 @@ impl Gather<'_> {
             }
             End::Nowhere => Ok(()),
         }
+    }
+
+    /// Where a path leads, with what the name goes through on its way noted.
+    fn noted(&mut self, name: &WorkspacePath, path: &Path) -> End {
+        let Trail { end, through, steps } = self.host.follow(Path::new(""), path);
+        for through in through.iter().filter_map(|own| told(own.as_os_str()).ok()) {
+            self.orders.pass(name, through);
+        }
+        for step in steps.iter().filter_map(|own| told(own.as_os_str()).ok()) {
+            self.orders.lead(name, &step);
+        }
+        end
     }
 
     /// A name leads to a place, and on through what lies in it.

@@ -4,13 +4,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::read_link;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use capsule_core::limits;
 use rustix::fs::{AtFlags, FileType, readlinkat, statat};
 
+use crate::orders::mounts::Mounts;
 use crate::workspace::kind;
 
 /// The workspace as the host has it.
@@ -20,6 +22,8 @@ pub(super) struct Host<'h> {
     pub root: BorrowedFd<'h>,
     /// Where that stands.
     pub path: &'h Path,
+    /// Where else what is in it may stand.
+    pub mounts: &'h Mounts,
 }
 
 /// Where a path leads.
@@ -116,27 +120,38 @@ impl Host<'_> {
         End::Inside(here)
     }
 
-    /// An absolute path as one beneath the workspace; as it is where it lies elsewhere. Where a link of
-    /// the host leads to the workspace, its real name says so. `..` is left in it: what it means is known
-    /// once the links before it are followed.
+    /// An absolute path as one beneath the workspace; without links where it lies elsewhere. `..` is left in
+    /// what is beneath: what it means is known once the links before it are followed.
     fn beneath(self, path: &Path) -> Result<PathBuf, PathBuf> {
-        if let Ok(inside) = path.strip_prefix(self.path) {
-            return Ok(inside.to_owned());
-        }
-        let mut real = PathBuf::from("/");
-        let mut rest = path.components();
-        while let Some(part) = rest.next() {
-            let Ok(next) = real.join(part).canonicalize() else {
-                let plain = plainly(&real.join(part).join(rest.as_path()));
-                let inside = plain.strip_prefix(self.path).map(Path::to_owned);
-                return inside.map_err(|_| plain);
-            };
-            real = next;
-            if let Ok(inside) = real.strip_prefix(self.path) {
-                return Ok(inside.join(rest.as_path()));
+        let (mut here, mut left, mut links) = (PathBuf::from("/"), names(path), 0);
+        loop {
+            if let Some(inside) = self.inside(&here) {
+                return Ok(left.iter().rev().fold(inside, |inside, name| inside.join(name)));
             }
+            let Some(name) = left.pop() else { return Err(here) };
+            if name == ".." {
+                let _own = here.pop();
+                continue;
+            }
+            here.push(&name);
+            // Also a link to what is not there.
+            let Ok(target) = read_link(&here) else { continue };
+            links += 1;
+            if links > limits::LINKS {
+                return Err(here);
+            }
+            let _own = here.pop();
+            if target.is_absolute() {
+                here = PathBuf::from("/");
+            }
+            left.extend(names(&target));
         }
-        Err(real)
+    }
+
+    /// A path without links as one beneath the workspace, if it is.
+    pub(super) fn inside(self, path: &Path) -> Option<PathBuf> {
+        let inside = path.strip_prefix(self.path).ok().map(Path::to_owned);
+        inside.or_else(|| self.mounts.beneath(path))
     }
 
     pub(super) fn kind(self, path: &Path) -> Option<FileType> {
@@ -156,19 +171,6 @@ fn names(path: &Path) -> Vec<OsString> {
     let parts = path.as_os_str().as_bytes().split(|byte| *byte == b'/');
     let parts = parts.filter(|part| !matches!(*part, b"" | b"."));
     parts.rev().map(|part| OsStr::from_bytes(part).to_owned()).collect()
-}
-
-/// An absolute path without `.` and `..`.
-fn plainly(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::from("/");
-    for part in path.components() {
-        match part {
-            Component::Normal(name) => plain.push(name),
-            Component::ParentDir => drop(plain.pop()),
-            _ => {}
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -193,8 +195,11 @@ mod tests {
         fs::write(root.join("a/b/file"), "").unwrap();
         symlink("a/b", root.join("deep")).unwrap();
         symlink(root.join("deep/../c"), root.join("turned")).unwrap();
+        symlink(root.join("later"), outer.path().join("apart")).unwrap();
+        symlink("apart", outer.path().join("further")).unwrap();
         let held = fs::File::open(&root).unwrap();
-        let host = Host { root: held.as_fd(), path: &root };
+        let mounts = Mounts::default();
+        let host = Host { root: held.as_fd(), path: &root, mounts: &mounts };
         for (asked, end, through) in [
             ("a/b", "a/b", "a a/b"),
             ("a/b/up/x", "lib/x", "a a/b a/b/up lib"),
@@ -215,7 +220,12 @@ mod tests {
         assert_eq!(steps, BTreeSet::from(["dangling/x".into()]));
         let end = |asked: &str| host.follow(Path::new("a"), Path::new(asked)).end;
         assert_eq!(end("../loop"), End::Nowhere);
-        let elsewhere = root.parent().unwrap().join("other/x");
+        let outer = root.parent().unwrap();
+        for (asked, inside) in [("further/x", "later/x"), ("further/../x", "x")] {
+            let trail = host.follow(Path::new(""), &outer.join(asked));
+            assert_eq!(trail.end, End::Inside(inside.into()), "{asked}: to what is not there yet");
+        }
+        let elsewhere = outer.join("other/x");
         assert_eq!(end("../out/x"), End::Outside(elsewhere));
         assert_eq!(end(root.join("a/x").to_str().unwrap()), End::Inside("a/x".into()));
     }

@@ -99,8 +99,16 @@ impl Hands for Staged {
                     let all = (known.0.values(), changes.iter());
                     self.staging.reviewed(all, (&orders, &veil.protecting(&orders)))
                 };
-                let by = (writes, &self.redactor);
-                self.staging.judged(outcome, changes, by, (&orders, &by_name, &reviewed))
+                let scope = match writes {
+                    Writes::Command(scope) => Some(scope),
+                    Writes::File | Writes::Gone(_) => None,
+                };
+                let question = |change: &Change| {
+                    let is_new = |path: &WorkspacePath| self.staging.is_new(path);
+                    veil.borrow().question(&orders, change, scope, &is_new)
+                };
+                let reasons = Reasons { orders: &orders, by_name: &by_name, reviewed: &reviewed, question: &question };
+                self.staging.judged(outcome, changes, (writes, &self.redactor), &reasons)
             }
             Err(problem) => unread(outcome, problem),
         };
@@ -144,6 +152,21 @@ impl Hands for Unstaged {
 /// Why a change may not be made for the sake of other names than its own.
 type ByName<'b> = dyn Fn(&Change, &Orders) -> Option<String> + 'b;
 
+/// What a person is asked before a change is applied.
+type Question<'b> = dyn Fn(&Change) -> Option<String> + 'b;
+
+/// What speaks against a change, or for a question, besides the rule of the call.
+struct Reasons<'r> {
+    /// The other names of what is protected.
+    orders: &'r Orders,
+    /// Why a change may not be made for their sake.
+    by_name: &'r ByName<'r>,
+    /// Why changes may not be made for the sake of what git would make of them.
+    reviewed: &'r Reviewed,
+    /// What a person is asked before a change is applied.
+    question: &'r Question<'r>,
+}
+
 /// What a call may change.
 #[derive(Clone, Copy)]
 enum Writes<'w> {
@@ -171,8 +194,9 @@ impl Staging {
         outcome: Outcome,
         mut changes: Vec<Change>,
         (writes, redactor): (Writes<'_>, &Redactor),
-        (orders, by_name, reviewed): (&Orders, &ByName<'_>, &Reviewed),
+        reasons: &Reasons<'_>,
     ) -> Outcome {
+        let Reasons { orders, by_name, reviewed, question } = reasons;
         let recorded = self.recorded.borrow();
         let own = match writes {
             Writes::Command(_) | Writes::Gone(_) => None,
@@ -196,6 +220,7 @@ impl Staging {
             let refused = refused.or_else(|| self.odd(change)).or_else(|| self.twin(change));
             let refused = refused.or_else(|| reviewed.get(&change.path).cloned());
             change.refused = refused.or_else(|| by_name(change, &self.around(change)));
+            change.asked = if change.refused.is_none() { question(change) } else { None };
         }
         let refused = refused(&changes);
         let outcome = match writes {
@@ -295,6 +320,12 @@ impl Staging {
         stores.iter().map(|store| split(store.as_str())).any(|(folder, name)| {
             holds(self.upper_folder(folder), name) || holds(self.lower_folder(folder), name)
         })
+    }
+
+    /// Whether nothing stood at a path before the run.
+    fn is_new(&self, path: &WorkspacePath) -> bool {
+        let (folder, name) = split(path.as_str());
+        !self.lower_folder(folder).is_ok_and(|own| stands(&own, name))
     }
 
     /// What stands at a name, among the changes or else beneath them.
@@ -404,6 +435,7 @@ fn unread(outcome: Outcome, problem: Problem) -> Outcome {
         before: None,
         after: Some(Node::Special),
         refused: Some(problem.message.clone()),
+        asked: None,
     };
     Outcome { changes: vec![spoiled], ..instead(outcome, problem) }
 }

@@ -402,6 +402,12 @@ impl Staging {
         self.recorded.borrow().refused().is_some()
     }
 
+    /// How many of them a person is asked about before they are applied.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.recorded.borrow().asked().count()
+    }
+
     /// Opens a folder among the changes, without following any link.
     fn upper_folder(&self, path: impl AsRef<OsStr>) -> Result<OwnedFd, NotFound> {
         self.lower.open_plain(self.upper.as_fd(), path.as_ref(), FOLDER)

@@ -375,7 +375,7 @@ impl<'s> Scan<'s> {
             let copied = self.staging.copied.as_ref();
             let refused =
                 refused.or_else(|| copied.and_then(|own| own.refusal(&path, after.is_none())));
-            let change = Change { path: path.clone(), before, after, refused };
+            let change = Change { path: path.clone(), before, after, refused, asked: None };
             self.found.0.insert(path, change);
         }
     }

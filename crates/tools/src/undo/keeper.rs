@@ -256,7 +256,7 @@ impl Keeping<'_> {
 
     /// Notes a path that the call is about to change; one is named after the folders above it.
     pub(crate) fn change(&mut self, path: String, before: Option<Node>, after: Option<Node>) {
-        self.changes.push(Change { path, before, after, refused: None });
+        self.changes.push(Change { path, before, after, refused: None, asked: None });
     }
 
     /// Has everything on the disk: file by file, or where they are many, whatever the file system still

@@ -425,7 +425,7 @@ impl Restoring {
             let is_ours = now == change.after || is_half_done(change, now.as_ref());
             if now != change.before && is_ours {
                 let (path, after) = (change.path.clone(), change.before.clone());
-                made.push(Change { path, before: now, after, refused: None });
+                made.push(Change { path, before: now, after, refused: None, asked: None });
             }
         }
         let back = Undo {
@@ -470,6 +470,7 @@ fn is_before(change: &Change, now: Option<&Node>) -> bool {
         before: Some(now.clone()),
         after: None,
         refused: None,
+        asked: None,
     });
     now.and_then(|own| own.back().after) == change.after
 }
@@ -533,6 +534,7 @@ mod tests {
             before,
             after,
             refused: None,
+            asked: None,
         };
         own.map(change).to_vec()
     }

@@ -38,6 +38,7 @@ use looker::{Looker, Pass};
 use names::Names;
 
 pub use error::VeilError;
+pub(crate) use orders::{Stand, names};
 
 /// Says whether a path, which is a folder or not, is to be kept from being seen; asked from the root
 /// down.
@@ -61,7 +62,7 @@ pub struct Veil {
     home: Option<PathBuf>,
     /// What tells the variables of the user's environment, by which programs find their orders.
     host: Option<Rc<dyn Host>>,
-    /// The places that the host takes orders from, as they were at the first look.
+    /// The places that the host takes orders from, as they were before the first change.
     orders: OnceCell<Known>,
     walks: Cell<u64>,
 }
@@ -263,7 +264,6 @@ impl Veil {
         let known = drawn.folders.iter();
         let known = known.filter_map(|(path, own)| Some((path.clone(), own.beneath()?)));
         let _ = self.beneath.set(known.collect());
-        let _ = self.orders.set(self.gathered(workspace, &drawn));
         Some(drawn)
     }
 

@@ -3,30 +3,31 @@
 use std::rc::Rc;
 
 use capsule_core::action::{FileKind, PathFact, Place};
-use capsule_core::change::Change;
+use capsule_core::change::{Change, Node};
 use capsule_core::code::Code;
 use capsule_core::orders::Orders;
 use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::Invariants;
+use capsule_core::policy::{Invariants, Scope};
 use rustix::fs::{AtFlags, statat};
 
 use super::{Drawn, Known, Veil};
-use crate::orders::{Variables, around, gather};
+use crate::orders::{PATH, Variables, around, gather};
 use crate::repository::{self, Protects};
 use crate::workspace::Workspace;
 
 impl Veil {
-    /// What else than the names of invariants leads to what they protect, as it was when the workspace
-    /// was first looked at.
+    /// What else than the names of invariants leads to what they protect, as it was before the first change.
     ///
     /// # Errors
     /// Why that cannot be told; nothing may be changed then.
     pub(crate) fn orders(&self, workspace: &Workspace) -> Known {
-        if self.orders.get().is_none() {
-            self.draw(workspace);
-        }
-        self.orders.get().cloned().unwrap_or_else(|| Ok(Rc::default()))
+        // As late as can be: a run that changes nothing never asks.
+        let look = || {
+            let drawn = self.drawn.get().unwrap_or_else(|| self.up_to_date(workspace));
+            self.gathered(workspace, &drawn.borrow())
+        };
+        self.orders.get_or_init(look).clone()
     }
 
     /// The same as it is now.
@@ -56,6 +57,20 @@ impl Veil {
     /// What keeps content of a repository from coming to a path later, as far as it is known now.
     pub(crate) fn protecting<'v>(&'v self, orders: &'v Orders) -> impl Protects + 'v {
         Protecting { invariants: self.invariants.as_ref(), orders }
+    }
+
+    /// What a person is asked before a staged change is applied, if anything: `scope` is what the rule of a
+    /// command opens, and `is_new` says whether a path was not there before the run.
+    pub(crate) fn question(
+        &self,
+        orders: &Orders,
+        change: &Change,
+        scope: Option<&Scope>,
+        is_new: &dyn Fn(&WorkspacePath) -> bool,
+    ) -> Option<String> {
+        let path = WorkspacePath::beneath(&change.path)?;
+        let names = names(orders, &path, Stand::of(change.after.as_ref()));
+        self.invariants.as_ref()?.question(change, &names, scope, is_new)
     }
 
     /// The same for the sake of any name, of a change that is made in the workspace itself.
@@ -89,7 +104,12 @@ impl Veil {
             let problem = Problem::new(Code::ChangeProtected, why);
             return Err(problem.suggest("use a git command, such as `git commit`"));
         }
-        let mut names = orders.names(real);
+        fact.absent = match fact.kind {
+            FileKind::Missing => absent(workspace, real),
+            _ => None,
+        };
+        let stand = if is_folder { Stand::Folder } else { Stand::File };
+        let mut names = names(&orders, real, stand);
         names.extend(repositories(workspace, real).names(real));
         names.retain(|name| invariants.hold(name));
         fact.names.extend(names);
@@ -117,6 +137,47 @@ impl Protects for Protecting<'_> {
         };
         self.invariants.is_some_and(reach)
     }
+}
+
+/// What stands at a path, as far as it matters where the shell looks for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// A directory, which is not searched.
+    Folder,
+    /// A file that may be a program.
+    File,
+    /// A file that is one.
+    Program,
+}
+
+impl Stand {
+    fn of(node: Option<&Node>) -> Self {
+        match node {
+            Some(Node::Folder { .. }) => Self::Folder,
+            Some(Node::File { mode, .. }) if mode & 0o111 == 0 => Self::File,
+            Some(Node::File { .. } | Node::Link { .. }) => Self::Program,
+            Some(Node::Special) | None => Self::File,
+        }
+    }
+}
+
+/// The names of a path. Where the shell looks for programs at the root itself, by `.` or nothing in its path,
+/// only programs count: everything else that stands there is the project's.
+pub(crate) fn names(orders: &Orders, path: &WorkspacePath, stand: Stand) -> Vec<WorkspacePath> {
+    let mut names = orders.names(path);
+    let at_root = path.components().count() == 1;
+    if stand == Stand::Folder || at_root && stand == Stand::File {
+        names.retain(|name| name.components().next() != Some(PATH));
+    }
+    names
+}
+
+/// The topmost of a path and the folders above it that is not there.
+fn absent(workspace: &Workspace, path: &WorkspacePath) -> Option<WorkspacePath> {
+    let is_there = |path: &WorkspacePath| {
+        statat(workspace.root(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    };
+    path.upwards().take_while(|own| !own.is_root() && !is_there(own)).last()
 }
 
 /// The repositories that a path lies in, as they are now.

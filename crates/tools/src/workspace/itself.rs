@@ -101,6 +101,7 @@ impl Workspace {
             alias: None,
             closed: Vec::new(),
             names: Vec::new(),
+            absent: None,
             ours,
         }
     }

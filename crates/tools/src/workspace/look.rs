@@ -90,7 +90,10 @@ impl Workspace {
             Place::Inside(real) => self.is_ours(real, found),
             Place::Outside(_) => false,
         };
-        (PathFact { path: path.clone(), real, kind, alias, closed, names, ours }, stands)
+        (
+            PathFact { path: path.clone(), real, kind, alias, closed, names, absent: None, ours },
+            stands,
+        )
     }
 
     /// What stands at a path.

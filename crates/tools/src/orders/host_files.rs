@@ -1,0 +1,384 @@
+//! Files outside of the workspace from which programs of the host take orders, and what of the workspace they
+//! are: by a link, by a hard link, by a bind mount, or because the home directory lies here. Which files those are
+//! is a table ([`control_files`](capsule_core::control_files)); variables of the environment name others in
+//! their place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, FileType, Metadata};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use capsule_core::code::Code;
+use capsule_core::control_files::{COMMANDS, From, PLACES, Place};
+use capsule_core::limits;
+use capsule_core::outcome::Problem;
+use capsule_core::path::WorkspacePath;
+use rustix::fs::{AtFlags, FileType as Kind, statat};
+use rustix::process::geteuid;
+
+use super::Gather;
+use super::trail::End;
+use crate::walk::{Entry, Next, Visitor, walk};
+use crate::workspace::told;
+
+/// Says what a variable of the user's environment holds.
+pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
+
+/// The accounts of this machine, with their home directories.
+const ACCOUNTS: &str = "/etc/passwd";
+/// The name that rules know the home directory by, for what is not in the table.
+const HOME: &str = "$HOME";
+/// And the directories in which the shell looks for programs.
+pub(crate) const PATH: &str = "$PATH";
+/// The directory of the home directory in which everything is configuration, hidden or not.
+const CONFIG: &str = ".config";
+/// The variable that names another one.
+const CONFIG_VARIABLE: &str = "XDG_CONFIG_HOME";
+/// Hidden directories of a home directory that hold no configuration.
+const CACHES: [&str; 2] = [".cache", ".local"];
+/// Directories in which agents keep working trees: who works in one does not configure the agent.
+const APART: [&str; 3] = ["~/.claude/worktrees", "~/.cursor/worktrees", "~/.codex/worktrees"];
+
+/// Up to how many names of a directory are kept.
+const FEW: usize = 4_096;
+
+/// What was found on the way.
+#[derive(Default)]
+struct Search {
+    /// What stands at paths that others lie beneath.
+    standing: BTreeMap<PathBuf, Option<FileType>>,
+    /// The names in directories, as far as they are few.
+    names: BTreeMap<PathBuf, Option<BTreeSet<OsString>>>,
+    /// Files with several names, by their inode: one of them may be in the workspace.
+    linked: BTreeMap<u64, BTreeSet<WorkspacePath>>,
+    /// How many entries of directories were seen.
+    seen: usize,
+}
+
+impl Search {
+    fn standing(&mut self, path: &Path) -> Option<FileType> {
+        if let Some(known) = self.standing.get(path) {
+            return *known;
+        }
+        let kind = kind(path);
+        self.standing.insert(path.to_owned(), kind);
+        kind
+    }
+
+    /// Whether anything stands at a path. Most are looked for in few directories.
+    fn is_there(&mut self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return true };
+        if !self.names.contains_key(folder) {
+            self.names.insert(folder.to_owned(), few_names(folder));
+        }
+        match self.names.get(folder) {
+            Some(Some(names)) => names.contains(name),
+            _ => kind(path).is_some(),
+        }
+    }
+}
+
+fn kind(path: &Path) -> Option<FileType> {
+    fs::symlink_metadata(path).ok().map(|facts| facts.file_type())
+}
+
+fn few_names(folder: &Path) -> Option<BTreeSet<OsString>> {
+    let names = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
+    let names: BTreeSet<OsString> = names.take(FEW + 1).collect();
+    (names.len() <= FEW).then_some(names)
+}
+
+impl Gather<'_> {
+    /// Notes from what of the workspace programs of the host take orders by names outside of it.
+    ///
+    /// # Errors
+    /// [`Code::PathOrders`] where that is too much to be told.
+    pub(super) fn host_files(&mut self, variables: Variables<'_>) -> Result<(), Problem> {
+        let (mut search, homes) = (Search::default(), self.homes());
+        self.unlisted(&homes, variables, &mut search)?;
+        // All of them go by names of two kinds; where no rule has these as a whole, each may have its own.
+        let [home, system] = ["~/any", "file:/any"].map(|name| self.invariants.hold(&named(name)));
+        for place in PLACES {
+            let name = named(place.name);
+            let is_home = name.components().next() == Some("~");
+            if is_home && home || !is_home && system || self.invariants.hold(&name) {
+                for path in paths(place, &homes, variables) {
+                    self.host_file(&name, &path, place.levels, &mut search)?;
+                }
+            }
+        }
+        for variable in COMMANDS {
+            let name = named(&format!("env:{variable}"));
+            if let Some(value) = variables(variable).filter(|_| self.invariants.hold(&name)) {
+                self.command_line(&name, &value)?;
+            }
+        }
+        self.programs(&variables("PATH").unwrap_or_default());
+        self.hard_links(search.linked);
+        Ok(())
+    }
+
+    /// The home directories that count: that of the environment, and those of the accounts of this process and
+    /// of the owner of the workspace.
+    fn homes(&self) -> BTreeSet<PathBuf> {
+        let owner = statat(self.host.root, ".", AtFlags::empty()).map(|own| own.st_uid);
+        let users = BTreeSet::from([geteuid().as_raw(), owner.unwrap_or_default()]);
+        let accounts = fs::read(ACCOUNTS).unwrap_or_default();
+        let home = |line: &[u8]| {
+            let words: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+            let user: u32 = std::str::from_utf8(words.get(2)?).ok()?.parse().ok()?;
+            let home = PathBuf::from(OsStr::from_bytes(words.get(5)?));
+            users.contains(&user).then_some(home)
+        };
+        let homes = accounts.split(|byte| *byte == b'\n').filter_map(home);
+        let homes = homes.chain(self.home.clone());
+        // Services have the root of the system for a home.
+        homes.filter(|own| own.is_absolute() && own.parent().is_some()).collect()
+    }
+
+    /// What is hidden in home directories, listed or not: all of it where one lies in the workspace, and what its
+    /// links lead to.
+    fn unlisted(
+        &mut self,
+        homes: &BTreeSet<PathBuf>,
+        variables: Variables<'_>,
+        search: &mut Search,
+    ) -> Result<(), Problem> {
+        let (name, config) = (named(HOME), named(HOME).join(CONFIG));
+        if !self.invariants.hold(&config) {
+            return Ok(());
+        }
+        let own = homes.iter().map(|home| (name.clone(), home.clone()));
+        let inner = homes
+            .iter()
+            .map(|home| home.join(CONFIG))
+            .chain(variables(CONFIG_VARIABLE).map(PathBuf::from));
+        let all: Vec<_> = own.chain(inner.map(|path| (config.clone(), path))).collect();
+        for (name, folder) in all {
+            if let End::Inside(place) = self.noted(&name, &folder) {
+                if let Ok(place) = told(place.as_os_str()) {
+                    self.orders.lead(&name, &place);
+                }
+                continue;
+            }
+            let is_home = name != config;
+            for (entry, kind) in entries(&folder, search)? {
+                let is_cache = CACHES.iter().any(|own| entry == *own);
+                let is_hidden = entry.as_bytes().starts_with(b".") && !is_cache;
+                if kind.is_symlink() && (is_hidden || !is_home) {
+                    self.unlisted_link(&name.join(&entry.to_string_lossy()), &folder.join(&entry))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unlisted_link(&mut self, name: &WorkspacePath, link: &Path) -> Result<(), Problem> {
+        match self.host.follow(Path::new(""), link).end {
+            // All of the workspace is no configuration that nobody knows.
+            End::Inside(place) if place.parent().is_some() => self.leads(name, link),
+            _ => Ok(()),
+        }
+    }
+
+    /// A place of the table, or a link or a directory in one.
+    fn host_file(
+        &mut self,
+        name: &WorkspacePath,
+        path: &Path,
+        levels: u8,
+        search: &mut Search,
+    ) -> Result<(), Problem> {
+        if path.is_absolute() && !self.stands(path, search) {
+            return Ok(());
+        }
+        match self.noted(name, path) {
+            End::Inside(place) => self.place(name, &place),
+            End::Outside(real) => self.search(name, &real, levels, search),
+            End::Nowhere => Ok(()),
+        }
+    }
+
+    /// Whether something stands at a path, or could without anybody changing what lies outside: the way there
+    /// goes through a link or through the workspace.
+    fn stands(&self, path: &Path, search: &mut Search) -> bool {
+        let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+        above.reverse();
+        for own in above {
+            let kind = search.standing(own);
+            if self.host.inside(own).is_some() || kind.is_some_and(|kind| kind.is_symlink()) {
+                return true;
+            }
+            if kind.is_none() {
+                return false;
+            }
+        }
+        self.host.inside(path).is_some() || search.is_there(path)
+    }
+
+    /// Looks in what lies outside for what leads into the workspace.
+    fn search(
+        &mut self,
+        name: &WorkspacePath,
+        path: &Path,
+        levels: u8,
+        search: &mut Search,
+    ) -> Result<(), Problem> {
+        let Ok(facts) = fs::symlink_metadata(path) else { return Ok(()) };
+        self.note_links(name, &facts, search);
+        if !facts.is_dir() || levels == 0 {
+            return Ok(());
+        }
+        for (entry, kind) in entries(path, search)? {
+            let (name, path) = (name.join(&entry.to_string_lossy()), path.join(&entry));
+            if kind.is_symlink() || kind.is_dir() && levels > 1 && !APART.contains(&name.as_str()) {
+                self.host_file(&name, &path, levels - 1, search)?;
+            } else if kind.is_file()
+                && facts.dev() == self.workspace.device()
+                && let Ok(facts) = fs::symlink_metadata(&path)
+            {
+                self.note_links(&name, &facts, search);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_links(&self, name: &WorkspacePath, facts: &Metadata, search: &mut Search) {
+        if facts.is_file() && facts.nlink() > 1 && facts.dev() == self.workspace.device() {
+            search.linked.entry(facts.ino()).or_default().insert(name.clone());
+        }
+    }
+
+    /// A command line names files of the workspace: those that are there, and the program, which somebody could
+    /// make.
+    fn command_line(&mut self, name: &WorkspacePath, value: &OsStr) -> Result<(), Problem> {
+        let parts = |byte: &u8| byte.is_ascii_whitespace() || b"'\"|;&()<>=,:".contains(byte);
+        let words = value.as_bytes().split(parts).filter(|word| !word.is_empty());
+        for (at, word) in words.enumerate().filter(|(_, word)| word.contains(&b'/')) {
+            let path = self.expand(Path::new(OsStr::from_bytes(word)));
+            let End::Inside(place) = self.host.follow(Path::new(""), &path).end else { continue };
+            let kind = self.host.kind(&place);
+            if kind == Some(Kind::RegularFile) || kind.is_none() && at == 0 {
+                self.leads(name, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directories in which the shell looks for programs; a relative one counts from the workspace.
+    fn programs(&mut self, value: &OsStr) {
+        let name = named(PATH);
+        if !self.invariants.hold(&name.join(PATH)) {
+            return;
+        }
+        for folder in value.as_bytes().split(|byte| *byte == b':') {
+            let folder = self.expand(Path::new(OsStr::from_bytes(folder)));
+            if let End::Inside(place) = self.noted(&name, &folder)
+                && let Ok(place) = told(place.as_os_str())
+            {
+                self.orders.list(&name, &place);
+            }
+        }
+    }
+
+    fn expand(&self, path: &Path) -> PathBuf {
+        match (path.strip_prefix("~"), &self.home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Finds the names in the workspace of files that have others outside.
+    fn hard_links(&mut self, linked: BTreeMap<u64, BTreeSet<WorkspacePath>>) {
+        if linked.is_empty() {
+            return;
+        }
+        let finder = Finder { gather: self, linked, found: Mutex::default() };
+        walk(self.workspace, vec![(OsString::new(), false)], &finder);
+        let found = finder.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (name, path) in found {
+            self.orders.lead(&name, &path);
+        }
+    }
+}
+
+/// Finds files of the workspace by their inode.
+struct Finder<'f, 'g> {
+    gather: &'f Gather<'g>,
+    linked: BTreeMap<u64, BTreeSet<WorkspacePath>>,
+    found: Mutex<Vec<(WorkspacePath, WorkspacePath)>>,
+}
+
+impl Visitor for Finder<'_, '_> {
+    fn entry(&self, entry: &Entry<'_>) -> Next {
+        if entry.kind != Kind::RegularFile {
+            return Next::Enter;
+        }
+        // Asked for in the workspace itself: changes that are laid over it have inodes of their own.
+        let facts = statat(self.gather.host.root, entry.path, AtFlags::SYMLINK_NOFOLLOW);
+        let own = facts
+            .ok()
+            .filter(|own| own.st_nlink > 1 && own.st_dev == self.gather.workspace.device());
+        if let Some(names) = own.and_then(|own| self.linked.get(&own.st_ino))
+            && let Ok(path) = told(entry.path)
+        {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.extend(names.iter().map(|name| (name.clone(), path.clone())));
+        }
+        Next::Enter
+    }
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+/// A name that rules know something of the host by.
+fn named(name: &str) -> WorkspacePath {
+    name.split('/').fold(WorkspacePath::root(), |path, part| {
+        if part.is_empty() { path } else { path.join(part) }
+    })
+}
+
+/// The paths that a place of the table has on this machine.
+fn paths(place: &Place, homes: &BTreeSet<PathBuf>, variables: Variables<'_>) -> Vec<PathBuf> {
+    let beneath = |base: &Path| match place.path {
+        "" => base.to_owned(),
+        path => base.join(path),
+    };
+    match place.from {
+        From::Home => homes.iter().map(|home| beneath(home)).collect(),
+        From::Root => vec![PathBuf::from(place.path)],
+        From::Variable(variable) => {
+            let Some(value) = variables(variable) else { return Vec::new() };
+            // Some hold a list; a path with a colon in it is one name to the others.
+            let parts = value.as_bytes().split(|byte| *byte == b':').map(OsStr::from_bytes);
+            let all: BTreeSet<&OsStr> =
+                parts.chain([value.as_os_str()]).filter(|own| !own.is_empty()).collect();
+            all.into_iter().map(|own| beneath(Path::new(own))).collect()
+        }
+    }
+}
+
+/// The entries of a directory outside of the workspace; none where it cannot be listed.
+fn entries(folder: &Path, search: &mut Search) -> Result<Vec<(OsString, FileType)>, Problem> {
+    let Ok(listed) = fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let entry = |entry: fs::DirEntry| Some((entry.file_name(), entry.file_type().ok()?));
+    let most = limits::HOST_ENTRIES.saturating_sub(search.seen) + 1;
+    let found: Vec<_> = listed.flatten().filter_map(entry).take(most).collect();
+    search.seen += found.len();
+    if search.seen > limits::HOST_ENTRIES {
+        let folder = folder.to_string_lossy();
+        let message = format!(
+            "the configuration of this machine's programs has more than {} entries; the last ones looked at are \
+             in `{}`",
+            limits::HOST_ENTRIES,
+            capsule_redact::excerpt(&folder, limits::QUOTED_CHARS)
+        );
+        return Err(Problem::new(Code::PathOrders, message).suggest(Code::PathOrders.next_step()));
+    }
+    Ok(found)
+}
