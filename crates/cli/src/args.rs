@@ -93,7 +93,7 @@ pub(crate) enum Command {
     /// Show what a run changed, or what waits in the workspace: staged, or in no commit
     Changes(Changes),
     /// Make what a run changed in its staged workspace in the workspace itself
-    Apply(OneRun),
+    Apply(Apply),
     /// Drop what a run changed in its staged workspace
     Discard(OneRun),
     /// Bring back what stood in the workspace before a run, or one of its calls, changed it
@@ -307,7 +307,20 @@ pub(crate) struct Changes {
     pub(crate) diff: bool,
 }
 
-/// `apply`, `discard`.
+/// `apply`.
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// The run: its id, the beginning of one, or `latest`
+    pub(crate) run: String,
+    /// Apply this path too, and what is beneath it, though programs of this machine may take orders from it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) with: Vec<String>,
+    /// Leave this path out, with what is beneath it, and drop it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) without: Vec<String>,
+}
+
+/// `discard`.
 #[derive(Debug, Args)]
 pub(crate) struct OneRun {
     /// The run: its id, the beginning of one, or `latest`

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
 
+#[path = "orders/host.rs"]
+mod host;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -38,6 +41,8 @@ struct Bed {
     capsule: Capsule,
     staged: String,
     direct: String,
+    /// Whether the workspace is named on the command line: a home directory is one only then.
+    is_named: bool,
 }
 
 impl Bed {
@@ -50,7 +55,13 @@ impl Bed {
         assert_ne!(staged, direct);
         let sandbox = "sandbox: { workspace: direct }";
         fs::write(&direct, format!("version: 1\n{sandbox}\n{TOOLS}")).unwrap();
-        Self { capsule, staged, direct }
+        Self { capsule, staged, direct, is_named: false }
+    }
+
+    /// Where the workspace is, as far as it is named.
+    fn place(&self) -> Vec<String> {
+        let path = || self.capsule.workspace().to_str().unwrap().to_owned();
+        if self.is_named { vec!["--workspace".into(), path()] } else { Vec::new() }
     }
 
     /// Where a path of the workspace is.
@@ -68,7 +79,11 @@ impl Bed {
 
     fn perl(&self, way: Way, script: &str) -> Ran {
         let policy = if way == Way::Direct { &self.direct } else { &self.staged };
-        let line = ["exec", "--policy", policy, "--json", "--", "perl", "-e", script];
+        let place = self.place();
+        let place = place.iter().map(String::as_str);
+        let line: Vec<&str> =
+            ["exec", "--policy", policy, "--json"].into_iter().chain(place).collect();
+        let line = [&line[..], &["--", "perl", "-e", script]].concat();
         match way {
             Way::Copied => self.capsule.run_without_namespaces(&line),
             _ => self.capsule.run(&line),
@@ -77,7 +92,10 @@ impl Bed {
 
     fn call(&self, way: Way, tool: &str, args: &serde_json::Value) -> Ran {
         let policy = if way == Way::WriteDirect { &self.direct } else { &self.staged };
-        self.capsule.run(&["call", tool, "--policy", policy, "--args", &args.to_string()])
+        let (place, args) = (self.place(), args.to_string());
+        let line = ["call", tool, "--policy", policy, "--args", &args];
+        let line: Vec<&str> = line.into_iter().chain(place.iter().map(String::as_str)).collect();
+        self.capsule.run(&line)
     }
 
     /// Tries to append to a file, and to have that in the workspace.

@@ -37,7 +37,8 @@ fn line(change: &Change) -> String {
         (None, None) => ("", String::new()),
     };
     let refused = change.refused.as_ref().map(|why| format!("  ✖ refused: {}", escape::line(why)));
-    format!("{letter} {path}{slash}{about}{}", refused.unwrap_or_default())
+    let asked = || change.asked.as_ref().map(|why| format!("  ? asked: {}", escape::line(why)));
+    format!("{letter} {path}{slash}{about}{}", refused.or_else(asked).unwrap_or_default())
 }
 
 const fn slash(node: &Node) -> &'static str {
@@ -87,14 +88,16 @@ fn is_program(node: &Node) -> bool {
 /// How many changes there are, in a few words.
 #[must_use]
 pub fn change_count<'c>(changes: impl IntoIterator<Item = &'c Change>) -> String {
-    let (mut count, mut refused) = (0_u64, 0_u64);
+    let (mut count, mut refused, mut asked) = (0_u64, 0_u64, 0_u64);
     for change in changes {
         count += 1;
         refused += u64::from(change.refused.is_some());
+        asked += u64::from(change.asked.is_some());
     }
     let noun = if count == 1 { "change" } else { "changes" };
-    match refused {
-        0 => format!("{count} {noun}"),
-        refused => format!("{refused} of {count} {noun} refused"),
+    match (refused, asked) {
+        (0, 0) => format!("{count} {noun}"),
+        (0, asked) => format!("{count} {noun}, {asked} asked about"),
+        (refused, _) => format!("{refused} of {count} {noun} refused"),
     }
 }

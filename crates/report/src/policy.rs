@@ -85,6 +85,8 @@ impl RuleLine {
 pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
     let mut lines: Vec<RuleLine> = policy.never.iter().map(|own| never("never", own)).collect();
     lines.extend(policy.base_denials.iter().map(|own| never("deny", own)));
+    let asks = |own| never("ask", own).word(Some(Verdict::Ask));
+    lines.extend(policy.base_questions.iter().map(asks));
     lines.extend(policy.lifts.iter().map(|Lift { id, source, because, .. }| {
         RuleLine::new("lift", id.clone(), source).says("because", [because])
     }));
@@ -408,6 +410,7 @@ fn said_of(section: &str, is_of_layer: bool) -> &'static str {
         "profile" if is_of_layer => ": counts beside the policy's own",
         "never" => ": nothing lifts these",
         "deny" => ": the base policy denies these; the user's own policy may drop one",
+        "ask" => ": a person is asked before these are changed; the user's own policy may drop one",
         "lift" => ": rules of the base policy that are dropped",
         "tools" => ": what may be called at all; anything else is denied",
         "profile" => ": decides where a rule has no word of its own, and is a ceiling",

@@ -13,7 +13,7 @@ mod terminal;
 mod tests;
 
 use std::io::{self, IsTerminal as _};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use capsule_core::approval::{Card, Surface};
 use capsule_core::units;
@@ -61,6 +61,27 @@ pub(crate) fn prompt(
         once,
     })
 }
+
+/// Asks the person at the terminal for a line, if one is there.
+pub(crate) fn choose(screen: &Screen, question: &str) -> Option<String> {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let sits = io::stderr().is_terminal() && io::stdin().is_terminal() && !screen.json;
+    if !sits || is_set("CAPSULE_UNATTENDED") || is_set("CI") {
+        return None;
+    }
+    let terminal = Terminal::open()?;
+    let _typed_before = terminal.forget();
+    terminal.print(question).ok()?;
+    let mut line = Vec::new();
+    while !line.contains(&b'\n') && line.len() < LINE {
+        line.extend(terminal.read(WAIT).ok()??);
+    }
+    Some(String::from_utf8_lossy(&line).trim().to_owned())
+}
+
+/// The longest line that is read, and how long somebody may take for it.
+const LINE: usize = 256;
+const WAIT: Duration = Duration::from_mins(10);
 
 /// Whether there is any standard input. One that was closed is `/dev/null` by now.
 fn has_input() -> bool {

@@ -131,7 +131,9 @@ pub(super) fn one_run_json(done: &Ended) -> Value {
     let mut answer = done.delivered.to_json();
     if let Value::Object(map) = &mut answer {
         map.insert("run".into(), done.label.as_str().into());
-        let staged = done.staged.map(|own| json!({ "paths": own.paths, "refused": own.refused }));
+        let staged = done.staged.map(
+            |own| json!({ "paths": own.paths, "refused": own.refused, "asked": own.asked > 0 }),
+        );
         map.insert("staged".into(), json!(staged));
     }
     answer

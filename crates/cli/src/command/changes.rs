@@ -14,8 +14,9 @@ use capsule_runtime::{Commands, Diffs, Hush, Subject, Variables, Waiting};
 use capsule_store::{RunState, Store};
 use serde_json::{Value, json};
 
-use crate::args::{Changes, LayerArg, OneRun};
+use crate::args::{Apply, Changes, LayerArg, OneRun};
 use crate::command::call::{One, one_run_json};
+use crate::command::chosen::chosen;
 use crate::command::{changed, means, open_store, waiting};
 use crate::failure::Failure;
 use crate::screen::{CARE, GOOD, HINT, Screen};
@@ -104,17 +105,21 @@ pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<St
 }
 
 fn staged_json(subject: &Subject) -> Value {
-    json!({ "paths": subject.changes.0.len(), "refused": subject.changes.refused().is_some() })
+    json!({
+        "paths": subject.changes.0.len(),
+        "refused": subject.changes.refused().is_some(),
+        "asked": subject.changes.asked().next().is_some(),
+    })
 }
 
 /// Makes what a run changed in the workspace itself.
-pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
+pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
     let store = open_store(around, screen)?;
     let (subject, label) = subject(&store, around, &args.run)?;
     means(around, (&args.run, &label), subject.workspace())?;
     drop(store);
-    let law = subject.law()?;
-    let changes: Vec<_> = subject.changes.0.values().collect();
+    let (changes, left_out) = chosen(&subject, &label, args, screen)?;
+    let law = subject.law(&changes)?;
     let text = String::from_utf8_lossy(&json::canonical(&changes)).into_owned();
     let mut asked = json!({ "run": subject.id, "changes": text });
     if let (Value::Object(map), true) = (&mut asked, subject.is_begun) {
@@ -148,15 +153,19 @@ pub(super) fn apply(args: &OneRun, around: &Surroundings, screen: &Screen) -> Re
         screen.complain(&format!("recorded as {0} · capsule show-run {0}:1", done.label));
         return Err(problem.into());
     }
-    screen.say_all(&change_lines(subject.changes.0.values()).collect::<Vec<_>>())?;
-    let changes = counted(subject.changes.0.len(), "change");
+    screen.say_all(&change_lines(&changes).collect::<Vec<_>>())?;
+    let changes = counted(changes.len(), "change");
     let made = done.delivered.value.as_ref().and_then(|own| own["applied"].as_u64());
     let applied = match made {
         Some(0) => "applied: all of them were in the workspace already",
         _ => "applied",
     };
+    let left_out = match left_out.len() {
+        0 => String::new(),
+        left_out => format!(", {left_out} left out and dropped"),
+    };
     screen.complain(&format!(
-        "{GOOD}✔{GOOD:#} {changes} of {label} {applied} · recorded as {} · capsule undo {label}",
+        "{GOOD}✔{GOOD:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}",
         done.label
     ));
     Ok(done.exit.status())
@@ -190,8 +199,11 @@ fn subject(store: &Store, around: &Surroundings, run: &str) -> Result<(Subject, 
 
 /// Says that a run has changes that wait for somebody.
 pub(super) fn tell_staged(staged: Option<Waiting>, label: &str, screen: &Screen) {
-    let Some(Waiting { paths, refused }) = staged else { return };
-    let (changes, ways) = (counted(paths, "change"), ways_at_end(refused, label));
+    let Some(Waiting { paths, refused, asked }) = staged else { return };
+    let (mut changes, ways) = (counted(paths, "change"), ways_at_end(refused, label));
+    if asked > 0 && !refused {
+        changes.push_str(&format!(", {asked} asked about"));
+    }
     screen.complain(&format!("{HINT}staged{HINT:#}: {changes} · capsule changes {label} · {ways}"));
 }
 
@@ -217,7 +229,7 @@ pub(super) fn ways(subject: &Subject, label: &str) -> String {
 /// What can become of the changes of a run that came to its end.
 fn ways_at_end(refused: bool, label: &str) -> String {
     match refused {
-        true => format!("not to be applied · capsule discard {label}"),
+        true => format!("not to be applied as a whole · capsule discard {label}"),
         false => format!("capsule apply {label} · capsule discard {label}"),
     }
 }

@@ -6,6 +6,7 @@ mod audit;
 mod call;
 mod changed;
 mod changes;
+mod chosen;
 mod code;
 mod doctor;
 mod exec;
