@@ -3,6 +3,7 @@
 mod alone;
 mod approvals;
 mod audit;
+mod changes;
 mod exit_codes;
 mod plan;
 
@@ -16,6 +17,7 @@ pub(crate) use approvals::{
 pub(crate) use audit::{
     Audit, AuditAnchor, AuditErase, AuditExport, ExportFormat, InitArgs, Verify,
 };
+pub(crate) use changes::{Apply, Changes, OneRun, Undo};
 use exit_codes::EXIT_CODES;
 pub(crate) use plan::{Plan, PlanCheck, PlanPreflight};
 
@@ -295,47 +297,6 @@ pub(crate) struct ShowRun {
     /// The run, or one of its calls: `latest`, `r-7Q3K`, `r-7Q3K:notes`, `r-7Q3K:5`
     #[arg(value_name = "RUN[:STEP]")]
     pub(crate) run: String,
-}
-
-/// `changes`.
-#[derive(Debug, Args)]
-pub(crate) struct Changes {
-    /// The run: its id, the beginning of one, or `latest`; what waits in the workspace if left out
-    pub(crate) run: Option<String>,
-    /// Show the lines that differ
-    #[arg(long, requires = "run")]
-    pub(crate) diff: bool,
-}
-
-/// `apply`.
-#[derive(Debug, Args)]
-pub(crate) struct Apply {
-    /// The run: its id, the beginning of one, or `latest`
-    pub(crate) run: String,
-    /// Apply this path too, and what is beneath it, though programs of this machine may take orders from it
-    #[arg(long, value_name = "PATH")]
-    pub(crate) with: Vec<String>,
-    /// Leave this path out, with what is beneath it, and drop it
-    #[arg(long, value_name = "PATH")]
-    pub(crate) without: Vec<String>,
-}
-
-/// `discard`.
-#[derive(Debug, Args)]
-pub(crate) struct OneRun {
-    /// The run: its id, the beginning of one, or `latest`
-    pub(crate) run: String,
-}
-
-/// `undo`.
-#[derive(Debug, Args)]
-pub(crate) struct Undo {
-    /// The run, or one of its calls: `latest`, `r-7Q3K`, `r-7Q3K:notes`, `r-7Q3K:5`
-    #[arg(value_name = "RUN[:STEP]")]
-    pub(crate) run: String,
-    /// Only show what would be brought back
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 /// `stats`.

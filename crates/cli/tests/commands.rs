@@ -151,9 +151,13 @@ fn commands_are_bounded() {
         (&late["code"], &late["result"]["stdout"]),
         (&json!("exec.timeout"), &json!("begun\n"))
     );
-    let long = call(json!({ "argv": ["perl", "-e", "print 'x' x 200_000"] })).exits(0).json();
+    let print = "print 'a', 'x' x 199_998, 'z'";
+    let long = call(json!({ "argv": ["perl", "-e", print] })).exits(0).json();
     let result = &long["result"];
-    assert_eq!(result["stdout"].as_str().unwrap().len(), 65_536);
+    let (head, tail) =
+        (result["stdout"].as_str().unwrap(), result["stdout_tail"].as_str().unwrap());
+    assert_eq!((head.len(), tail.len()), (49_152, 16_384));
+    assert!(head.starts_with("ax") && tail.ends_with("xz"));
     assert_eq!(
         (&result["stdout_bytes_total"], &result["truncated"]),
         (&json!(200_000), &json!(true))

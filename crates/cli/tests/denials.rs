@@ -50,6 +50,7 @@ const MET_ELSEWHERE: &[Code] = &[
     Code::BudgetSameCall,
     Code::BudgetWall,
     Code::BudgetWritten,
+    Code::ChangeAsked,
     Code::ChangeRefused,
     Code::ChangeProtected,
     Code::NetRedirect,

@@ -370,7 +370,7 @@ fn what_somebody_replaces_ends_the_command() {
 fn what_somebody_writes_is_told() {
     let bed = Bed::new();
     let (ended, _) = meanwhile(&bed, |root| {
-        fs::write(root.join(".git/config"), "written in place\n").unwrap();
+        fs::write(root.join(".git/config"), "[user]\n\tname = another\n").unwrap();
         fs::write(root.join("open/go"), "").unwrap();
     });
     let ended = ended.exits(3).json();

@@ -822,7 +822,7 @@ fn changes_end_once() {
     let run = early["run"].as_str().unwrap();
     assert_eq!(
         (&early["staged"], &early["changes"][0]["path"]),
-        (&json!({ "paths": 1, "refused": false }), &json!("n"))
+        (&json!({ "paths": 1, "refused": false, "asked": false }), &json!("n"))
     );
     let _ = bed.run(&["apply", run]).exits(0);
     assert_eq!(bed.run(&["changes", run, "--json"]).json()["staged"], Value::Null);
@@ -1524,7 +1524,7 @@ fn what_cannot_be_kept_is_not_replaced() {
     let ended = bed.run(&line).exits(3).json();
     let reason = ended["reason"].as_str().unwrap();
     assert!(reason.contains("Editors") && reason.contains("ended after"), "{reason}");
-    assert_eq!(ended["staged"], json!({ "paths": 1, "refused": true }));
+    assert_eq!(ended["staged"], json!({ "paths": 1, "refused": true, "asked": false }));
 }
 
 /// What is shown says what differs; credentials in it are masked.

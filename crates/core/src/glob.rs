@@ -5,6 +5,8 @@
 //! and `dir/` match the folder itself and everything beneath it. A pattern knows nothing of files:
 //! it sees a path that was resolved before.
 
+mod spelled;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString};
@@ -13,7 +15,6 @@ use core::fmt;
 
 use crate::limits;
 use crate::path::WorkspacePath;
-use crate::spelling::Spelling;
 
 /// A name that nobody gives a file.
 const SAMPLE: &str = "\u{a7}any\u{a7}";
@@ -229,15 +230,6 @@ impl Glob {
         })
     }
 
-    /// The pattern that matches the one spelling which stands for those of the paths that this one matches; none
-    /// where it is this one.
-    #[must_use]
-    pub fn spelled(&self, spelling: Spelling) -> Option<Self> {
-        let components: Vec<Component> =
-            self.components.iter().map(|own| own.spelled(spelling)).collect();
-        (components != self.components).then(|| Self { text: self.text.clone(), components })
-    }
-
     /// The last component that is no `**`, if it has no wildcard: all that the pattern covers goes through it.
     #[must_use]
     pub fn last_name(&self) -> Option<&str> {
@@ -315,16 +307,6 @@ fn class(chars: &mut core::str::Chars<'_>) -> Result<Token, GlobError> {
 }
 
 impl Token {
-    /// The same, which takes the small letters of the capitals that it takes.
-    fn spelled(&self) -> Self {
-        let Self::Class { negated: false, ranges } = self else { return self.clone() };
-        let small = |c: char| c.to_lowercase().next().unwrap_or(c);
-        // What one range leaves out between two letters is of no other case.
-        let both =
-            ranges.iter().flat_map(|(low, high)| [(*low, *high), (small(*low), small(*high))]);
-        Self::Class { negated: false, ranges: both.filter(|(low, high)| low <= high).collect() }
-    }
-
     /// Something that it takes.
     fn sample(&self) -> String {
         match self {
@@ -350,32 +332,6 @@ impl Token {
 }
 
 impl Component {
-    fn spelled(&self, spelling: Spelling) -> Self {
-        match self {
-            Self::AnyDepth => Self::AnyDepth,
-            Self::Literal(text) => Self::Literal(spelling.name(text).into()),
-            Self::Wild(tokens) => {
-                let mut spelled = Vec::new();
-                let mut text = String::new();
-                let end = |text: &mut String, spelled: &mut Vec<Token>| {
-                    spelled.extend(spelling.text(text).chars().map(Token::Char));
-                    text.clear();
-                };
-                for token in tokens {
-                    match token {
-                        Token::Char(c) => text.push(*c),
-                        other => {
-                            end(&mut text, &mut spelled);
-                            spelled.push(other.spelled());
-                        }
-                    }
-                }
-                end(&mut text, &mut spelled);
-                Self::Wild(spelled)
-            }
-        }
-    }
-
     fn literal(&self) -> Option<&str> {
         if let Self::Literal(text) = self { Some(text) } else { None }
     }

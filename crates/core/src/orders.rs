@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn path(text: &str) -> WorkspacePath {
-        WorkspacePath::parse(text).unwrap()
+        WorkspacePath::beneath(text).unwrap()
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod detail;
 mod feedback;
 mod json;
 mod layers;
+mod list;
 mod policy;
 mod programs;
 mod prompts;

@@ -204,8 +204,8 @@ impl Touched {
             }
             Action::Run { .. } => self.command(call, action),
             Action::Command { steps, timeout_ms, .. } => {
-                let found = call.facts.as_ref().map_or(&[][..], |facts| &facts.expansions);
-                for part in steps.iter().flat_map(|step| parts(step, *timeout_ms, found)) {
+                let Some(facts) = &call.facts else { return };
+                for part in steps.iter().flat_map(|step| parts(step, *timeout_ms, facts)) {
                     self.command(call, &part.action);
                 }
             }

@@ -103,7 +103,7 @@ impl Writer<'_> {
         let proposed = json!({ "call": call, "step": null, "attempt": 1, "tool": "fs.read",
             "origin": "plan", "args": args, "args_mac": Digest::of(b""), "tainted": [] });
         self.write("call.proposed", proposed, parts);
-        let is_denied = call % 10 == 0;
+        let is_denied = call.is_multiple_of(10);
         let mut parts = Parts::default();
         let text =
             parts.keep(PayloadClass::Text, r#"{"reason":"as the policy says","suggestion":null}"#);

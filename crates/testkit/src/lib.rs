@@ -6,14 +6,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panics")]
 
 mod binary;
-mod mounted;
 mod history;
+mod mounted;
 pub mod recorded;
 mod rows;
 mod server;
 
 pub use binary::{Capsule, Ran};
-pub use mounted::Mounted;
 pub use history::History;
+pub use mounted::Mounted;
 pub use rows::side_by_side;
 pub use server::{Request, Server};

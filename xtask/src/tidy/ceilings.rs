@@ -9,7 +9,7 @@ const FILE: usize = 500;
 /// Lines of a function, from its signature to its brace.
 const FUNCTION: usize = 60;
 /// Lines of code of `core`, without tests, blank lines, comments and tables.
-const CORE: usize = 19_000;
+const CORE: usize = 19_200;
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
 const LONGER: &[(&str, &str)] = &[

@@ -54,7 +54,7 @@ pub(super) fn chosen(
             _ => return Err(unanswered(&asked, question, label).into()),
         }
     }
-    if chosen.is_empty() {
+    if chosen.is_empty() && !left_out.is_empty() {
         let problem = Problem::new(Code::ChangeNone, "nothing is left to be applied");
         return Err(problem.suggest(format!("`capsule discard {label}` drops all of it")).into());
     }

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result
 /// Whether `capsule undo` would bring something back of a run or a call.
 pub(super) fn is_possible(around: &Surroundings, asked: &str) -> bool {
     let looked = || -> Result<bool, Failure> {
-        let mut asked = Asked::of(&open_store(around)?, around, asked)?;
+        let mut asked = Asked::of(&Store::open_read_only(&around.store)?, around, asked)?;
         let law = asked.undoing.law()?;
         Ok(asked.undoing.look(&law.workspace)?.iter().any(is_ready))
     };

@@ -58,18 +58,13 @@ impl OfRun {
             return Err("it is private, and a digest of it is beside it");
         }
         match (salt, bytes) {
-            (_, Some(bytes)) if class.is_private() || self.keeps == Payloads::Full => {
-                match sha256 {
-                    None if !class.is_private() => {
-                        Err("its bytes are here, and their digest is not")
-                    }
-                    Some(sha256) if *sha256 != Digest::of(bytes).to_string() => {
-                        Err("its digest is not that of its bytes")
-                    }
-                    _ => Ok(Found::Kept),
+            (_, Some(bytes)) => match sha256 {
+                None if !class.is_private() => Err("its bytes are here, and their digest is not"),
+                Some(sha256) if *sha256 != Digest::of(bytes).to_string() => {
+                    Err("its digest is not that of its bytes")
                 }
-            }
-            (_, Some(_)) => Err("its bytes are here, and its run keeps digests alone"),
+                _ => Ok(Found::Kept),
+            },
             (None, None) if class.is_private() => Ok(Found::Withheld),
             _ if class.is_private() || self.keeps == Payloads::Full => {
                 Err("its bytes are gone, and its run keeps them")

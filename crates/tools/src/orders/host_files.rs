@@ -21,11 +21,9 @@ use rustix::process::geteuid;
 
 use super::Gather;
 use super::trail::End;
+use super::user::Variables;
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::told;
-
-/// Says what a variable of the user's environment holds.
-pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
 
 /// The accounts of this machine, with their home directories.
 const ACCOUNTS: &str = "/etc/passwd";

@@ -29,7 +29,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Workspace, told};
-pub(crate) use host_files::{PATH, Variables};
+pub(crate) use host_files::PATH;
 use mounts::Mounts;
 use outer::Outer;
 pub(crate) use repository::{GIT, PARTS, around, is_whole};

@@ -45,7 +45,11 @@ pub(super) struct Moved {
 }
 
 impl<'c> Comparison<'c> {
-    pub(super) fn new(own: &'c Own<'c>, protects: &'c dyn Protects) -> Self {
+    pub(super) fn new(
+        own: &'c Own<'c>,
+        protects: &'c dyn Protects,
+        submodule: Submodules<'c>,
+    ) -> Self {
         let (seen, entries) = (RefCell::new(BTreeSet::new()), Cell::new(0));
         Self { own, database: own.database, protects, submodule, seen, entries }
     }
@@ -222,7 +226,13 @@ impl<'c> Comparison<'c> {
 
     /// That nothing would stand there any more.
     fn absence(&self, path: &[u8]) -> Refusal {
-        let gone = |path: String| Change { path, before: Some(file()), after: None, refused: None };
+        let gone = |path: String| Change {
+            path,
+            before: Some(file()),
+            after: None,
+            refused: None,
+            asked: None,
+        };
         match self.by_path(path, &|path| self.protects.refuse(&gone(path))) {
             Some(why) if !self.own.lacks(path)? => {
                 let path = String::from_utf8_lossy(path);
@@ -254,7 +264,7 @@ impl<'c> Comparison<'c> {
         };
         let change = |path| {
             let after = Some(after.clone());
-            self.protects.refuse(&Change { path, before: None, after, refused: None })
+            self.protects.refuse(&Change { path, before: None, after, refused: None, asked: None })
         };
         Ok(self.by_path(path, &change))
     }

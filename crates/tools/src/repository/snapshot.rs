@@ -86,6 +86,7 @@ impl RepositorySnapshot {
                     before: before.map(told),
                     after: Some(after),
                     refused: None,
+                    asked: None,
                 };
                 if change.before != change.after {
                     changes.push(change);
@@ -98,6 +99,7 @@ impl RepositorySnapshot {
             before: Some(told(stood)),
             after: None,
             refused: None,
+            asked: None,
         }));
         changes
     }

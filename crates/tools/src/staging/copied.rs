@@ -276,7 +276,7 @@ impl Copied {
     }
 
     /// What was copied that is the same path to the file system of the workspace, in another spelling.
-    pub(super) fn twin(&self, path: &str, spelling: Spelling) -> Option<&WorkspacePath> {
+    fn twin(&self, path: &str, spelling: Spelling) -> Option<&WorkspacePath> {
         if spelling.is_exact() || self.copy.originals.contains_key(OsStr::new(path)) {
             return None;
         }
@@ -325,5 +325,13 @@ impl Copied {
                 opened(above, || unlinkat(above.as_fd(), name.as_bytes(), flags));
         }
         Ok(())
+    }
+}
+
+impl Staging {
+    /// Why nothing may be told of a path that is another spelling of one which was copied.
+    pub(super) fn other_spelling(&self, path: &str) -> Option<String> {
+        let twin = self.copied.as_ref()?.twin(path, self.lower.spelling())?;
+        Some(format!("it is another spelling of `{twin}`, which is the same name there"))
     }
 }

@@ -4,13 +4,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use capsule_core::change::{Change, Node};
 use capsule_core::digest::Digest;
 use capsule_core::limits;
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, Stat, openat};
 
+use super::scan::Scan;
 use super::{Staging, join, split};
 use crate::node;
 use crate::repository::{INDEX, is_same_index};
@@ -30,6 +31,33 @@ pub(crate) fn read(mut file: &File) -> Option<Vec<u8>> {
 /// Whether a path may be that of an index.
 pub(crate) fn is_index(path: &str) -> bool {
     split(path).1 == INDEX
+}
+
+impl Scan<'_> {
+    /// Whether a file of the workspace is an index that somebody only looked at since the run began.
+    pub(super) fn is_refreshed(
+        &self,
+        path: &str,
+        folder: BorrowedFd<'_>,
+        (name, stat): (&str, &Stat),
+    ) -> bool {
+        let open = || node::open(folder, name, stat).ok();
+        is_index(path) && open().is_some_and(|now| self.staging.is_refreshed(path, &now))
+    }
+
+    /// Keeps an index that the run changes, as it was.
+    pub(super) fn keep_index(
+        &self,
+        path: &str,
+        folder: BorrowedFd<'_>,
+        (name, stat, node): (&str, &Stat, &Node),
+    ) {
+        if let (Node::File { sha256, .. }, true) = (node, is_index(path))
+            && let Ok(file) = node::open(folder, name, stat)
+        {
+            self.staging.keep_index(path, &file, *sha256);
+        }
+    }
 }
 
 impl Staging {

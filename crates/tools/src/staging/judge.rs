@@ -107,7 +107,12 @@ impl Hands for Staged {
                     let is_new = |path: &WorkspacePath| self.staging.is_new(path);
                     veil.borrow().question(&orders, change, scope, &is_new)
                 };
-                let reasons = Reasons { orders: &orders, by_name: &by_name, reviewed: &reviewed, question: &question };
+                let reasons = Reasons {
+                    orders: &orders,
+                    by_name: &by_name,
+                    reviewed: &reviewed,
+                    question: &question,
+                };
                 self.staging.judged(outcome, changes, (writes, &self.redactor), &reasons)
             }
             Err(problem) => unread(outcome, problem),

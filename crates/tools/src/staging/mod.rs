@@ -13,6 +13,7 @@ mod diff;
 mod found;
 mod indexes;
 mod judge;
+mod place;
 mod scan;
 
 use std::cell::{Cell, RefCell};
@@ -21,7 +22,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -34,9 +35,7 @@ use capsule_core::outcome::Problem;
 use capsule_core::path::WorkspacePath;
 use capsule_core::spelling::Spelling;
 use capsule_sandbox as sandbox;
-use rustix::fs::{
-    AtFlags, FlockOperation, Mode, OFlags, StatVfs, flock, fstatvfs, statvfs, unlinkat,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, unlinkat};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::{Commands, Unshown, unstaged};
@@ -321,60 +320,6 @@ impl Staging {
             folder,
             indexes: RefCell::default(),
         })
-    }
-
-    /// Whether the file system that changes are in has hardly any room left.
-    #[must_use]
-    pub fn is_full(folder: &Path) -> bool {
-        const ROOM: u64 = 1 << 20;
-        let free = |told: StatVfs| told.f_bavail.saturating_mul(told.f_frsize);
-        statvfs(folder).is_ok_and(|told| free(told) < ROOM)
-    }
-
-    /// Keeps everybody from applying or dropping the changes of a run until what it gives is dropped.
-    ///
-    /// # Errors
-    /// When somebody does it already, or they cannot be opened.
-    pub fn hold(folder: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || rustix::fs::open(folder.join(CHANGES), flags, Mode::empty());
-        let held = open().or_else(|_| {
-            // A command may have closed it. It is ours, whatever its permissions say.
-            let mode = std::fs::Permissions::from_mode(0o700);
-            let _ = std::fs::set_permissions(folder.join(CHANGES), mode);
-            open()
-        })?;
-        flock(&held, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
-        Ok(held)
-    }
-
-    /// Removes the changes of a run. Whatever their permissions say, it is we who made them.
-    ///
-    /// # Errors
-    /// When something cannot be removed; what is left can be removed later.
-    pub fn remove(folder: &Path) -> io::Result<()> {
-        let Some((all, name)) = folder.parent().zip(folder.file_name()) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        // First it is nobody's any more, all of it at once: half of the changes would be something else.
-        let mut gone = OsString::from(GONE);
-        gone.push(name);
-        let gone = all.join(gone);
-        match std::fs::rename(folder, &gone) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            moved => moved?,
-        }
-        // What somebody was killed over goes, too, unless somebody else is at it.
-        for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(GONE.as_bytes()) {
-                let _ = sandbox::clear::remove(&entry.path());
-            }
-        }
-        match sandbox::clear::remove(&gone) {
-            Err(_) if !gone.exists() => Ok(()),
-            removed => removed,
-        }
     }
 
     /// Removes what applying them left beside its targets when it was killed.

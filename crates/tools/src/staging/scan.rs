@@ -21,7 +21,7 @@ use rustix::fs::{Dir, FileType, Stat, fgetxattr, fstat};
 use rustix::io::Errno;
 
 use super::copied::{Differs, Seen, walk};
-use super::{First, Staging, is_index, join, too_many};
+use super::{First, Staging, join, too_many};
 use crate::node;
 use crate::veil::Veil;
 use crate::workspace::{NotFound, Workspace, kind};
@@ -31,7 +31,7 @@ const OPAQUE: &str = "user.overlay.opaque";
 
 /// One look at all changes.
 pub(super) struct Scan<'s> {
-    staging: &'s Staging,
+    pub(super) staging: &'s Staging,
     found: Changes,
     /// What knows the folders of the workspace, and the workspace as it is seen.
     seen: (&'s Veil, &'s Workspace),
@@ -266,11 +266,7 @@ impl<'s> Scan<'s> {
             _ if copied.is_some_and(|own| own.is_unnamed(path)) => {
                 First { node: None, refused: None }
             }
-            _ if let Some(twin) =
-                copied.and_then(|own| own.twin(path, staging.lower.spelling())) =>
-            {
-                let why =
-                    format!("it is another spelling of `{twin}`, which is the same name there");
+            _ if let Some(why) = staging.other_spelling(path) => {
                 First { node: None, refused: Some(why) }
             }
             (_, Some(stat)) if copied.is_some_and(|own| own.is_untold(path)) => {
@@ -300,31 +296,6 @@ impl<'s> Scan<'s> {
         };
         first.insert(path.to_owned(), own.clone());
         Ok(own)
-    }
-
-    /// Whether a file of the workspace is an index that somebody only looked at since the run began.
-    fn is_refreshed(
-        &self,
-        path: &str,
-        folder: BorrowedFd<'_>,
-        (name, stat): (&str, &Stat),
-    ) -> bool {
-        let open = || node::open(folder, name, stat).ok();
-        is_index(path) && open().is_some_and(|now| self.staging.is_refreshed(path, &now))
-    }
-
-    /// Keeps an index that the run changes, as it was.
-    fn keep_index(
-        &self,
-        path: &str,
-        folder: BorrowedFd<'_>,
-        (name, stat, node): (&str, &Stat, &Node),
-    ) {
-        if let (Node::File { sha256, .. }, true) = (node, is_index(path))
-            && let Ok(file) = node::open(folder, name, stat)
-        {
-            self.staging.keep_index(path, &file, *sha256);
-        }
     }
 
     /// A name that is gone, and everything beneath it.

@@ -6,6 +6,7 @@
 mod apply;
 mod budget;
 mod command;
+mod consequences;
 mod effects;
 mod everything;
 mod exec;

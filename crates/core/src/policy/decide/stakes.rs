@@ -8,7 +8,7 @@ use crate::action::Action;
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::decision::Verdict;
-use crate::policy::decide::{Case, Finding, exec, words};
+use crate::policy::decide::{Case, Finding, consequences, exec, words};
 use crate::policy::model::{Constraint, Policy, ToolRule};
 use crate::policy::stakes::Hazard;
 use crate::programs::{CommandLine, Effect};
@@ -23,7 +23,7 @@ pub(super) fn of(
     capabilities: Capabilities,
 ) -> (Risk, Vec<Hazard>) {
     let mut risk = match line {
-        Some(line) => exec::risk(line),
+        Some(line) => consequences::risk(line),
         // What the tests do is whatever the project's files say.
         None if matches!(case.action, Action::Test { .. }) => Risk::Medium,
         None if capabilities.have_effect() => Risk::Medium,
@@ -34,8 +34,9 @@ pub(super) fn of(
         risk = Risk::High;
     }
     let mut hazards = Vec::new();
-    let is_lost =
-        line.is_some_and(|line| exec::is_irreversible(line) || exec::changes_outside(case, line));
+    let is_lost = line.is_some_and(|line| {
+        consequences::is_irreversible(line) || consequences::changes_outside(case, line)
+    });
     if is_lost || case.action.changes_outside() || case.facts.unkept.is_some() {
         hazards.push(Hazard::Irreversible);
     }

@@ -313,6 +313,9 @@ pub(super) fn ground(problem: &mut Diagnostic, own: usize, name: &str, at: &Rang
     }
 }
 
+const NOT_KEPT: &str =
+    "staged changes are applied from the record, which this policy does not keep";
+
 fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Option<Policy> {
     let mut keys = TOP.to_vec();
     if context.name == base::NAME {
@@ -321,15 +324,12 @@ fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Opti
     let section = context.reader.section(root, "a policy", &keys)?;
     version(context, &section);
     tighten::mark(context, &section);
-    if let Some(node) = section.get("default") {
-        // Version 1 knows only this one; it is written out so that a reader sees it.
-        context.reader.word(node, &["deny"]);
-    }
+    // Version 1 knows only this one; it is written out so that a reader sees it.
+    let _default = section.get("default").and_then(|node| context.reader.word(node, &["deny"]));
     let named = section.get("name").and_then(|node| context.reader.name(node));
     let description = section.get("description").and_then(|node| context.reader.text(node));
-    let never = section.get("never").map(|node| never::rules(context, node)).unwrap_or_default();
-    let denials = section.get("deny").map(|node| never::rules(context, node)).unwrap_or_default();
-    let questions = section.get("ask").map(|node| never::rules(context, node)).unwrap_or_default();
+    let [never, base_denials, base_questions] = ["never", "deny", "ask"]
+        .map(|key| section.get(key).map(|node| never::rules(context, node)).unwrap_or_default());
     let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
     let writes: Vec<&PathPattern> = tools.values().flat_map(ToolRule::writes).collect();
     let sandbox = sandbox::rule(context, section.get("sandbox"), !writes.is_empty());
@@ -338,16 +338,13 @@ fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Opti
     }
     let audit = section.get("audit").map(|node| audit::rule(context, node)).unwrap_or_default();
     if let (WorkspaceAccess::Staged, Payloads::Digest) = (sandbox.workspace, audit.payloads) {
-        let message = "staged changes are applied from the record, which this policy does not keep";
-        context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), message);
+        context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), NOT_KEPT);
     }
     let profiles = section.get("profiles").map(|own| profiles::profiles(context, own));
     let profiles = profiles.unwrap_or_default();
     let profile = profiles::in_force(context, section.get("profile"), &profiles);
     let stakes = stakes::stakes(context, &section);
     pins(context, &tools, &stakes);
-    let budgets = section.get("budgets").map(|own| stakes::budgets(context, own));
-    let grants = section.get("grants").map(|own| approval::grants(context, own));
     let composites = section.get("composites").map(|own| approval::composites(context, own));
     let tests = section.get("tests").map(|own| tests::tests(context, own, &profiles));
     Some(Policy {
@@ -355,16 +352,19 @@ fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Opti
         description: description.map(ToString::to_string),
         root: section.get("workspace").and_then(|node| workspace(context, node)),
         never,
-        base_denials: denials,
-        base_questions: questions,
+        base_denials,
+        base_questions,
         lifts: section.get("lift").map(|node| never::lifts(context, node)).unwrap_or_default(),
         secrets: secrets::secrets(context, section.get("secrets"), &tools),
         tools,
         profile,
         profiles,
         stakes,
-        budgets: budgets.unwrap_or_default(),
-        grants: grants.unwrap_or_default(),
+        budgets: section
+            .get("budgets")
+            .map(|own| stakes::budgets(context, own))
+            .unwrap_or_default(),
+        grants: section.get("grants").map(|own| approval::grants(context, own)).unwrap_or_default(),
         composites: composites.unwrap_or_default(),
         tests: tests.unwrap_or_default(),
         sandbox,

@@ -14,7 +14,7 @@ use crate::tool::Catalogue;
 use crate::yaml::{Node, Scalar, Value};
 
 /// What the policy beneath does not hand on: what it says there counts by itself.
-const BENEATH: &[&str] = &["never", "deny", "lift", "profile", "redaction", "secrets"];
+const BENEATH: &[&str] = &["never", "deny", "ask", "lift", "profile", "redaction", "secrets"];
 
 /// The entries of a map; none of what is no map.
 pub(super) fn entries(node: &Node) -> &[(Node, Node)] {

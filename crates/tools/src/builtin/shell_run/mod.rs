@@ -264,11 +264,12 @@ fn prepare_command(
         Err(problem) => return unable(Facts::default(), problem),
     };
     let step = match (steps, action) {
-        ([step], Action::Command { text, .. }) if step.is_change() => {
+        // Of a list whose first `cd` cannot succeed, nothing else may be reached.
+        ([step], Action::Command { text, .. }) if step.is_change() && is_one(text) => {
             let hands = Box::new(Change::of(text, &step.cwd, &facts));
             return Prepared { facts, hands };
         }
-        ([step], _) => step,
+        ([step], _) if !step.is_change() => step,
         _ => {
             let hands = Box::new(Parts::of(steps));
             return Prepared { facts, hands };
@@ -286,6 +287,11 @@ fn prepare_command(
         }
         Err(problem) => unable(facts, problem),
     }
+}
+
+/// Whether a text is one part of a list.
+fn is_one(text: &str) -> bool {
+    parse(text).is_ok_and(|script| script.elements.len() == 1)
 }
 
 /// The hands of a command with the run's means.

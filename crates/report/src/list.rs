@@ -1,0 +1,33 @@
+//! Command lists: a call for the whole, and one for each part that was reached.
+
+use crate::story::{CallStory, Story};
+
+impl Story {
+    /// The command list that a call is a part of, with all parts that were reached; nothing for a call by
+    /// itself.
+    #[must_use]
+    pub fn list_of(&self, call: &CallStory) -> Option<(&CallStory, Vec<&CallStory>)> {
+        let own = |other: &&CallStory| other.step == call.step && other.attempt == call.attempt;
+        let is_before = |other: &&CallStory| other.is_list() && other.call <= call.call;
+        let whole = self.calls.iter().filter(own).rfind(is_before)?;
+        let parts = self.calls.iter().filter(own).skip_while(|other| other.call <= whole.call);
+        let parts: Vec<&CallStory> = parts.take_while(|other| other.is_part()).collect();
+        let is_one = whole.call == call.call || parts.iter().any(|part| part.call == call.call);
+        is_one.then_some((whole, parts))
+    }
+}
+
+impl CallStory {
+    /// Whether it is a command list as a whole: it only tells of its parts, each of which is a call of its
+    /// own.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        self.output.as_ref().is_some_and(|output| output.get("parts").is_some())
+    }
+
+    /// Whether it is a part of a command list.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.args.as_ref().is_some_and(|args| args.get("part").is_some())
+    }
+}
