@@ -1,7 +1,15 @@
 //! Files that programs of the host obey: each one that is listed is protected, programs obey what is listed for
 //! them, ordinary files of projects stay ordinary, and a person is asked about what nobody listed.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panics")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests fail by panics"
+)]
+
+#[path = "control_files/opened.rs"]
+mod opened;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -560,9 +560,9 @@ fn the_user_s_configuration_is_found_wherever_it_is() {
         let ran = bed.append(way, path);
         let told = ran.stdout.contains("change.protected");
         let is_held = !bed.has_evil(path) || told && way == Way::Direct;
-        // What nothing names is open; new hidden names and a folder of configuration are asked about.
-        let open = bed.append(way, "else");
-        let is_open = bed.has_evil("else");
+        // What nothing names is open.
+        let open = bed.append(way, "tools/else");
+        let is_open = bed.has_evil("tools/else");
         (!is_held || !is_open).then(|| {
             format!("{what}, {path}, {way:?}: {} {} {}", ran.stdout, ran.stderr, open.stdout)
         })

@@ -191,9 +191,9 @@ const ROWS: &[Row] = &[
     ),
     (
         "what a submodule is to be",
-        "git init -q -b main ../other; git -C ../other -c user.name=a -c user.email=a@b commit -q --allow-empty -m o; git -c protocol.file.allow=always submodule -q add ../other lib; git commit -qm lib",
-        "git -C lib -c user.name=a -c user.email=a@b commit -q --allow-empty -m p; git add lib; git commit -qm other",
-        "git ls-tree HEAD lib | grep -q $(git -C lib rev-parse HEAD)",
+        "git init -q -b main ../other; git -C ../other -c user.name=a -c user.email=a@b commit -q --allow-empty -m o; git -C ../other -c user.name=a -c user.email=a@b commit -q --allow-empty -m p; git -c protocol.file.allow=always submodule -q add ../other lib; git commit -qm lib",
+        "git update-index --cacheinfo 160000,$(git -C lib rev-parse HEAD~1),lib; git commit -qm other",
+        "git ls-tree HEAD lib | grep -q $(git -C lib rev-parse HEAD~1)",
     ),
     (
         "files that git does not keep itself",
