@@ -282,6 +282,7 @@ const ASKED: &[&str] = &[
     "AGENTS.md",
     "docs/CLAUDE.md",
     ".tool-versions",
+    ".eslintrc.cjs",
 ];
 const OPEN: &[&str] = &[
     "src/a.rs",
@@ -298,6 +299,9 @@ const OPEN: &[&str] = &[
     ".old/new",
     "sub/.hidden",
     ".env.example",
+    ".prettierrc",
+    ".eslintrc.json",
+    ".changeset/one.md",
 ];
 
 /// C22: a new hidden name at the root, instructions for agents, and the choice of a toolchain.
@@ -360,9 +364,15 @@ fn what_is_asked_about_or_refused_can_be_left_out() {
     let _ = bed.make(&bed.staged, &paths);
     let apply = |flags: &[&str]| bed.capsule.run(&[&["apply", "latest"][..], flags].concat());
     let refused = apply(&[]).exits(3);
-    assert!(refused.stderr.contains("change.refused"), "{}", refused.stderr);
+    for part in ["change.refused", "--without .vscode` applies the rest"] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
     let asked = apply(&["--without", ".vscode"]).exits(4);
-    for part in ["`.newtool`", "--with .newtool", "--without .newtool"] {
+    for part in [
+        "`.newtool`",
+        "--without .vscode --with .newtool`",
+        "--without .vscode --without .newtool`",
+    ] {
         assert!(asked.stderr.contains(part), "{part}: {}", asked.stderr);
     }
     let unknown = apply(&["--without", "none"]).exits(2);

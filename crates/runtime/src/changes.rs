@@ -205,13 +205,11 @@ impl Subject {
         self.opened.direct
     }
 
-    /// What the changes can be applied by: the run's own policy, for this alone, in the run's own
-    /// workspace.
+    /// Whether the run is in a state in which changes of it can be applied.
     ///
     /// # Errors
-    /// When there is nothing to apply, the run is not at its end, one of the `chosen` changes was refused or is
-    /// still asked about, or the workspace is another one.
-    pub fn law(&self, chosen: &[Change]) -> Result<Law, Problem> {
+    /// When there is nothing to apply, or the run is not at its end.
+    pub fn check_state(&self) -> Result<(), Problem> {
         // Whoever was stopped over applying them may have applied all of them: that is looked for.
         if self.became != Became::Lost || !self.is_begun {
             self.can_end("applied")?;
@@ -221,6 +219,17 @@ impl Subject {
             return Err(Problem::new(Code::ChangeConflict, message)
                 .suggest("look at the changes, discard them, and run it again"));
         }
+        Ok(())
+    }
+
+    /// What the changes can be applied by: the run's own policy, for this alone, in the run's own
+    /// workspace.
+    ///
+    /// # Errors
+    /// When there is nothing to apply, the run is not at its end, one of the `chosen` changes was refused or is
+    /// still asked about, or the workspace is another one.
+    pub fn law(&self, chosen: &[Change]) -> Result<Law, Problem> {
+        self.check_state()?;
         for Change { path, refused, .. } in chosen {
             if let Some(why) = refused {
                 return Err(Problem::new(Code::ChangeRefused, format!("`{path}`: {why}")));

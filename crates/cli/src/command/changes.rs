@@ -118,6 +118,7 @@ pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Res
     let (subject, label) = subject(&store, around, &args.run)?;
     means(around, (&args.run, &label), subject.workspace())?;
     drop(store);
+    subject.check_state()?;
     let (changes, left_out) = chosen(&subject, &label, args, screen)?;
     let law = subject.law(&changes)?;
     let text = String::from_utf8_lossy(&json::canonical(&changes)).into_owned();

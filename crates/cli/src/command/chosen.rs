@@ -40,8 +40,13 @@ pub(super) fn chosen(
     for change in chosen.iter_mut().filter(|own| is_named(&args.with, own)) {
         change.asked = None;
     }
-    let asked: Vec<&Change> = chosen.iter().filter(|own| own.asked.is_some()).collect();
-    if !asked.is_empty() && !chosen.iter().any(|own| own.refused.is_some()) {
+    let (refused, rest): (Vec<&Change>, Vec<&Change>) =
+        chosen.iter().partition(|own| own.refused.is_some());
+    if let (Some(first), false) = (refused.first(), rest.is_empty()) {
+        return Err(some_refused(first, &refused, &Command::new(label, args)).into());
+    }
+    let asked: Vec<&Change> = rest.into_iter().filter(|own| own.asked.is_some()).collect();
+    if refused.is_empty() && !asked.is_empty() {
         let question = question(&asked);
         match card::choose(screen, &format!("{question}\n{ANSWERS}")).as_deref() {
             Some("y") => chosen.iter_mut().for_each(|own| own.asked = None),
@@ -51,7 +56,7 @@ pub(super) fn chosen(
                 left_out
                     .extend(Vec::from_iter::<Vec<Change>>(asked).into_iter().map(|own| own.path));
             }
-            _ => return Err(unanswered(&asked, question, label).into()),
+            _ => return Err(unanswered(&asked, question, &Command::new(label, args)).into()),
         }
     }
     if chosen.is_empty() && !left_out.is_empty() {
@@ -83,23 +88,57 @@ fn question(asked: &[&Change]) -> String {
     lines.join("\n")
 }
 
-fn unanswered(asked: &[&Change], question: String, label: &str) -> Problem {
+fn unanswered(asked: &[&Change], question: String, command: &Command<'_>) -> Problem {
+    let all = named("--with", asked).unwrap_or_else(|| " --with .".into());
+    let hint = format!("`{}{all}` applies all of it; {}", command.line, command.rest(asked));
+    Problem::new(Code::ChangeAsked, question.replace('\n', "; ")).suggest(hint)
+}
+
+/// Some changes can be applied, and some cannot.
+fn some_refused(first: &Change, refused: &[&Change], command: &Command<'_>) -> Problem {
+    let why = first.refused.as_deref().unwrap_or_default();
+    let (rest, label) = (command.rest(refused), command.label);
+    let hint = format!("{rest}; `capsule discard {label}` drops all of it");
+    Problem::new(Code::ChangeRefused, format!("`{}`: {why}", first.path)).suggest(hint)
+}
+
+/// The command as it was given, for suggestions to add to.
+struct Command<'c> {
+    label: &'c str,
+    line: String,
+}
+
+impl<'c> Command<'c> {
+    fn new(label: &'c str, args: &Apply) -> Self {
+        let flags = |flag: &'static str, paths: &[String]| {
+            paths.iter().map(|path| format!(" {flag} {}", shown(path))).collect::<String>()
+        };
+        let given = flags("--with", &args.with) + &flags("--without", &args.without);
+        Self { label, line: format!("capsule apply {label}{given}") }
+    }
+
+    /// How all but these changes are applied.
+    fn rest(&self, changes: &[&Change]) -> String {
+        let Self { label, line } = self;
+        match named("--without", changes) {
+            Some(flags) => format!("`{line}{flags}` applies the rest"),
+            None => format!(
+                "with `--without PATH` for each, `{line}` applies the rest; `capsule changes {label}` lists them"
+            ),
+        }
+    }
+}
+
+/// A flag for each path that is above the others, where they are few.
+fn named(flag: &str, changes: &[&Change]) -> Option<String> {
     let mut tops: Vec<&str> = Vec::new();
-    for change in asked {
+    for change in changes {
         if !tops.iter().any(|top| covers(top, change)) {
             tops.push(&change.path);
         }
     }
-    let flags = |flag: &str| {
-        let named = tops.iter().take(NAMED).map(|top| format!(" {flag} {}", shown(top)));
-        named.collect::<String>()
-    };
-    let hint = format!(
-        "`capsule apply {label}{}` applies all of it, `capsule apply {label}{}` the rest",
-        flags("--with"),
-        flags("--without")
-    );
-    Problem::new(Code::ChangeAsked, question.replace('\n', "; ")).suggest(hint)
+    let flags = tops.iter().map(|top| format!(" {flag} {}", shown(top)));
+    (tops.len() <= NAMED).then(|| flags.collect())
 }
 
 /// A path as a shell takes it.

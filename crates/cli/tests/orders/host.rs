@@ -287,8 +287,9 @@ fn what_variables_name_is_protected() {
                 ("LESSOPEN", "|WS/tools/own %s"),
                 ("NODE_OPTIONS", "--require=WS/ci/own --max-old-space-size=100"),
                 ("VIMINIT", "source WS/plain"),
+                ("EXINIT", "source WS/data/new.vim"),
             ],
-            closed: &["scripts/own", "tools/own", "ci/own", "plain"],
+            closed: &["scripts/own", "tools/own", "ci/own", "plain", "data/new.vim"],
             open: &["data/own", "scripts/new"],
         },
     ];

@@ -250,16 +250,15 @@ impl Gather<'_> {
         }
     }
 
-    /// A command line names files of the workspace: those that are there, and the program, which somebody could
-    /// make.
+    /// A command line names files of the workspace: those that are there, and those that could be made.
     fn command_line(&mut self, name: &WorkspacePath, value: &OsStr) -> Result<(), Problem> {
         let parts = |byte: &u8| byte.is_ascii_whitespace() || b"'\"|;&()<>=,:".contains(byte);
         let words = value.as_bytes().split(parts).filter(|word| !word.is_empty());
-        for (at, word) in words.enumerate().filter(|(_, word)| word.contains(&b'/')) {
+        for word in words.filter(|word| word.contains(&b'/')) {
             let path = self.expand(Path::new(OsStr::from_bytes(word)));
             let End::Inside(place) = self.host.follow(Path::new(""), &path).end else { continue };
             let kind = self.host.kind(&place);
-            if kind == Some(Kind::RegularFile) || kind.is_none() && at == 0 {
+            if matches!(kind, Some(Kind::RegularFile) | None) {
                 self.leads(name, &path)?;
             }
         }
