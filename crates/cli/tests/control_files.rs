@@ -388,6 +388,22 @@ fn what_is_asked_about_or_refused_can_be_left_out() {
     assert!(shown.stdout.contains("? asked: `.newtool`"), "{}", shown.stdout);
     let _ = bed.capsule.run(&["apply", "latest", "--with", ".newtool"]).exits(0);
     assert!(paths[..2].iter().all(|path| bed.has(path)));
+    // No command is suggested that would leave nothing, and none that leaves the given flags out.
+    let bed = Bed::new("\"**\"");
+    let _ = bed.make(&bed.staged, &[".newtool/rc", ".other"]).exits(0);
+    let asked = bed.capsule.run(&["apply", "latest", "--with", ".newtool"]).exits(4);
+    assert!(
+        asked.stderr.contains("--with .newtool --with .other` applies all"),
+        "{}",
+        asked.stderr
+    );
+    assert!(asked.stderr.contains("--with .newtool --without .other` applies"), "{}", asked.stderr);
+    let asked = bed.capsule.run(&["apply", "latest"]).exits(4);
+    assert!(!asked.stderr.contains("--without"), "{}", asked.stderr);
+    // What is applied already is not asked about again.
+    let _ = bed.capsule.run(&["apply", "latest", "--with", "."]).exits(0);
+    let again = bed.capsule.run(&["apply", "latest"]).exits(2);
+    assert!(again.stderr.contains("applied already"), "{}", again.stderr);
 }
 
 /// C22: a rule that has the path in its text has answered; one that opens everything has not.

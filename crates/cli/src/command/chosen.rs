@@ -42,10 +42,12 @@ pub(super) fn chosen(
     }
     let (refused, rest): (Vec<&Change>, Vec<&Change>) =
         chosen.iter().partition(|own| own.refused.is_some());
-    if let (Some(first), false) = (refused.first(), rest.is_empty()) {
-        return Err(some_refused(first, &refused, &Command::new(label, args)).into());
+    let command = Command::new(label, args);
+    if let (Some(first), Some(rest)) = (refused.first(), command.rest(&refused, &rest)) {
+        return Err(some_refused(first, &rest, label).into());
     }
-    let asked: Vec<&Change> = rest.into_iter().filter(|own| own.asked.is_some()).collect();
+    let (asked, rest): (Vec<&Change>, Vec<&Change>) =
+        rest.into_iter().partition(|own| own.asked.is_some());
     if refused.is_empty() && !asked.is_empty() {
         let question = question(&asked);
         match card::choose(screen, &format!("{question}\n{ANSWERS}")).as_deref() {
@@ -56,7 +58,7 @@ pub(super) fn chosen(
                 left_out
                     .extend(Vec::from_iter::<Vec<Change>>(asked).into_iter().map(|own| own.path));
             }
-            _ => return Err(unanswered(&asked, question, &Command::new(label, args)).into()),
+            _ => return Err(unanswered(&asked, question, &command, &rest).into()),
         }
     }
     if chosen.is_empty() && !left_out.is_empty() {
@@ -88,16 +90,22 @@ fn question(asked: &[&Change]) -> String {
     lines.join("\n")
 }
 
-fn unanswered(asked: &[&Change], question: String, command: &Command<'_>) -> Problem {
+fn unanswered(
+    asked: &[&Change],
+    question: String,
+    command: &Command<'_>,
+    others: &[&Change],
+) -> Problem {
     let all = named("--with", asked).unwrap_or_else(|| " --with .".into());
-    let hint = format!("`{}{all}` applies all of it; {}", command.line, command.rest(asked));
+    let drop = || format!("`capsule discard {}` drops it", command.label);
+    let rest = command.rest(asked, others).unwrap_or_else(drop);
+    let hint = format!("`{}{all}` applies all of it; {rest}", command.line);
     Problem::new(Code::ChangeAsked, question.replace('\n', "; ")).suggest(hint)
 }
 
 /// Some changes can be applied, and some cannot.
-fn some_refused(first: &Change, refused: &[&Change], command: &Command<'_>) -> Problem {
+fn some_refused(first: &Change, rest: &str, label: &str) -> Problem {
     let why = first.refused.as_deref().unwrap_or_default();
-    let (rest, label) = (command.rest(refused), command.label);
     let hint = format!("{rest}; `capsule discard {label}` drops all of it");
     Problem::new(Code::ChangeRefused, format!("`{}`: {why}", first.path)).suggest(hint)
 }
@@ -117,26 +125,34 @@ impl<'c> Command<'c> {
         Self { label, line: format!("capsule apply {label}{given}") }
     }
 
-    /// How all but these changes are applied.
-    fn rest(&self, changes: &[&Change]) -> String {
+    /// How others are applied without some changes, if any of them would be left.
+    fn rest(&self, changes: &[&Change], others: &[&Change]) -> Option<String> {
         let Self { label, line } = self;
-        match named("--without", changes) {
+        let tops = topmost(changes);
+        let is_left = others.iter().any(|other| !tops.iter().any(|top| covers(top, other)));
+        is_left.then(|| match named("--without", changes) {
             Some(flags) => format!("`{line}{flags}` applies the rest"),
             None => format!(
                 "with `--without PATH` for each, `{line}` applies the rest; `capsule changes {label}` lists them"
             ),
-        }
+        })
     }
 }
 
-/// A flag for each path that is above the others, where they are few.
-fn named(flag: &str, changes: &[&Change]) -> Option<String> {
+/// The paths that are above the others.
+fn topmost<'c>(changes: &[&'c Change]) -> Vec<&'c str> {
     let mut tops: Vec<&str> = Vec::new();
     for change in changes {
         if !tops.iter().any(|top| covers(top, change)) {
             tops.push(&change.path);
         }
     }
+    tops
+}
+
+/// A flag for each of the topmost paths, where they are few.
+fn named(flag: &str, changes: &[&Change]) -> Option<String> {
+    let tops = topmost(changes);
     let flags = tops.iter().map(|top| format!(" {flag} {}", shown(top)));
     (tops.len() <= NAMED).then(|| flags.collect())
 }
