@@ -283,6 +283,8 @@ const ASKED: &[&str] = &[
     "docs/CLAUDE.md",
     ".tool-versions",
     ".eslintrc.cjs",
+    "one/.bsp/sbt.json",
+    "hie.yaml",
 ];
 const OPEN: &[&str] = &[
     "src/a.rs",
