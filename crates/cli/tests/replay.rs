@@ -128,8 +128,7 @@ impl Record {
         }
         drop(writer);
         let store = Connection::open(path).unwrap();
-        let erase = "UPDATE payloads SET bytes = NULL, salt = NULL, sha256 = NULL
-                     WHERE commitment = ?1";
+        let erase = "UPDATE payloads SET bytes = NULL WHERE commitment = ?1";
         for commitment in gone {
             assert_eq!(store.execute(erase, [commitment]).unwrap(), 1);
         }

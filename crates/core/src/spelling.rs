@@ -125,6 +125,12 @@ const fn is_ignored(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// The forms of Unicode in which file systems keep names, where a text is in another one.
+pub fn forms(text: &str) -> impl Iterator<Item = String> {
+    let forms: [String; 2] = [text.nfc().collect(), text.nfd().collect()];
+    forms.into_iter().filter(move |form| form != text)
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString;

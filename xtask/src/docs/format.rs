@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capsule_core::journal::{APPLICATION_ID, PayloadClass, VERSION};
-use syn::{Attribute, Expr, Field, Fields, Item, ItemEnum, Lit, Meta, Type};
+use syn::{Attribute, Expr, Fields, Item, ItemEnum, Lit, Meta, Type};
 
 use crate::Answer;
 use crate::docs::markdown;
@@ -471,7 +471,7 @@ mod tests {
         payloads: &mut Vec<(Digest, String)>,
     ) -> Value {
         // What has its first value is not written where it says so of itself: `Spelling::is_exact`.
-        let is_written = |field: &&Field| {
+        let is_written = |field: &&syn::Field| {
             let left_out = serde(&field.attrs, "skip_serializing_if").unwrap_or_default();
             !matches!(left_out.split_once("::is_"), Some((own, _)) if types.enums.contains_key(own))
         };

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::action::FileKind;
 use capsule_core::path::{PathProblem, WorkspacePath};
-use capsule_core::spelling::Spelling;
+use capsule_core::spelling::{Spelling, forms};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
@@ -192,7 +192,14 @@ impl Workspace {
 
     /// Whether one of some paths may be reached by other spellings of it.
     pub(crate) fn may_alias(&self, paths: &[OsString]) -> bool {
-        let has_forms = |path: &OsString| !path.as_bytes().is_ascii();
+        let stands = |path: &str| statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        // Another form that stands there is the same file, or one that has to be hidden by its own name.
+        let has_forms = |path: &OsString| match path.to_str() {
+            Some(path) => {
+                forms(path).any(|form| stands(&form) && !paths.contains(&OsString::from(form)))
+            }
+            None => true,
+        };
         self.has_aliases || self.spelling == Spelling::Form && paths.iter().any(has_forms)
     }
 
