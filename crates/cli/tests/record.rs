@@ -591,6 +591,10 @@ fn a_copy_is_complete_or_says_that_it_is_not() {
         fs::copy(capsule.store(), &alone).unwrap();
         let ran = capsule.run(&["verify", &alone]).exits(6);
         assert!(ran.stderr.contains(what), "{}", ran.stderr);
+        // There is no note to put away.
+        assert!(!ran.stderr.contains("put `"), "{}", ran.stderr);
+        let listed = capsule.run(&["list-runs", "--store", &alone]);
+        assert!(!listed.stderr.contains("put `"), "{}", listed.stderr);
     };
     missing("in a log that is missing");
     let sql = Connection::open(capsule.store()).unwrap();
@@ -823,6 +827,23 @@ fn another_schema_is_found() {
     }
     changed("ANALYZE");
     let _ = capsule.run(&["verify", "--store", &path]).exits(0);
+    // A name of SQLite's own shows nothing: what has it must be the table of statistics.
+    let trigger = "AFTER INSERT ON events BEGIN DELETE FROM programs; END";
+    for (kind, name, table, text) in [
+        ("trigger", "sqlite_stat1", "events", format!("CREATE TRIGGER sqlite_stat1 {trigger}")),
+        ("trigger", "sqlite_stat9", "events", format!("CREATE TRIGGER sqlite_stat9 {trigger}")),
+        ("view", "sqlite_stat4", "sqlite_stat4", "CREATE VIEW sqlite_stat4 AS SELECT 1".into()),
+        ("view", "sqlite_more", "sqlite_more", "CREATE VIEW sqlite_more AS SELECT 1".into()),
+    ] {
+        changed(&format!(
+            "PRAGMA writable_schema = 1;
+             INSERT INTO sqlite_schema VALUES ('{kind}', '{name}', '{table}', 0, '{text}');"
+        ));
+        for command in ["verify", "list-runs"] {
+            let ran = capsule.run(&[command, "--store", &path]).exits(6);
+            assert!(ran.stderr.contains(&format!("{kind} {name}")), "{}", ran.stderr);
+        }
+    }
     let trigger = |name: &str| {
         let sql = "SELECT sql FROM sqlite_schema WHERE name = ?1";
         let store = Connection::open(capsule.store()).unwrap();

@@ -123,6 +123,9 @@ impl StoreError {
             Self::Open { why, .. } | Self::Write(why) | Self::Read(why) => why.suggestion(),
             Self::Key { suggestion, .. } => suggestion.as_deref(),
             Self::Target { .. } => Some("name another file"),
+            Self::Incomplete { note, .. } if !note.exists() => Some(
+                "bring its log (`-wal`) back, or an earlier copy; nothing is written to what is left",
+            ),
             Self::Incomplete { note, .. } => {
                 return format!(
                     "`capsule verify` says where they were; if you put an older copy there yourself, or they \

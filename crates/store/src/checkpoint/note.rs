@@ -84,7 +84,8 @@ impl Signature {
         let (name, bytes) = line.strip_prefix("— ")?.split_once(' ')?;
         let bytes = STANDARD.decode(bytes).ok()?;
         let (id, bytes) = bytes.split_first_chunk::<ID_BYTES>()?;
-        is_name(name).then(|| Self { name: name.to_owned(), id: *id, bytes: bytes.to_vec() })
+        let is_signature = is_name(name) && !bytes.is_empty();
+        is_signature.then(|| Self { name: name.to_owned(), id: *id, bytes: bytes.to_vec() })
     }
 }
 
@@ -145,6 +146,7 @@ a first line
             NOTE.replace("Bgc=", "Bgc"),
             NOTE.replace("Bgc=", "Bgd="),
             NOTE.replace("AAECAwQFBgc=", "AAE="),
+            NOTE.replace("AAECAwQFBgc=", "AAECAw=="),
             NOTE.replace("first line", "first\tline"),
             format!("{}{NOTE}", "x".repeat(limits::NOTE_BYTES)),
         ] {
