@@ -618,6 +618,30 @@ fn a_copy_is_complete_or_says_that_it_is_not() {
     let _ = capsule.run(&["verify", "--store", &whole]).exits(0);
 }
 
+/// M3: two bytes of the header say that a file is whole by itself; a note beside it counts nevertheless.
+#[test]
+fn a_file_by_itself_is_told_by_its_header() {
+    let Recorded { capsule, policy, .. } = recorded();
+    let whole = capsule.around().join("whole.db").to_string_lossy().into_owned();
+    let _ = capsule.run(&["audit", "export", "--out", &whole]).exits(0);
+    let good = fs::read(&whole).unwrap();
+    for (modes, status) in [([1, 1], 0), ([1, 2], 6), ([2, 1], 6), ([2, 2], 6)] {
+        let mut bytes = good.clone();
+        bytes[18..20].copy_from_slice(&modes);
+        fs::write(&whole, bytes).unwrap();
+        let ran = capsule.run(&["verify", &whole]).exits(status);
+        assert_eq!(ran.stderr.contains("without its log"), status == 6, "{}", ran.stderr);
+        let _ = fs::remove_file(format!("{whole}-shm"));
+        let _ = fs::remove_file(format!("{whole}-wal"));
+    }
+    fs::write(&whole, good).unwrap();
+    let args = r#"{"path":"a.txt"}"#;
+    let _ = capsule.run(&["call", "fs.read", "--policy", &policy, "--args", args]).exits(0);
+    fs::copy(capsule.store().with_extension("db.head"), format!("{whole}.head")).unwrap();
+    let ran = capsule.run(&["verify", &whole]).exits(6);
+    assert!(ran.stderr.contains("are missing"), "{}", ran.stderr);
+}
+
 /// G1: nothing is put into the file of one run, by whoever else or by ourselves.
 #[test]
 fn one_run_that_was_written_out_stays_alone() {
