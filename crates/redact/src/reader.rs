@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::found::Found;
 use crate::pem;
-use crate::scan::Rules;
+use crate::scan::{REACH, Rules};
 use crate::state::{State, Step, earliest};
 use crate::tokens;
 use crate::view::{End, View};
@@ -27,6 +27,12 @@ impl<'t> Text<'t> {
             false => visible(bytes, start, end == End::Open),
         };
         Self { bytes, end, visible }
+    }
+
+    /// Whether all bytes before one are read in every way: else it depends on what comes which characters
+    /// they belong to.
+    fn has_read(&self, byte: usize) -> bool {
+        self.end != End::Open || self.visible.iter().all(|own| own.has_read(byte))
     }
 
     /// The mask of a secret, said as the secret is.
@@ -75,26 +81,34 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The next secret, by its bytes.
+    /// The next secret, by its bytes. A reading that has not come far enough to rule out an earlier
+    /// secret makes the others wait, so that the text is read as it would be if all of it were there.
     pub(super) fn next(&mut self, rules: &Rules, text: &Text<'_>) -> Step {
-        let Some(seen) = text.visible.first() else {
-            let view = View::new(text.bytes, text.end);
-            let step = rules.next(&view, &mut self.seen);
-            let Some(plain) = &mut self.plain else { return step };
-            return earliest(step, rules.next(&view, plain));
-        };
-        let plain = self.plain.get_or_insert_with(|| self.seen.clone());
-        let step = match rules.next(&View::new(text.bytes, text.end), plain) {
-            Step::Found(found) => {
-                let range = seen.aligned(text.bytes, found.range);
-                Step::Found(Found { range, ..found })
+        if self.plain.is_none() && text.visible.is_empty() {
+            return next_in(None, text, rules, &mut self.seen);
+        }
+        let seen = &mut self.seen;
+        let plain = self.plain.get_or_insert_with(|| seen.clone());
+        let mut readings = alloc::vec![(text.visible.first(), seen), (None, plain)];
+        if let Some(wide) = text.visible.get(1) {
+            readings.insert(0, (Some(wide), self.wide.get_or_insert_default()));
+        }
+        let mut best = Step::Clear;
+        let mut undo = Vec::new();
+        for (own, state) in readings {
+            let before = (state.reserve.clone(), state.command);
+            let step = next_in(own, text, rules, state);
+            undo.push((place_of(&step), before, state));
+            best = earliest(best, step);
+        }
+        let place = place_of(&best);
+        for (own, before, state) in undo {
+            if place.is_none() || own != place {
+                // This secret is not the next one: its reading finds it again, with what was there.
+                (state.reserve, state.command) = before;
             }
-            step => step,
-        };
-        let step = earliest(next_seen(seen, text.end, rules, &mut self.seen), step);
-        let Some(wide) = text.visible.get(1) else { return step };
-        let state = self.wide.get_or_insert_default();
-        earliest(next_seen(wide, text.end, rules, state), step)
+        }
+        best
     }
 
     /// A secret was masked.
@@ -147,32 +161,45 @@ impl Reader {
     }
 }
 
-/// The next secret in what is visible, by the bytes that say it.
-fn next_seen(visible: &Visible, end: End, rules: &Rules, state: &mut State) -> Step {
-    match rules.next(&View::new(&visible.text, end), state) {
-        Step::Found(found) => {
-            let range = visible.bytes_of(&found.range);
+/// The next secret of one reading, by the bytes that say it. While more may come, there is no end of
+/// the search: a rule could begin in the last word, whose rest has not come.
+fn next_in(visible: Option<&Visible>, text: &Text<'_>, rules: &Rules, state: &mut State) -> Step {
+    let bytes = visible.map_or(text.bytes, |own| &own.text);
+    let view = View::new(bytes, text.end);
+    let start_of = |place| visible.map_or(place, |own| own.start_of(place));
+    match (rules.next(&view, state), visible) {
+        (Step::Found(found), own) => {
+            let range = own.map_or(found.range.clone(), |own| own.bytes_of(&found.range));
+            if !text.has_read(range.end) {
+                return Step::Wait(range.start);
+            }
+            let range = match (own, text.visible.first()) {
+                (None, Some(seen)) => seen.aligned(text.bytes, range),
+                _ => range,
+            };
             Step::Found(Found { range, ..found })
         }
-        Step::Wait(at) => Step::Wait(visible.start_of(at)),
-        Step::Clear => Step::Clear,
+        (Step::Wait(at), _) => Step::Wait(start_of(at.min(word_begin(&view)))),
+        (Step::Clear, _) if view.is_open() => Step::Wait(start_of(word_begin(&view))),
+        (Step::Clear, _) => Step::Clear,
     }
 }
 
-/// From which byte on a rule could still begin whose bytes have not come.
-pub(super) fn tail(text: &Text<'_>, reach: usize) -> usize {
-    let plain = word_begin(&View::new(text.bytes, text.end), reach);
-    let seen = text.visible.iter();
-    let seen = seen.map(|own| own.start_of(word_begin(&View::new(&own.text, text.end), reach)));
-    seen.fold(plain, usize::min)
+/// Where a secret that was found begins.
+const fn place_of(step: &Step) -> Option<usize> {
+    match step {
+        Step::Found(found) => Some(found.range.start),
+        Step::Wait(_) | Step::Clear => None,
+    }
 }
 
-fn word_begin(view: &View<'_>, reach: usize) -> usize {
-    let word = view.run_back(view.len(), reach, |byte| !byte.is_ascii_whitespace());
+/// From which place on a rule could still begin whose bytes have not come.
+fn word_begin(view: &View<'_>) -> usize {
+    let word = view.run_back(view.len(), REACH, |byte| !byte.is_ascii_whitespace());
     // `---- BEGIN` has a blank in it.
     match view.before(word) {
         Some(b' ') if view.before(word - 1) == Some(b'-') => {
-            view.run_back(word - 1, reach, |byte| byte == b'-')
+            view.run_back(word - 1, REACH, |byte| byte == b'-')
         }
         _ => word,
     }

@@ -3,8 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::found::Found;
-use crate::reader::{Reader, Text, tail};
-use crate::scan::REACH;
+use crate::reader::{Reader, Text};
 use crate::state::Step;
 use crate::view::{End, LEFT};
 use crate::visible::Start;
@@ -127,8 +126,7 @@ impl Stream {
             let step = self.reader.next(redactor.rules(), &text);
             let sure = match &step {
                 Step::Found(found) => found.range.start,
-                Step::Wait(at) => (*at).min(tail(&text, REACH)),
-                Step::Clear if end == End::Open => tail(&text, REACH),
+                Step::Wait(at) => *at,
                 Step::Clear => buffer.len(),
             };
             let clear = buffer.get(self.gone..sure).unwrap_or_default();

@@ -142,6 +142,11 @@ impl Visible {
         self.places.get(place).map_or(self.read, |(start, _)| *start)
     }
 
+    /// Whether all bytes before one were read.
+    pub(super) const fn has_read(&self, byte: usize) -> bool {
+        byte <= self.read
+    }
+
     /// The first place of what is visible that is said by these bytes or later ones.
     pub(super) fn place_of(&self, byte: usize) -> usize {
         self.places.partition_point(|(start, _)| *start < byte)

@@ -254,6 +254,24 @@ proptest! {
     }
 }
 
+/// Cases of the property above: what one reading finds depends on bytes that another has not read yet.
+#[test]
+fn readings_of_one_text_are_masked_alike_in_pieces() {
+    let redactor = Redactor::builtin();
+    let le = |text: &str| utf16(text, u16::to_le_bytes);
+    let token = token().into_bytes();
+    let cases: [&[Vec<u8>]; 1] =
+        [&[le("hunter2hunter\n"), b"a\0".to_vec(), token, le("password: ")]];
+    for case in cases {
+        let bytes = case.concat();
+        let shown = whole(&redactor, &bytes).escape_ascii().to_string();
+        for size in 1..40 {
+            let pieces = in_pieces(&redactor, &bytes, size).escape_ascii().to_string();
+            assert_eq!(pieces, shown, "{size}: {}", bytes.escape_ascii());
+        }
+    }
+}
+
 /// A stream holds back a bounded part, whatever nobody sees of it.
 #[test]
 fn what_is_held_back_is_bounded() {
