@@ -6,7 +6,7 @@ use core::ops::Range;
 use crate::found::Found;
 use crate::pem;
 use crate::scan::{REACH, Rules};
-use crate::state::{State, Step, earliest};
+use crate::state::{State, Step, Told, earliest};
 use crate::tokens;
 use crate::view::{End, View};
 use crate::visible::{APART, Start, Style, Visible, is_plain, start_at, visible};
@@ -81,34 +81,66 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The next secret, by its bytes. A reading that has not come far enough to rule out an earlier
-    /// secret makes the others wait, so that the text is read as it would be if all of it were there.
+    /// The next secret, by its bytes.
+    ///
+    /// All readings go together: what stands behind the place of the first secret is looked at with its mask
+    /// before it, and a reading that has not come far enough to rule out an earlier one makes the others wait.
     pub(super) fn next(&mut self, rules: &Rules, text: &Text<'_>) -> Step {
         if self.plain.is_none() && text.visible.is_empty() {
-            return next_in(None, text, rules, &mut self.seen);
+            return next_in(None, text, rules, &mut self.seen, usize::MAX);
         }
+        let mut readings = self.readings(text);
+        let resumed =
+            |(own, state): &Reading<'_>| own.map_or(state.resume, |own| own.start_of(state.resume));
+        let mut limit = readings.iter().map(resumed).min().unwrap_or_default() + STRIDE;
+        let before: Vec<Told> =
+            readings.iter().map(|(_, state)| (state.reserve.clone(), state.command)).collect();
+        let (best, firsts) = loop {
+            let mut best = Step::Clear;
+            let mut firsts = Vec::new();
+            for (own, state) in &mut readings {
+                let step = next_in(*own, text, rules, state, limit);
+                firsts.push(begin_of(&step));
+                best = earliest(best, step);
+            }
+            limit = match &best {
+                Step::Found(found) if found.range.start > limit => found.range.start,
+                Step::Clear if limit < text.bytes.len() => limit + STRIDE,
+                _ => break (best, firsts),
+            };
+            undo(&mut readings, &before, usize::MAX);
+        };
+        let at = match &best {
+            Step::Found(found) => found.range.start,
+            Step::Wait(at) => *at,
+            Step::Clear => return best,
+        };
+        if matches!(best, Step::Wait(_)) {
+            undo(&mut readings, &before, at);
+            return best;
+        }
+        let others = readings.iter_mut().zip(&before).zip(firsts);
+        let decided = others.filter(|(_, first)| *first != Some(at)).all(|((own, before), _)| {
+            undo(core::slice::from_mut(own), core::slice::from_ref(before), at);
+            keeps(own, text, rules, at)
+        });
+        if decided {
+            return best;
+        }
+        undo(&mut readings, &before, at);
+        Step::Wait(at)
+    }
+
+    /// The ways in which a text is read.
+    fn readings<'r>(&'r mut self, text: &'r Text<'_>) -> Vec<Reading<'r>> {
         let seen = &mut self.seen;
         let plain = self.plain.get_or_insert_with(|| seen.clone());
-        let mut readings = alloc::vec![(text.visible.first(), seen), (None, plain)];
+        let mut readings = Vec::with_capacity(3);
         if let Some(wide) = text.visible.get(1) {
-            readings.insert(0, (Some(wide), self.wide.get_or_insert_default()));
+            readings.push((Some(wide), self.wide.get_or_insert_default()));
         }
-        let mut best = Step::Clear;
-        let mut undo = Vec::new();
-        for (own, state) in readings {
-            let before = (state.reserve.clone(), state.command);
-            let step = next_in(own, text, rules, state);
-            undo.push((place_of(&step), before, state));
-            best = earliest(best, step);
-        }
-        let place = place_of(&best);
-        for (own, before, state) in undo {
-            if place.is_none() || own != place {
-                // This secret is not the next one: its reading finds it again, with what was there.
-                (state.reserve, state.command) = before;
-            }
-        }
-        best
+        readings.extend([(text.visible.first(), seen), (None, plain)]);
+        readings
     }
 
     /// A secret was masked.
@@ -161,13 +193,53 @@ impl Reader {
     }
 }
 
-/// The next secret of one reading, by the bytes that say it. While more may come, there is no end of
-/// the search: a rule could begin in the last word, whose rest has not come.
-fn next_in(visible: Option<&Visible>, text: &Text<'_>, rules: &Rules, state: &mut State) -> Step {
+/// A way to read a text, and where the look at it stands.
+type Reading<'r> = (Option<&'r Visible>, &'r mut State);
+
+/// How many bytes further all readings look, until one finds something.
+const STRIDE: usize = 1 << 10;
+
+/// Brings back what was told before, and looks again at what stands from a byte on.
+fn undo(readings: &mut [Reading<'_>], before: &[Told], at: usize) {
+    for ((own, state), before) in readings.iter_mut().zip(before) {
+        let place = own.map_or(at, |own| own.place_of(at));
+        (state.reserve, state.command) = before.clone();
+        if at < usize::MAX {
+            state.resume = state.resume.min(place);
+        }
+    }
+}
+
+/// Keeps what a reading finds by what stands before a byte, at which another one's secret begins. Whether
+/// that is sure.
+fn keeps((visible, state): &mut Reading<'_>, text: &Text<'_>, rules: &Rules, at: usize) -> bool {
+    let bytes = visible.map_or(text.bytes, |own| &own.text);
+    let view = View::new(bytes, text.end);
+    let place = visible.map_or(at, |own| own.place_of(at));
+    match rules.next(&view, state, place) {
+        Step::Found(found) => {
+            state.reserve.push(found);
+            true
+        }
+        Step::Wait(_) => false,
+        Step::Clear => true,
+    }
+}
+
+/// The next secret of one reading, by the bytes that say it, that is told by what stands before a limit. While
+/// more may come, there is no end of the search: a rule could begin in the last word, whose rest has not come.
+fn next_in(
+    visible: Option<&Visible>,
+    text: &Text<'_>,
+    rules: &Rules,
+    state: &mut State,
+    limit: usize,
+) -> Step {
     let bytes = visible.map_or(text.bytes, |own| &own.text);
     let view = View::new(bytes, text.end);
     let start_of = |place| visible.map_or(place, |own| own.start_of(place));
-    match (rules.next(&view, state), visible) {
+    let limited = visible.map_or(limit, |own| own.place_of(limit));
+    match (rules.next(&view, state, limited), visible) {
         (Step::Found(found), own) => {
             let range = own.map_or(found.range.clone(), |own| own.bytes_of(&found.range));
             if !text.has_read(range.end) {
@@ -180,13 +252,15 @@ fn next_in(visible: Option<&Visible>, text: &Text<'_>, rules: &Rules, state: &mu
             Step::Found(Found { range, ..found })
         }
         (Step::Wait(at), _) => Step::Wait(start_of(at.min(word_begin(&view)))),
-        (Step::Clear, _) if view.is_open() => Step::Wait(start_of(word_begin(&view))),
+        (Step::Clear, _) if view.is_open() && limit >= text.bytes.len() => {
+            Step::Wait(start_of(word_begin(&view)))
+        }
         (Step::Clear, _) => Step::Clear,
     }
 }
 
 /// Where a secret that was found begins.
-const fn place_of(step: &Step) -> Option<usize> {
+const fn begin_of(step: &Step) -> Option<usize> {
     match step {
         Step::Found(found) => Some(found.range.start),
         Step::Wait(_) | Step::Clear => None,

@@ -64,13 +64,13 @@ impl Rules {
         }
     }
 
-    /// The next secret of a text.
-    pub(super) fn next(&self, view: &View<'_>, state: &mut State) -> Step {
+    /// The next secret of a text that a rule tells by what stands before the limit.
+    pub(super) fn next(&self, view: &View<'_>, state: &mut State, limit: usize) -> Step {
         view.rise(state.floor);
         state.reserve.retain(|own| own.range.start >= state.floor);
         let commanded = self.commanded(view, state).map_err(|_| view.held());
         let before = (state.reserve.clone(), state.command);
-        let step = self.next_of_all(view, state, commanded);
+        let step = self.next_of_all(view, state, commanded, limit);
         if let Step::Wait(_) = step {
             // It is looked for again, with what was there.
             (state.reserve, state.command) = before;
@@ -78,7 +78,13 @@ impl Rules {
         step
     }
 
-    fn next_of_all(&self, view: &View<'_>, state: &mut State, commanded: Commanded) -> Step {
+    fn next_of_all(
+        &self,
+        view: &View<'_>,
+        state: &mut State,
+        commanded: Commanded,
+        limit: usize,
+    ) -> Step {
         state.ahead.resize_with(self.custom.len(), || None);
         let mut own = Step::Clear;
         for (custom, ahead) in self.custom.iter().zip(&mut state.ahead) {
@@ -86,8 +92,8 @@ impl Rules {
         }
         // What begins further behind a pattern's finding is looked for when that is masked.
         let limit = match &own {
-            Step::Found(found) => found.range.end + REACH,
-            Step::Wait(_) | Step::Clear => usize::MAX,
+            Step::Found(found) => limit.min(found.range.end + REACH),
+            Step::Wait(_) | Step::Clear => limit,
         };
         match (self.next_built_in(view, state, commanded, limit), own) {
             // What waits may be told by what the pattern's finding would hide from it.

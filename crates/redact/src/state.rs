@@ -21,6 +21,9 @@ pub(super) struct State {
     pub(super) ahead: Vec<Option<Ahead>>,
 }
 
+/// What was found and is not masked yet, and the command line.
+pub(super) type Told = (Vec<Found>, Option<(usize, usize)>);
+
 /// What a pattern found next.
 #[derive(Clone, Debug)]
 pub(super) enum Ahead {

@@ -260,8 +260,28 @@ fn readings_of_one_text_are_masked_alike_in_pieces() {
     let redactor = Redactor::builtin();
     let le = |text: &str| utf16(text, u16::to_le_bytes);
     let token = token().into_bytes();
-    let cases: [&[Vec<u8>]; 1] =
-        [&[le("hunter2hunter\n"), b"a\0".to_vec(), token, le("password: ")]];
+    let mark = b"\xff\xfe".to_vec();
+    let cases: [&[Vec<u8>]; 3] = [
+        &[le("hunter2hunter\n"), b"a\0".to_vec(), token.clone(), le("password: ")],
+        &[
+            mark.clone(),
+            token.clone(),
+            b"hunter2hunter ".to_vec(),
+            utf16("key=s3cretS3cret ", u16::to_be_bytes),
+            le("password: "),
+            b"hunter2hunter ".to_vec(),
+        ],
+        &[
+            mark.clone(),
+            b"\x1b[31m".to_vec(),
+            token.clone(),
+            b"\x1b[31m".to_vec(),
+            token,
+            mark,
+            le("password: "),
+            b"password: ".to_vec(),
+        ],
+    ];
     for case in cases {
         let bytes = case.concat();
         let shown = whole(&redactor, &bytes).escape_ascii().to_string();
