@@ -6,6 +6,7 @@
 //! whatever place it begins; what colours a terminal; characters that have no width; and a character that is
 //! struck over by itself. What begins with a mark of UTF-16 or UTF-32 is read as that to its end.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -73,8 +74,8 @@ pub(super) struct Visible {
     places: Vec<(usize, usize)>,
     /// How the characters from a place on are said, by place.
     styles: Vec<(usize, Style)>,
-    /// Where what is not visible ends.
-    ends: Vec<usize>,
+    /// Where what is not visible ends, and how the characters around it are said.
+    ends: Vec<(usize, Style)>,
     /// Up to where the bytes were read: what follows depends on what comes.
     read: usize,
 }
@@ -120,7 +121,10 @@ pub(super) fn start_at(all: &[Visible], byte: usize) -> Start {
         let place = own.place_of(byte);
         let is_start = own.places.get(place).is_some_and(|(start, _)| *start == byte);
         let before = own.styles.partition_point(|(at, _)| *at <= place).saturating_sub(1);
-        own.styles.get(before).filter(|_| is_start).map(|(_, style)| *style).unwrap_or_default()
+        let here = own.styles.get(before).filter(|_| is_start).map(|(_, style)| *style);
+        let behind = || own.ends.binary_search_by_key(&byte, |(end, _)| *end).ok();
+        let behind = || behind().and_then(|at| own.ends.get(at)).map(|(_, style)| *style);
+        here.or_else(behind).unwrap_or_default()
     };
     let unit = all.get(1).and_then(|own| own.styles.first()).and_then(|(_, style)| match style {
         Style::Wide(unit) => Some(*unit),
@@ -167,7 +171,7 @@ impl Visible {
     pub(super) fn begins_at(&self, byte: usize) -> bool {
         let is_start =
             self.places.get(self.place_of(byte)).is_some_and(|(start, _)| *start == byte);
-        is_start || self.ends.binary_search(&byte).is_ok()
+        is_start || self.ends.binary_search_by_key(&byte, |(end, _)| *end).is_ok()
     }
 
     /// The bytes of whole characters that are most of a range: without zero bytes around it.
@@ -194,9 +198,9 @@ impl Visible {
     }
 
     /// Nothing is visible up to here.
-    fn pass(&mut self, end: usize) {
+    fn pass(&mut self, end: usize, style: Style) {
         self.read = end;
-        self.ends.push(end);
+        self.ends.push((end, style));
     }
 
     /// A byte that is said as it is, or as one of a run.
@@ -218,6 +222,16 @@ impl Visible {
             let rest = bytes.get(at..).unwrap_or_default();
             if let Some(spread) = spread(rest, style, open) {
                 let Known::Sure(gap) = spread else { return };
+                match self.hidden_in_run(rest, at, gap, open) {
+                    Known::Depends => return,
+                    Known::Sure(0) => {}
+                    Known::Sure(length) => {
+                        at += length;
+                        style = Style::Spread(gap);
+                        self.pass(at, style);
+                        continue;
+                    }
+                }
                 self.put_byte(byte, at, Style::Spread(gap));
                 style = Style::Spread(gap);
                 self.read += gap;
@@ -241,39 +255,56 @@ impl Visible {
                 }
                 Known::Sure(length) => {
                     at += length;
-                    self.pass(at);
+                    self.pass(at, Style::Plain);
                 }
             }
             style = Style::Plain;
         }
     }
 
+    /// How many bytes of a run of spread characters nobody sees.
+    fn hidden_in_run(&self, bytes: &[u8], at: usize, gap: usize, open: bool) -> Known {
+        let since = at - self.places.last().map_or(0, |(_, end)| *end).min(at);
+        if !bytes.first().is_some_and(|first| may_lead(char::from(*first))) || since > APART {
+            return Known::Sure(0);
+        }
+        let is_whole = |own: &&[u8]| !open || own.len() == 1 + gap;
+        let own = bytes.chunks(1 + gap).take(SEQUENCE + 4).take_while(is_whole);
+        let own = own.take_while(|own| own.iter().skip(1).all(|zero| *zero == 0));
+        let text: String = own.filter_map(|own| own.first()).map(|own| char::from(*own)).collect();
+        let is_cut = (text.chars().count() + 1) * (1 + gap) > bytes.len();
+        match hidden(text.as_bytes(), self.text.last().copied(), open && is_cut) {
+            Known::Sure(length) => {
+                let count = text.get(..length).map_or(0, |own| own.chars().count());
+                Known::Sure((count * (1 + gap)).min(bytes.len()))
+            }
+            Known::Depends => Known::Depends,
+        }
+    }
+
     fn wide(&mut self, bytes: &[u8], from: usize, unit: Unit, open: bool) {
         let style = Style::Wide(unit);
         self.styles.push((0, style));
-        self.pass(from);
+        self.pass(from, style);
         let mut at = from;
-        while let Some(first) = unit.value(bytes, at) {
-            let mut end = at + unit.width;
-            let mut value = first;
-            if unit.width == 2 && (0xd800..0xdc00).contains(&first) {
-                match unit.value(bytes, end) {
-                    None if open => return,
-                    Some(second) if (0xdc00..0xe000).contains(&second) => {
-                        value = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                        end += unit.width;
-                    }
-                    _ => {}
+        while let Some((shown, end)) = unit.character(bytes, at, open) {
+            let next = |(_, end): &(char, usize)| unit.character(bytes, *end, open);
+            let seen = core::iter::successors(Some((shown, end)), next);
+            let seen: Vec<_> = seen.take(if may_lead(shown) { SEQUENCE + 4 } else { 1 }).collect();
+            let text: String = seen.iter().map(|(own, _)| *own).collect();
+            match hidden(text.as_bytes(), self.text.last().copied(), open) {
+                Known::Depends => return,
+                Known::Sure(0) => {
+                    let mut buffer = [0; 4];
+                    self.put(shown.encode_utf8(&mut buffer).as_bytes(), at..end, style);
+                    at = end;
+                }
+                Known::Sure(length) => {
+                    let count = text.get(..length).map_or(1, |own| own.chars().count());
+                    at = seen.get(count - 1).map_or(end, |(_, end)| *end);
+                    self.pass(at, style);
                 }
             }
-            let shown = char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER);
-            let mut buffer = [0; 4];
-            let text = shown.encode_utf8(&mut buffer).as_bytes();
-            match hidden(text, None, false) {
-                Known::Sure(0) => self.put(text, at..end, style),
-                _ => self.pass(end),
-            }
-            at = end;
         }
         if !open {
             for (at, byte) in bytes.iter().enumerate().skip(at) {
@@ -292,6 +323,24 @@ impl Unit {
             true => own.iter().fold(0, join),
             false => own.iter().rev().fold(0, join),
         })
+    }
+
+    /// The character at a place and where it ends, if all of it is there.
+    fn character(self, bytes: &[u8], at: usize, open: bool) -> Option<(char, usize)> {
+        let first = self.value(bytes, at)?;
+        let end = at + self.width;
+        let whole = |value| char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER);
+        if self.width == 2 && (0xd800..0xdc00).contains(&first) {
+            match self.value(bytes, end) {
+                None if open => return None,
+                Some(second) if (0xdc00..0xe000).contains(&second) => {
+                    let value = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                    return Some((whole(value), end + self.width));
+                }
+                _ => {}
+            }
+        }
+        Some((whole(first), end))
     }
 
     /// A text in such units.
@@ -362,6 +411,11 @@ fn spread(bytes: &[u8], before: Style, open: bool) -> Option<Known> {
         }
     }
     Some(Known::Sure(gap))
+}
+
+/// Whether more than the character itself tells whether it is seen.
+const fn may_lead(own: char) -> bool {
+    matches!(own, '\u{8}' | '\u{e}' | '\u{f}' | '\u{1b}' | '\u{ad}')
 }
 
 /// How many of the first bytes nobody sees.

@@ -104,6 +104,32 @@ fn wide_characters_are_masked_as_they_stand() {
     }
 }
 
+/// M5: colours, soft hyphens and letters struck twice are as invisible in wide characters as in narrow ones.
+#[test]
+fn nothing_invisible_hides_a_secret_in_wide_characters() {
+    let token = token();
+    let (start, end) = token.split_at(12);
+    let again = format!("{}\u{8}{}", &start[11..], &start[11..]);
+    let redactor = Redactor::builtin();
+    for between in
+        ["\u{1b}[31m", "\u{1b}[0m\u{1b}[1;32m", "\u{1b}(B", "\u{ad}", "\u{e}", &again[1..]]
+    {
+        for (name, encode) in encodings() {
+            let bytes = encode(&format!("first line\nkey {start}{between}{end} and more\n"));
+            let shown = whole(&redactor, &bytes);
+            let seen: Vec<u8> = shown.iter().copied().filter(|byte| *byte != 0).collect();
+            assert!(!contains(&seen, b"aB3xaB3x"), "{name}: {between:?}");
+            for size in [1, 2, 3, 7, 16] {
+                assert_eq!(
+                    in_pieces(&redactor, &bytes, size),
+                    shown,
+                    "{name}, {between:?}: {size}"
+                );
+            }
+        }
+    }
+}
+
 /// M5: wherever a run of wide characters begins: behind binary, at an odd place, behind plain text.
 #[test]
 fn wide_characters_are_found_anywhere() {
@@ -289,6 +315,28 @@ fn readings_of_one_text_are_masked_alike_in_pieces() {
             let pieces = in_pieces(&redactor, &bytes, size).escape_ascii().to_string();
             assert_eq!(pieces, shown, "{size}: {}", bytes.escape_ascii());
         }
+    }
+}
+
+proptest! {
+    /// The same for wide characters with colours between them, in whatever pieces they come.
+    #[test]
+    fn any_pieces_of_coloured_wide_characters_are_masked_alike(
+        parts in prop::collection::vec(prop_oneof![
+            Just("password: ".to_owned()), Just("hunter2".to_owned()), Just("\n".to_owned()), Just(format!("{} ", token())),
+            Just("\u{1b}[1m".to_owned()), Just("\u{1b}[".to_owned()), Just("\u{1b}".to_owned()),
+            Just("\u{1b}(B".to_owned()), Just("\u{ad}".to_owned()), Just("a\u{8}a".to_owned()), Just("\u{e}".to_owned()),
+            "[ -~]{0,6}",
+        ], 0..12),
+        encoding in 0..9_usize,
+        odd in prop::collection::vec(any::<u8>(), 0..2),
+        size in 1..20_usize,
+    ) {
+        let wide = encodings()[encoding].1(&parts.concat());
+        let bytes = [&odd[..], &wide].concat();
+        let redactor = Redactor::builtin();
+        let shown = whole(&redactor, &bytes);
+        prop_assert_eq!(in_pieces(&redactor, &bytes, size), shown);
     }
 }
 
