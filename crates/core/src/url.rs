@@ -189,7 +189,9 @@ fn is_plain(component: &str) -> bool {
         }
     }
     let is_unlike = |letter: char| !letter.is_control() && !is_like_a_sign(letter);
-    core::str::from_utf8(&decoded).is_ok_and(|text| text.chars().all(is_unlike))
+    // Some cut blanks and dots at the end of a name, so that `.. ` and `...` climb.
+    let is_name = |text: &str| text.is_empty() || text.contains(|own| own != '.' && own != ' ');
+    core::str::from_utf8(&decoded).is_ok_and(|text| is_name(text) && text.chars().all(is_unlike))
 }
 
 /// Whether a server that maps characters to plainer ones could make `.`, `/`, `\`, `%` or `;` of it: by
@@ -493,6 +495,10 @@ mod tests {
             "x%3fy",
             "%e2%80%a5/x",
             "x\u{ff05}2e",
+            "..%20/x",
+            "%20..%20/x",
+            ".%20./x",
+            ".../x",
         ] {
             let url = alloc::format!("https://x.org/docs/{path}");
             check("https://x.org/docs/**", &url, false);
