@@ -46,7 +46,9 @@ pub(super) fn check(text: &str) -> Result<(), Refused> {
             format!("write `{}`", text.trim()),
         ));
     }
-    for refusal in [negated, not_relative, variable, regular_expression, escaped, extended] {
+    for refusal in
+        [negated, any_below, not_relative, variable, regular_expression, escaped, extended]
+    {
         if let Some(refused) = refusal(text) {
             return Err(refused);
         }
@@ -54,9 +56,18 @@ pub(super) fn check(text: &str) -> Result<(), Refused> {
     Ok(())
 }
 
-/// `!secrets/**`, as in gitignore.
+/// `src/...`, as Go and Bazel have it.
+fn any_below(text: &str) -> Option<Refused> {
+    let folder = text.strip_suffix("...").filter(|own| own.is_empty() || own.ends_with('/'))?;
+    let hint = format!("write `{}**`", folder.trim_start_matches("./"));
+    Some(Refused::new("`...` is the name of a file", hint))
+}
+
+/// `!secrets/**`, as in gitignore; `:!secrets`, as in a pathspec of git.
 fn negated(text: &str) -> Option<Refused> {
-    let rest = text.strip_prefix('!').filter(|rest| !rest.starts_with('('))?;
+    let by_git = [":!", ":^", ":(exclude)"].into_iter().find_map(|sign| text.strip_prefix(sign));
+    let sign = || text.strip_prefix('!').filter(|rest| !rest.starts_with('('));
+    let rest = by_git.or_else(sign)?;
     let hint = format!(
         "write `{rest}` under `deny` of the tool's `paths`, or under `except` of a `never` rule; \
          `\\!` names the character"
@@ -203,6 +214,10 @@ mod tests {
             ("!**/*.md", "`!` takes", "`except`"),
             ("**.env", "`**` stands alone", "write `**/*.env`"),
             ("src**", "`**` stands alone", "write `src/**`"),
+            ("src/...", "`...`", "write `src/**`"),
+            ("./...", "`...`", "write `**`"),
+            (":!secrets/**", "`!` takes nothing out", "write `secrets/**` under `deny`"),
+            (":(exclude)x", "`!` takes nothing out", "write `x` under `deny`"),
             ("a/***/b", "`**` stands alone", ""),
             ("*.{md,txt}", "braces", "write `*.md` and `*.txt`"),
             ("{a,b}/**", "braces", "write `a/**` and `b/**`"),
