@@ -133,7 +133,7 @@ impl Step {
                 put(&mut steps, Self { number, join, cwd: folder, stages, unless });
                 bytes = bytes.saturating_add(element.span.len());
                 match to {
-                    None => add(&mut next, Course { good: None, ..course }),
+                    None => add(&mut next, Course { good: known_end(element), ..course }),
                     Some(to) => course.changed(to).into_iter().for_each(|own| add(&mut next, own)),
                 }
             }
@@ -153,6 +153,20 @@ fn change(element: &Element) -> Result<Option<FolderChange<'_>>, NoSteps> {
         (None, _) => Ok(None),
         (Some(change), [_]) => change.map(Some),
         _ => Err(NoSteps::ChangeOfFolder),
+    }
+}
+
+/// How a pipeline ends of which that is known: `true` and `false` alone.
+fn known_end(element: &Element) -> Option<bool> {
+    let [stage] = element.pipeline.stages.as_slice() else { return None };
+    let plain = stage.redirects.is_empty() && stage.variables.is_empty();
+    match stage.words.as_slice() {
+        [only] if plain => match only.plain()? {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

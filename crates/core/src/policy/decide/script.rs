@@ -15,14 +15,15 @@ use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
 use crate::decision::{Decision, Verdict};
+use crate::language::Word;
 use crate::path::{PathProblem, WorkspacePath};
 use crate::policy::bounds::{Bounds, Scope};
 use crate::policy::commands::{EffectRule, ExecRule, Form};
 use crate::policy::decide::everything::everything;
 use crate::policy::decide::flow::{EVERYTHING, Flow, input};
 use crate::policy::decide::{
-    Case, Check, Finding, Judgement, Trace, about, because, files as paths, instructions_written,
-    never, simple, stakes,
+    Case, Check, Finding, Judgement, Trace, about, because, files as paths, never, simple, stakes,
+    instructions_written,
 };
 use crate::policy::model::{Constraint, Never, Policy, ToolRule};
 use crate::policy::variables::{Kind, kind_of_set};
@@ -68,18 +69,35 @@ pub(super) fn decide(policy: &Arc<Policy>, case: &Case<'_>, steps: &[Step]) -> J
 }
 
 /// A pipeline in the folders that it is judged in before the list runs. A `cd` to a folder that is there,
-/// or that a part before makes, is taken to succeed, and one to a file to fail; where a part runs otherwise, it
-/// is judged there when it is reached.
+/// or that a part before makes, is taken to succeed, and one to a file to fail. A folder that is left only because
+/// a program before a `cd` could fail does not count where the words would lead out of the workspace from it
+/// (`mkdir -p build && cd build; cmake ..; cd ..`). Where a part runs otherwise, it is judged there when it is reached.
 fn likely<'s>(own: &'s [Step], flow: &Flow, facts: &Facts) -> Vec<&'s Step> {
     let is_folder = |fact: &PathFact| fact.kind == FileKind::Folder;
-    let is_there = |path| flow.makes(path) || facts.at(path).is_some_and(is_folder);
+    let is_there = |path: &WorkspacePath| flow.makes(path) || facts.at(path).is_some_and(is_folder);
     let is_file = |own: &Step| {
         let fact = own.cwd.inside().and_then(|path| facts.at(path));
         !own.is_change() && fact.is_some_and(|fact| fact.kind == FileKind::File)
     };
     let (less, likely): (Vec<_>, Vec<_>) =
         own.iter().partition(|own| is_file(own) || own.unless.iter().any(is_there));
-    if likely.is_empty() { less } else { likely }
+    let likely = if likely.is_empty() { less } else { likely };
+    let is_near = |own: &&Step| {
+        !leads_away(own) && (own.is_change() || own.cwd.inside().is_some_and(is_there))
+    };
+    match likely.iter().copied().any(|own| is_near(&own)) {
+        true => {
+            likely.into_iter().filter(|own| !own.unless.is_empty() || !leads_away(own)).collect()
+        }
+        false => likely,
+    }
+}
+
+/// Whether a pipeline goes to a folder outside of the workspace, or has a word that climbs out of it.
+fn leads_away(step: &Step) -> bool {
+    let words = step.stages.iter().flat_map(|stage| &stage.words).filter_map(Word::plain);
+    let mut climbing = words.filter(|word| word.split('/').any(|part| part == ".."));
+    step.cwd.inside().is_none() || climbing.any(|word| beneath(&step.cwd, word).inside().is_none())
 }
 
 /// What only the text of a stage tells: the variables that it sets, and its patterns.
