@@ -29,6 +29,8 @@ fn by_module(name: &str) -> Option<&'static Command> {
         .or_else(|| known(&name.replace('_', "-")))
         .or_else(|| known(first).filter(|_| first != name))
         .or_else(|| known(&name.to_ascii_lowercase()))
+        // A script of the folder: `python -m setup upload`.
+        .or_else(|| known(&alloc::format!("{name}.py")))
 }
 
 /// The program that a script is by its name: one that was installed beside others, or is known by its whole
@@ -61,6 +63,8 @@ mod tests {
             "ipython -m twine upload x",
             "python .venv/bin/twine upload x",
             "python setup.py sdist upload",
+            "python -m setup sdist upload",
+            "python -m trace --count --module twine upload x",
             "uv run -m twine upload x",
             "hatch run twine upload x",
             "ruby -S gem push x",

@@ -25,7 +25,7 @@ pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
     let Some((name, value)) = setting else { return Vec::new() };
     let name = name.trim_end_matches([':', '?', '+', ' ']);
     if COMMANDS.split_ascii_whitespace().any(|own| like(own, name)) {
-        return command(value).into_iter().collect();
+        return command(name, value);
     }
     match kind_of_set(name, value) {
         Kind::Plain => Vec::new(),
@@ -33,24 +33,38 @@ pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
     }
 }
 
-/// What is started in place of a command: a known program by its plain name does what it does.
-fn command(value: &str) -> Option<(Effect, &'static str)> {
+/// What a build does of its own, and what else a command could add to it.
+const OF_A_BUILD: Effects = Effects::of(Effect::Reads)
+    .with(Effect::Opens)
+    .with(Effect::Writes)
+    .with(Effect::Deletes)
+    .with(Effect::Runs);
+
+/// What is started in place of a command: a known program by its plain name does what it does. One without a
+/// word of its own may get any from the makefile, and is told by its name where that is the setting's.
+fn command(name: &str, value: &str) -> Vec<(Effect, &'static str)> {
     let words: Vec<String> = value.split_ascii_whitespace().map(ToString::to_string).collect();
-    let first = words.first()?;
+    let Some(first) = words.first() else { return Vec::new() };
     let line = CommandLine::of(&words, None, false);
     let is_known = base_name(first) == first && line.readings().any(Reading::known);
-    let does = is_known.then(|| line.effects());
-    let shell = Effects::of(Effect::Shell);
-    match does {
-        Some(does) if does.meets(shell) => Some((Effect::Shell, "gives text to a shell")),
-        Some(does)
-            if does.meets(Effects::of(Effect::Code).with(Effect::Unknown)) && words.len() > 1 =>
-        {
-            Some((Effect::Code, "names a command of which nothing is known"))
-        }
-        Some(_) => None,
-        None => Some((Effect::Code, "names a command of which nothing is known")),
+    let unknown = || alloc::vec![(Effect::Code, "names a command of which nothing is known")];
+    if !is_known {
+        return unknown();
     }
+    let does = line.effects();
+    if does.meets(Effects::of(Effect::Shell)) {
+        return alloc::vec![(Effect::Shell, "gives text to a shell")];
+    }
+    if words.len() == 1 {
+        let odd = [Effect::Network, Effect::Publishes, Effect::System, Effect::Destroys];
+        let is_odd = odd.into_iter().any(|own| does.has(own)) && !first.eq_ignore_ascii_case(name);
+        return if is_odd { unknown() } else { Vec::new() };
+    }
+    if does.meets(Effects::of(Effect::Code).with(Effect::Unknown)) {
+        return unknown();
+    }
+    let more = Effect::ALL.into_iter().filter(|own| does.has(*own) && !OF_A_BUILD.has(*own));
+    more.map(|own| (own, "names a command that does so")).collect()
 }
 
 #[cfg(test)]
@@ -75,6 +89,10 @@ mod tests {
             "ARCH=arm",
             "CROSS_COMPILE=arm-none-eabi-",
             "RM=rm -f",
+            "CURL=curl",
+            "GIT=git",
+            "INSTALL=install -m 755",
+            "TEST_RUNNER=pytest -q",
             "CC=ccache gcc",
             "BUILD_TYPE:=Release",
             "TAGS+=x",
@@ -91,6 +109,11 @@ mod tests {
             ("SHELL=/bin/bash", Effect::Code),
             ("SHELL=bash", Effect::Shell),
             ("CC=./x", Effect::Code),
+            ("CC=git push", Effect::Publishes),
+            ("RUN=npm publish", Effect::Publishes),
+            ("CMD=dropdb app", Effect::Destroys),
+            ("CC=curl", Effect::Code),
+            ("CC=curl -O x", Effect::Network),
             ("CC=/opt/cc", Effect::Code),
             ("PYTHON=bash x", Effect::Shell),
             ("PYTHON=python -c x", Effect::Code),
