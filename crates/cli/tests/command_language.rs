@@ -223,6 +223,9 @@ fn what_commands_wrote_for_a_build_is_asked_about() {
         (vec![run("make; echo 'all:' > Makefile"), run("ls")], false),
         (vec![run("sed -i s/b/c/ src/a.txt && make")], false),
         (vec![run("printf 'print(1)' > gen.py; python3 gen.py")], false),
+        (vec![run("printf 'all:\\n\\techo built\\n' > rules"), run("make -f rules")], true),
+        (vec![run("awk 'BEGIN { print \"all:\" > \"Makefile\" }'; make")], true),
+        (vec![run("echo x > rules; make")], false),
     ] {
         let capsule = capsule();
         capsule.file("sub/x", "");

@@ -246,6 +246,8 @@ pub const COMMAND_ELEMENTS: usize = 256;
 /// The most folders that a part of a list may run in, as far as can be told before it runs; it is judged in
 /// each. Every `cd` that may fail while the list goes on doubles them.
 pub const COMMAND_FOLDERS: usize = 32;
+/// The files that commands of a run wrote by their words and that are remembered by their names.
+pub const WRITTEN_FILES: usize = 10_000;
 /// The most programs of one pipeline; people write up to six. Each takes a process and a pipe.
 pub const PIPELINE_STAGES: usize = 16;
 /// The most redirections of one program; three streams, each led elsewhere a few times.

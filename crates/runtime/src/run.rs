@@ -14,7 +14,7 @@ use capsule_core::journal::{
     RunOpened, RunSealed, Unpulled, Workspace,
 };
 use capsule_core::json;
-use capsule_core::policy::{Policy, Usage, instructions_written};
+use capsule_core::policy::{Policy, Usage, written_by_words};
 use capsule_core::tool::{Kind, ToolName};
 use capsule_redact::Redactor;
 use capsule_store::{RunWriter, StoreError};
@@ -302,7 +302,7 @@ pub fn count(usage: &mut Usage, tool: &ToolName, action: &Action, result: &Value
         },
         _ => None,
     };
-    usage.instructed(instructions_written(action));
+    usage.wrote(written_by_words(action));
     if let Action::Write { path, .. } | Action::Edit { path, .. } = action
         && let Some(path) = path.inside()
     {

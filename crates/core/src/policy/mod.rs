@@ -33,7 +33,7 @@ pub use commands::{
     CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,
     TokenPattern,
 };
-pub use decide::{Case, Check, Judgement, Trace, decide, instructions_written};
+pub use decide::{Case, Check, Judgement, Trace, decide, written_by_words};
 pub use draft::{Draft, Extended, LayerDraft, Roots};
 pub use layer::{Layer, LayerKind, is_layer};
 pub use model::{

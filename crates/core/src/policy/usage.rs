@@ -7,7 +7,11 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::limits;
 use crate::tool::ToolName;
+
+/// Stands for files that a command was told of by what it read, and for those that are too many to remember.
+pub(crate) const UNNAMED: &str = "a file that no word names";
 
 /// What one run has used, by tool, and how its calls went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +22,7 @@ pub struct Usage {
     same: BTreeMap<(ToolName, Digest), u64>,
     denied_total: u64,
     denied_in_a_row: u64,
-    /// The files that commands wrote by which builds are told what to run.
+    /// The files that commands wrote by their words, which may tell a build what to run.
     instructions: BTreeSet<String>,
 }
 
@@ -100,14 +104,17 @@ impl Usage {
         self.denied_total
     }
 
-    /// The files that commands wrote by which builds are told what to run.
-    pub fn instructions(&self) -> impl Iterator<Item = &str> {
+    /// The files that commands wrote by their words.
+    pub fn written(&self) -> impl Iterator<Item = &str> {
         self.instructions.iter().map(String::as_str)
     }
 
-    /// Notes such files that a command wrote.
-    pub fn instructed(&mut self, paths: impl IntoIterator<Item = String>) {
-        self.instructions.extend(paths);
+    /// Notes files that a command wrote.
+    pub fn wrote(&mut self, paths: impl IntoIterator<Item = String>) {
+        for path in paths {
+            let is_full = self.instructions.len() >= limits::WRITTEN_FILES;
+            self.instructions.insert(if is_full { UNNAMED.into() } else { path });
+        }
     }
 
     /// Notes that a file was written as a file, and not by the words of a command.

@@ -370,6 +370,7 @@ impl Walk {
     /// What an option is given. What it names to be loaded is started by a program that else starts
     /// nothing.
     fn value(&mut self, kind: Word, value: &str) {
+        self.reading.scripts.extend((kind == Word::Script).then(|| value.to_string()));
         for added in self.word(word::Place::Option, kind, value) {
             let added = if kind == Word::Script { self.started(added) } else { added };
             self.reading.added.push(added);

@@ -29,6 +29,8 @@ pub struct Reading {
     pub is_plain: bool,
     /// Whether its words name the script that it runs.
     pub names_script: bool,
+    /// The files that its options name to be run or followed.
+    pub scripts: Vec<String>,
     /// The programs that it runs by the names of their modules.
     pub modules: Vec<String>,
     /// The variables that its words set for a command line of its own, with their values.

@@ -13,7 +13,7 @@ use crate::path::WorkspacePath;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::Finding;
 use crate::policy::decide::flow::input;
-use crate::policy::usage::Usage;
+use crate::policy::usage::{UNNAMED, Usage};
 use crate::programs::{CommandLine, Effect, Use, base_name, like};
 
 /// Names of files that a program reads as its orders without being given them; `*` stands for any characters.
@@ -31,16 +31,22 @@ const INSTRUCTIONS: &str = "Makefile makefile GNUmakefile *.mk Makefile.* Kbuild
     Dockerfile *.dockerfile Containerfile docker-compose.yml docker-compose.yaml compose.yml compose.yaml Vagrantfile Procfile \
     Earthfile Snakefile Jenkinsfile flake.nix default.nix shell.nix lefthook.yml .pre-commit-config.yaml tasks.py \
     *.config.js *.config.cjs *.config.mjs *.config.ts *.config.mts *.conf.js .babelrc .babelrc.* .eslintrc .eslintrc.* .mocharc.* \
-    .postcssrc .postcssrc.* .stylelintrc* .prettierrc.* gulpfile.* Gruntfile.* karma.conf.*";
+    .postcssrc .postcssrc.* .stylelintrc* .prettierrc.* gulpfile.* Gruntfile.* karma.conf.* .nycrc .c8rc .lintstagedrc* \
+    .commitlintrc* .releaserc* .parcelrc project.json angular.json *.cabal cabal.project stack.yaml package.yaml Setup.hs \
+    project.clj deps.edn *.gradle *.gradle.kts *.ninja *.nimble config.nims *.opam shard.yml dub.json pubspec.yaml Jamfile \
+    Jamroot Tupfile *.pro CMakeCache.txt conanfile.py pavement.py duties.py hatch.toml pants.toml mise.toml .mise.toml \
+    .tool-versions latexmkrc .latexmkrc .Rprofile .proverc cpanfile dist.ini .irbrc .pryrc .rubocop.yml Guardfile Thorfile Fastfile \
+    Podfile Dangerfile mypy.ini .pylintrc pylintrc .flake8 .php-cs-fixer.php .php-cs-fixer.dist.php phpstan.neon rector.php \
+    psalm.xml magefile.go .golangci.yml buf.gen.yaml Doxyfile Brewfile xmake.lua premake5.lua";
 
 fn is_instruction(name: &str) -> bool {
     INSTRUCTIONS.split_ascii_whitespace().any(|own| like(own, name))
 }
 
-/// Such files that a command writes by its words, as paths where those are known. The parts of a list are calls of
-/// their own.
+/// The files that a command writes by its words, as paths where those are known: those that a build reads by
+/// itself, and any other one, which a later command may name to a build. The parts of a list are calls of their own.
 #[must_use]
-pub fn instructions_written(action: &Action) -> Vec<String> {
+pub fn written_by_words(action: &Action) -> Vec<String> {
     match action {
         Action::Run { argv, cwd, stdin, .. } => {
             let line = CommandLine::of(argv, None, false);
@@ -79,6 +85,11 @@ fn written(line: &CommandLine<'_>, texts: &[String], cwd: &PathTarget) -> Vec<St
     let paths: Vec<&str> =
         paths.filter(|own| own.usage == Use::Write).map(|own| own.path.as_str()).collect();
     let mut found: Vec<String> = paths.iter().flat_map(|path| named(&beneath(cwd, path))).collect();
+    if paths.is_empty() && line.effects().has(Effect::Writes) {
+        found.extend(all.iter().flat_map(|line| quoted(line.argv)).flat_map(|path| {
+            named(&beneath(cwd, path)).filter(|_| is_instruction(base_name(path)))
+        }));
+    }
     if paths.is_empty() && !texts.is_empty() && line.effects().has(Effect::Writes) {
         let lines = texts.iter().flat_map(|text| text.lines());
         let patched: Vec<&str> = lines.filter_map(|line| line.strip_prefix("+++ ")).collect();
@@ -92,19 +103,29 @@ fn written(line: &CommandLine<'_>, texts: &[String], cwd: &PathTarget) -> Vec<St
     found
 }
 
-/// Stands for files that a command was told of by what it read.
-const UNNAMED: &str = "a file that no word names";
+/// What stands between quotes in words that are program texts: `awk '{ print > "Makefile" }'`.
+fn quoted(argv: &[String]) -> impl Iterator<Item = &str> {
+    argv.iter().flat_map(|word| word.split(['"', '\'']).skip(1).step_by(2))
+}
 
-/// A path, if it is one of such a file.
+/// A path as it is remembered.
 fn named(path: &PathTarget) -> Option<String> {
     let text = path.inside().map_or(path.asked.as_str(), WorkspacePath::as_str);
-    is_instruction(base_name(text)).then(|| text.to_string())
+    (!base_name(text).is_empty()).then(|| text.to_string())
+}
+
+/// Whether a command line follows a file that was written: one that it reads by itself, or that an option names.
+fn is_followed(line: &CommandLine<'_>, path: &str) -> bool {
+    let own = base_name(path);
+    let by_option =
+        || line.readings().flat_map(|own| &own.scripts).any(|name| base_name(name) == own);
+    path == UNNAMED || is_instruction(own) || by_option()
 }
 
 /// What is found about a command that runs what such files say, where commands before it wrote one. A command
 /// that names its program runs that.
 pub(super) fn check(words: &EffectRule, line: &CommandLine<'_>, usage: &Usage) -> Option<Finding> {
-    let name = usage.instructions().next()?;
+    let name = usage.written().find(|path| is_followed(line, path))?;
     let follows = line.readings().any(|own| own.effects().has(Effect::Runs) && !own.names_script);
     let (verdict, source) = words.word(Effect::Code);
     let name = if name == UNNAMED { UNNAMED.into() } else { format!("`{name}`") };
@@ -128,7 +149,7 @@ mod tests {
             let (text, cwd) = (text.into(), cwd.clone());
             Action::Command { steps: alloc::vec![step], text, cwd, stdin: None, timeout_ms: None }
         };
-        steps.into_iter().flat_map(|step| instructions_written(&own(step))).collect()
+        steps.into_iter().flat_map(|step| written_by_words(&own(step))).collect()
     }
 
     #[test]
@@ -148,6 +169,8 @@ mod tests {
             ),
             ("cd sub && echo x > Rakefile", "sub/Rakefile"),
             ("npm pkg set scripts.test=id", "package.json"),
+            ("awk 'BEGIN { print \"all:\" > \"Makefile\" }'", "Makefile"),
+            ("echo x > rules", "rules"),
         ] {
             assert!(
                 written_by(text).iter().any(|own| own.ends_with(name)),
@@ -162,7 +185,11 @@ mod tests {
             "sed -i s/a/b/ src/a.c",
             "touch test.py",
         ] {
-            assert_eq!(written_by(text), [""; 0], "{text}");
+            let written = written_by(text);
+            assert!(
+                !written.iter().any(|own| is_instruction(base_name(own))),
+                "{text}: {written:?}"
+            );
         }
     }
 }

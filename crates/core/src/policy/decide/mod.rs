@@ -47,7 +47,7 @@ use crate::risk::Risk;
 use crate::tool::ToolName;
 use trace::weigh;
 
-pub use instructions::instructions_written;
+pub use instructions::written_by_words;
 pub use trace::{Check, Trace};
 
 pub(crate) use fetch::{judge_address, judge_url};

@@ -23,7 +23,7 @@ use crate::policy::decide::everything::everything;
 use crate::policy::decide::flow::{EVERYTHING, Flow, input};
 use crate::policy::decide::{
     Case, Check, Finding, Judgement, Trace, about, because, files as paths, never, simple, stakes,
-    instructions_written,
+    written_by_words,
 };
 use crate::policy::model::{Constraint, Never, Policy, ToolRule};
 use crate::policy::variables::{Kind, kind_of_set};
@@ -59,7 +59,7 @@ pub(super) fn decide(policy: &Arc<Policy>, case: &Case<'_>, steps: &[Step]) -> J
         let steps = own.get(..1).unwrap_or_default().to_vec();
         let (text, cwd) = (String::new(), PathTarget::parse("."));
         let part = Action::Command { steps, text, cwd, stdin: None, timeout_ms: None };
-        usage.instructed(instructions_written(&part));
+        usage.wrote(written_by_words(&part));
     }
     let bounds = match (steps, exec) {
         ([step], Some((exec, _))) => all.bounds(policy, exec, (step, case.facts)),
