@@ -261,7 +261,13 @@ const ROWS: &[Row] = &[
         "mkdir -p .git/rr-cache/x; echo evil > .git/rr-cache/x/postimage",
         "later conflicts",
     ),
-    ("an index in parts", "", "git update-index --split-index", UNREAD),
+    ("an index in parts", "", "git update-index --split-index", "in two parts"),
+    (
+        "an index in parts, of which one is there already",
+        "git update-index --split-index",
+        "echo x >> src/a; git add src/a",
+        "in two parts",
+    ),
     ("other objects", "", "echo /tmp > .git/objects/info/alternates", "Git runs"),
     (
         "commands of a rebase",

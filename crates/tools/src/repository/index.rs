@@ -64,6 +64,11 @@ fn broken() -> Flaw {
     Flaw::new("the index is broken")
 }
 
+/// Most of its entries stand in another file, `sharedindex.*`.
+fn in_two_parts() -> Flaw {
+    Flaw::new("the index is in two parts, which `git update-index --no-split-index` makes one")
+}
+
 impl<'b> Reader<'b> {
     fn take(&mut self, count: usize) -> Result<&'b [u8], Flaw> {
         let end = self.at.checked_add(count).ok_or_else(broken)?;
@@ -175,6 +180,9 @@ impl Index {
             let stage = (flags & STAGE) >> 12;
             let key = (name.clone(), stage);
             let length = usize::from(flags & LENGTH);
+            if name.is_empty() {
+                return Err(in_two_parts());
+            }
             if name.len().min(usize::from(LENGTH)) != length
                 || !is_path(&name, kind)
                 || more & !(SKIPPED | INTENDED) != 0
@@ -205,6 +213,7 @@ impl Index {
                 // That entries may be folders.
                 b"sdir" => {}
                 b"EOIE" => return Err(broken()),
+                b"link" => return Err(in_two_parts()),
                 _ => {
                     let name = name.escape_ascii();
                     return Err(Flaw::new(format!(
