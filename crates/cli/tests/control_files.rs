@@ -285,6 +285,11 @@ const ASKED: &[&str] = &[
     ".eslintrc.cjs",
     "one/.bsp/sbt.json",
     "hie.yaml",
+    // What other programs than git keep of a repository is checked out as well.
+    ".hg/store/data/_.envrc.i",
+    ".jj/working_copy/tree_state",
+    "sub/.svn/wc.db",
+    "_FOSSIL_",
 ];
 const OPEN: &[&str] = &[
     "src/a.rs",
