@@ -100,6 +100,8 @@ pub trait Host {
     fn secret(&self, name: &str) -> Option<Secret>;
     /// A variable of the user's environment.
     fn variable(&self, name: &str) -> Option<OsString>;
+    /// The names of all of them.
+    fn variables(&self) -> Vec<OsString>;
 }
 
 /// Where the output of a command goes while it is made, before anything is masked: whoever shows it

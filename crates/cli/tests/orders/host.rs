@@ -164,6 +164,15 @@ fn what_a_hidden_name_of_the_home_directory_links_to_is_asked_about() {
             &["ci/own"],
         ),
         row(
+            "in a directory of its own",
+            |root| {
+                from_home(root, ".config/newtool/rc", "plain");
+                from_home(root, ".newtool/plugins", "tools");
+            },
+            &["plain", "tools/own", "tools/new"],
+            &["ci/own"],
+        ),
+        row(
             "all of the workspace",
             |root| from_home(root, ".newtool", ""),
             &[],
@@ -294,6 +303,36 @@ fn what_variables_name_is_protected() {
         },
     ];
     check(&rows, &WAYS);
+}
+
+/// C22: a file that a variable names which no table has.
+#[test]
+fn what_any_variable_names_is_asked_about() {
+    let rows = [Row {
+        what: "a file, and an option with one; neither directories, relative paths, nor what is not there",
+        lay: |root| fs::write(root.join("tools/own"), "").unwrap(),
+        variables: &[
+            ("NEWTOOL_RC", "WS/plain"),
+            ("NEWTOOL_OPTIONS", "-v --load=WS/ci/own"),
+            ("CARGO_TARGET_NONE_RUNNER", "WS/tools/own -x"),
+            ("NEWTOOL_FOLDER", "WS/scripts"),
+            ("NEWTOOL_NAME", "data/own"),
+            ("NEWTOOL_CACHE", "WS/data/cache"),
+            ("_", "WS/scripts/own"),
+        ],
+        closed: &["plain", "ci/own", "tools/own"],
+        open: &["scripts/own", "scripts/new", "data/own", "data/cache/x"],
+    }];
+    check(&rows, &[Way::Staged, Way::Copied, Way::Direct, Way::Write, Way::WriteDirect]);
+    let bed = rows[0].bed();
+    let _ = bed.append(Way::Staged, "data/own");
+    let _ = bed.perl(Way::Staged, &appending("plain")).exits(0);
+    let applied = bed.capsule.run(&["apply", "latest"]).exits(4);
+    assert!(
+        applied.stderr.contains("A variable of the environment names it"),
+        "{}",
+        applied.stderr
+    );
 }
 
 /// C22: where the shell looks for programs.

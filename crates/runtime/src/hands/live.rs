@@ -361,4 +361,8 @@ impl Host for Machine {
     fn variable(&self, name: &str) -> Option<OsString> {
         (self.variable)(name)
     }
+
+    fn variables(&self) -> Vec<OsString> {
+        std::env::vars_os().map(|(name, _)| name).collect()
+    }
 }

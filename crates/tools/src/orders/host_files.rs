@@ -31,6 +31,10 @@ const ACCOUNTS: &str = "/etc/passwd";
 const HOME: &str = "$HOME";
 /// And the directories in which the shell looks for programs.
 pub(crate) const PATH: &str = "$PATH";
+/// And what variables name that are not in the table.
+const VARIABLES: &str = "$ENV";
+/// Variables by which a program that starts another only tells of itself.
+const TOLD: [&str; 3] = ["_", "CARGO_MANIFEST_PATH", "npm_package_json"];
 /// The directory of the home directory in which everything is configuration, hidden or not.
 const CONFIG: &str = ".config";
 /// The variable that names another one.
@@ -90,11 +94,16 @@ fn few_names(folder: &Path) -> Option<BTreeSet<OsString>> {
 }
 
 impl Gather<'_> {
-    /// Notes from what of the workspace programs of the host take orders by names outside of it.
+    /// Notes from what of the workspace programs of the host take orders by names outside of it; `names` are
+    /// those of all variables.
     ///
     /// # Errors
     /// [`Code::PathOrders`] where that is too much to be told.
-    pub(super) fn host_files(&mut self, variables: Variables<'_>) -> Result<(), Problem> {
+    pub(super) fn host_files(
+        &mut self,
+        names: &[OsString],
+        variables: Variables<'_>,
+    ) -> Result<(), Problem> {
         let (mut search, homes) = (Search::default(), self.homes());
         self.unlisted(&homes, variables, &mut search)?;
         // All of them go by names of two kinds; where no rule has these as a whole, each may have its own.
@@ -114,6 +123,7 @@ impl Gather<'_> {
                 self.command_line(&name, &value)?;
             }
         }
+        self.named_by_variables(names, variables)?;
         self.programs(&variables("PATH").unwrap_or_default());
         self.hard_links(search.linked);
         Ok(())
@@ -162,12 +172,33 @@ impl Gather<'_> {
                 }
                 continue;
             }
-            let is_home = name != config;
-            for (entry, kind) in entries(&folder, search)? {
-                let is_cache = CACHES.iter().any(|own| entry == *own);
-                let is_hidden = entry.as_bytes().starts_with(b".") && !is_cache;
-                if kind.is_symlink() && (is_hidden || !is_home) {
-                    self.unlisted_link(&name.join(&entry.to_string_lossy()), &folder.join(&entry))?;
+            let hidden_only = name != config;
+            self.unlisted_in(&name, &folder, hidden_only, search)?;
+        }
+        Ok(())
+    }
+
+    /// Follows the links of a directory of configuration, and those of the directories in it.
+    fn unlisted_in(
+        &mut self,
+        name: &WorkspacePath,
+        folder: &Path,
+        hidden_only: bool,
+        search: &mut Search,
+    ) -> Result<(), Problem> {
+        for (entry, kind) in entries(folder, search)? {
+            let is_cache = CACHES.iter().any(|own| entry == *own);
+            let is_hidden = entry.as_bytes().starts_with(b".") && !is_cache;
+            // What is in `.config` is looked at by itself.
+            if hidden_only && (!is_hidden || entry == CONFIG && kind.is_dir()) {
+                continue;
+            }
+            let (name, path) = (name.join(&entry.to_string_lossy()), folder.join(&entry));
+            if kind.is_symlink() {
+                self.unlisted_link(&name, &path)?;
+            } else if kind.is_dir() {
+                for (entry, _) in entries(&path, search)?.iter().filter(|own| own.1.is_symlink()) {
+                    self.unlisted_link(&name.join(&entry.to_string_lossy()), &path.join(entry))?;
                 }
             }
         }
@@ -252,14 +283,39 @@ impl Gather<'_> {
 
     /// A command line names files of the workspace: those that are there, and those that could be made.
     fn command_line(&mut self, name: &WorkspacePath, value: &OsStr) -> Result<(), Problem> {
-        let parts = |byte: &u8| byte.is_ascii_whitespace() || b"'\"|;&()<>=,:".contains(byte);
-        let words = value.as_bytes().split(parts).filter(|word| !word.is_empty());
-        for word in words.filter(|word| word.contains(&b'/')) {
+        for word in words(value).filter(|word| word.contains(&b'/')) {
             let path = self.expand(Path::new(OsStr::from_bytes(word)));
             let End::Inside(place) = self.host.follow(Path::new(""), &path).end else { continue };
             let kind = self.host.kind(&place);
             if matches!(kind, Some(Kind::RegularFile) | None) {
                 self.leads(name, &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Files of the workspace that any other variable names by an absolute path: a program that is not listed
+    /// may obey them.
+    fn named_by_variables(
+        &mut self,
+        names: &[OsString],
+        variables: Variables<'_>,
+    ) -> Result<(), Problem> {
+        let name = named(VARIABLES);
+        if !self.invariants.hold(&name.join(VARIABLES)) {
+            return Ok(());
+        }
+        for variable in names {
+            let shown = variable.to_string_lossy();
+            let value = variables(&shown).filter(|_| !TOLD.contains(&&*shown));
+            for word in value.as_deref().into_iter().flat_map(words) {
+                let path = Path::new(OsStr::from_bytes(word));
+                if path.is_absolute()
+                    && let End::Inside(place) = self.host.follow(Path::new(""), path).end
+                    && self.host.kind(&place) == Some(Kind::RegularFile)
+                {
+                    self.leads(&name.join(&shown), path)?;
+                }
             }
         }
         Ok(())
@@ -331,6 +387,12 @@ impl Visitor for Finder<'_, '_> {
     fn stop(&self) -> bool {
         false
     }
+}
+
+/// The words of a value among which there may be paths.
+fn words(value: &OsStr) -> impl Iterator<Item = &[u8]> {
+    let parts = |byte: &u8| byte.is_ascii_whitespace() || b"'\"|;&()<>=,:".contains(byte);
+    value.as_bytes().split(parts).filter(|word| !word.is_empty())
 }
 
 /// A name that rules know something of the host by.

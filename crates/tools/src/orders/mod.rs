@@ -93,7 +93,8 @@ fn leads_on(entry: &Entry<'_>, spelling: Spelling) -> bool {
 pub(crate) fn gather(
     workspace: &Workspace,
     leads: &Leads,
-    (invariants, home, variables): (&Invariants, Option<&Path>, Variables<'_>),
+    (invariants, home): (&Invariants, Option<&Path>),
+    (names, variables): (&[OsString], Variables<'_>),
 ) -> Result<Orders, Problem> {
     let root = workspace.lower().unwrap_or_else(|| workspace.root());
     let mounts = Mounts::read(workspace.path());
@@ -116,7 +117,7 @@ pub(crate) fn gather(
     gather.user()?;
     gather.above();
     gather.outer()?;
-    gather.host_files(variables)?;
+    gather.host_files(names, variables)?;
     // What configurations name may be links in turn.
     gather.links()?;
     Ok(gather.orders)

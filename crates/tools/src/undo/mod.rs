@@ -131,6 +131,9 @@ pub(crate) mod bed {
         fn variable(&self, _: &str) -> Option<OsString> {
             None
         }
+        fn variables(&self) -> Vec<OsString> {
+            Vec::new()
+        }
     }
 
     /// A keeper, and the folder that its own is in.

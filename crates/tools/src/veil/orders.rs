@@ -42,8 +42,9 @@ impl Veil {
         match &self.invariants {
             Some(invariants) => {
                 let variable = |name: &str| self.host.as_ref()?.variable(name);
-                let by = (invariants, self.home.as_deref(), &variable as Variables<'_>);
-                gather(workspace, &drawn.leads, by).map(Rc::new)
+                let names = self.host.as_ref().map(|host| host.variables()).unwrap_or_default();
+                let by = (names.as_slice(), &variable as Variables<'_>);
+                gather(workspace, &drawn.leads, (invariants, self.home.as_deref()), by).map(Rc::new)
             }
             None => Ok(Rc::default()),
         }
