@@ -5,6 +5,7 @@ use capsule_core::action::{FileKind, PathFact, Place};
 use capsule_core::capability::Capability;
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Draft, Policy, Roots};
+use capsule_core::spelling::Spelling;
 use capsule_core::tool::{Argument, Catalogue, Kind, Shape, Signature};
 
 use crate::Answer;
@@ -60,7 +61,12 @@ pub(crate) fn bind(text: &str, name: &str, tools: Catalogue) -> Answer<Policy> {
         format!("the policy of the measure is broken: {}", first.unwrap_or_default())
     };
     let (draft, _) = Draft::parse(text, name, HOME, tools).map_err(broken)?;
-    let roots = Roots { workspace: WORKSPACE.to_owned(), own: Vec::new(), lifts: true };
+    let roots = Roots {
+        workspace: WORKSPACE.to_owned(),
+        own: Vec::new(),
+        spelling: Spelling::Exact,
+        lifts: true,
+    };
     draft.bind(&roots, HOME, tools).map_err(broken)
 }
 
@@ -69,5 +75,5 @@ pub(crate) fn plain_file(path: &str) -> Answer<PathFact> {
     let path = WorkspacePath::parse(path).map_err(|problem| problem.reason().to_owned())?;
     let real = Place::Inside(path.clone());
     let (alias, closed, names, ours) = (None, Vec::new(), Vec::new(), false);
-    Ok(PathFact { path, real, kind: FileKind::File, alias, closed, names, ours })
+    Ok(PathFact { path, real, kind: FileKind::File, alias, closed, names, ours, absent: None })
 }

@@ -23,6 +23,7 @@ pub fn roots() -> Roots {
         workspace: "/home/ada/project".into(),
         own: vec!["/home/ada/.capsule/store.db".into(), "/home/ada/project/policy.yaml".into()],
         lifts: true,
+        spelling: capsule_core::spelling::Spelling::Exact,
     }
 }
 

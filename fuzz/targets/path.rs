@@ -12,6 +12,7 @@ use capsule_core::glob::{Glob, escape, expand_home};
 use capsule_core::limits;
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Draft, PathPattern, Roots, Source};
+use capsule_core::spelling::Spelling;
 use capsule_runtime::CATALOGUE;
 use libfuzzer_sys::fuzz_target;
 
@@ -78,14 +79,15 @@ fn matching(glob: &Glob, path: &WorkspacePath) {
 /// A denial from the file system's root covers a path if it matches the path or any folder above.
 fn denied(glob: &Glob, written: &str, folder: &str, path: &WorkspacePath, whole: &[&str]) {
     let mut denial = PathPattern::parse(written, Source::default(), "").expect("it is a pattern");
-    denial.bind(folder);
+    denial.bind(folder, Spelling::Exact);
     let named = (1..=whole.len()).any(|depth| glob.matches_components(&whole[..depth]));
     assert_eq!(denial.covers(path), named);
 }
 
 fn out_of_reach(folder: &str, path: &WorkspacePath) {
     let own = vec![format!("{folder}/{path}")];
-    let roots = Roots { workspace: folder.into(), own, lifts: true };
+    let spelling = Spelling::Exact;
+    let roots = Roots { workspace: folder.into(), own, spelling, lifts: true };
     let policy = DRAFT.clone().bind(&roots, "", CATALOGUE).expect("it names no pattern");
     assert!(policy.forbids(path, Capabilities::of(Capability::FsRead)).is_some());
 }

@@ -7,15 +7,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
     CommandRule, Constraint, Draft, LayerKind, Never, Policy, Source, Token, TokenPattern,
 };
-use capsule_core::programs::Effects;
-use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, check_claims, lint};
-use fuzz::{Call, HOME, assert_named, assert_refused, calls, roots};
+use fuzz::{Call, HOME, assert_named, assert_refused, calls, policy, roots};
 use libfuzzer_sys::fuzz_target;
 
 static CALLS: LazyLock<Vec<Call>> = LazyLock::new(calls);
@@ -63,7 +60,7 @@ tools:
 
 static BELOW_DRAFT: LazyLock<Draft> =
     LazyLock::new(|| Draft::parse(BELOW, "policy.yaml", HOME, CATALOGUE).unwrap().0);
-static BELOW_WORDS: LazyLock<Vec<Verdict>> = LazyLock::new(|| judge(&fuzz::policy(BELOW)));
+static BELOW_WORDS: LazyLock<Vec<Verdict>> = LazyLock::new(|| judge(&policy(BELOW)));
 
 fn as_layer(text: &str) {
     let text = format!("layer: workspace\n{text}");
@@ -79,7 +76,7 @@ fn as_layer(text: &str) {
         Ok(layer) => layer,
         Err(problems) => return assert_refused(&text, &problems),
     };
-    let below = Policy::clone(&fuzz::policy(BELOW));
+    let below = Policy::clone(&policy(BELOW));
     let words = judge(&Arc::new(below.tightened(vec![layer])));
     for ((before, after), call) in BELOW_WORDS.iter().zip(words).zip(&*CALLS) {
         assert!(after >= *before, "the layer loosened {before} to {after}: {call:?}");
@@ -160,19 +157,8 @@ const DENIALS: &[(&str, Deny)] = &[
 ];
 
 fn never(tool: &str) -> Never {
-    Never {
-        id: "more".into(),
-        source: Source::default(),
-        capabilities: Capability::ALL.into_iter().collect(),
-        paths: Vec::new(),
-        except: Vec::new(),
-        tool: Some(ToolName::asked(tool)),
-        argv: Vec::new(),
-        effects: Effects::NONE,
-        into: Effects::NONE,
-        because: None,
-        suggest: None,
-    }
+    let text = format!("version: 1\nnever: [{{ id: more, tool: {tool} }}]\n");
+    policy(&text).never.iter().find(|rule| rule.id == "more").cloned().unwrap()
 }
 
 fn each(policy: &mut Policy, change: fn(&mut Constraint)) {
