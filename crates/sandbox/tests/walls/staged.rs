@@ -87,7 +87,7 @@ fn only_some_write(mut bed: Bed) {
 fn a_copy_is_written_in_its_place() {
     let mut bed = Bed::copied(lay, &[b"d/e"]);
     let exit =
-        bed.write("set -e; echo more >> file; rm d/gone; mv d moved; ls moved/e || echo hidden");
+        bed.write("set -e; echo more >> file; rm d/gone; mv d moved; ls moved/e; cat moved/e/deep || echo hidden");
     assert_eq!(exit.how, How::Exited(0), "{}", text(&exit.stderr.bytes));
     assert_eq!(text(&exit.stdout.bytes), "hidden\n");
     let (workspace, copy) = (bed.workspace(), bed.changes());
