@@ -244,7 +244,7 @@ fn without_a_view_every_command_says_why() {
     );
     // The view holds each program open. With so few open files there is room for what Capsule itself has open,
     // and none for the last programs of the view.
-    let said = (300..360).step_by(4).find_map(|files| {
+    let said = (200..480).step_by(4).find_map(|files| {
         let place = format!(
             "n=0; while [ $n -lt {PROGRAMS} ]; do echo '#!/bin/sh' > /srv/p$n; chmod 755 /srv/p$n; n=$((n+1)); \
              done; ulimit -n {files}"
