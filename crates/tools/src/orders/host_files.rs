@@ -21,12 +21,10 @@ use rustix::process::geteuid;
 
 use super::Gather;
 use super::trail::End;
-use super::user::Variables;
+use super::user::{Account, Variables, accounts};
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::told;
 
-/// The accounts of this machine, with their home directories.
-const ACCOUNTS: &str = "/etc/passwd";
 /// The name that rules know the home directory by, for what is not in the table.
 const HOME: &str = "$HOME";
 /// And the directories in which the shell looks for programs.
@@ -134,14 +132,8 @@ impl Gather<'_> {
     fn homes(&self) -> BTreeSet<PathBuf> {
         let owner = statat(self.host.root, ".", AtFlags::empty()).map(|own| own.st_uid);
         let users = BTreeSet::from([geteuid().as_raw(), owner.unwrap_or_default()]);
-        let accounts = fs::read(ACCOUNTS).unwrap_or_default();
-        let home = |line: &[u8]| {
-            let words: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
-            let user: u32 = std::str::from_utf8(words.get(2)?).ok()?.parse().ok()?;
-            let home = PathBuf::from(OsStr::from_bytes(words.get(5)?));
-            users.contains(&user).then_some(home)
-        };
-        let homes = accounts.split(|byte| *byte == b'\n').filter_map(home);
+        let is_own = |own: &Account| own.id.is_some_and(|id| users.contains(&id));
+        let homes = accounts().into_iter().filter(is_own).map(|own| own.home);
         let homes = homes.chain(self.home.clone());
         // Services have the root of the system for a home.
         homes.filter(|own| own.is_absolute() && own.parent().is_some()).collect()

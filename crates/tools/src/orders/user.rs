@@ -158,14 +158,31 @@ fn quoted(text: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
-/// The home directory of an account, as far as a file of the machine tells it.
-pub(super) fn home_of(user: &[u8]) -> Option<PathBuf> {
-    let accounts = std::fs::read(ACCOUNTS).ok()?;
-    accounts.split(|byte| *byte == b'\n').find_map(|line| {
+/// An account of this machine.
+pub(super) struct Account {
+    name: Vec<u8>,
+    /// Its number, where that is one.
+    pub id: Option<u32>,
+    /// Its home directory.
+    pub home: PathBuf,
+}
+
+/// The accounts of this machine, as far as a file of it tells them.
+pub(super) fn accounts() -> Vec<Account> {
+    let text = std::fs::read(ACCOUNTS).unwrap_or_default();
+    let account = |line: &[u8]| {
         let words: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
-        let home = words.get(5).filter(|_| words.first() == Some(&user))?;
-        Some(PathBuf::from(OsStr::from_bytes(home)))
-    })
+        let name = words.first()?.to_vec();
+        let id = words.get(2).and_then(|own| std::str::from_utf8(own).ok()?.parse().ok());
+        let home = PathBuf::from(OsStr::from_bytes(words.get(5)?));
+        Some(Account { name, id, home })
+    };
+    text.split(|byte| *byte == b'\n').filter_map(account).collect()
+}
+
+/// The home directory of an account.
+pub(super) fn home_of(user: &[u8]) -> Option<PathBuf> {
+    accounts().into_iter().find(|own| own.name == user).map(|own| own.home)
 }
 
 impl Gather<'_> {
