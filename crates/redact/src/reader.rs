@@ -60,7 +60,11 @@ impl<'t> Text<'t> {
         if self.visible.is_empty() {
             return (most, if most > 0 { Start::behind(true) } else { start });
         }
-        let begins = |byte: &usize| self.visible.iter().all(|own| own.begins_at(*byte));
+        let last = self.visible.last();
+        let begins = |byte: &usize| {
+            let has_read = self.visible.iter().all(|own| own.has_read(*byte));
+            has_read && last.is_some_and(|own| own.begins_at(*byte))
+        };
         let found = (most.saturating_sub(APART * 2)..=most).rev().find(begins);
         match found.filter(|byte| *byte > 0) {
             Some(byte) => (byte, start_at(&self.visible, byte)),

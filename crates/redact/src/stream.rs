@@ -12,9 +12,13 @@ use crate::{Finding, Redactor};
 /// Beyond this much that is held back, it is looked at again only when an eighth more has come.
 const PATIENT: usize = 1 << 10;
 
+/// The most bytes that are held back when they are looked at: a whole private key in UTF-32, and as much again.
+/// Only a text that hides most of its bytes from a reader comes so far.
+const HELD: usize = 1 << 19;
+
 /// Masks a stream. Whatever pieces it comes in, what goes out is the same, and the same as if it had
 /// come in one piece. A piece is held back only while what follows could make a secret of it, and
-/// never more than a bounded part of the stream.
+/// never more than 576 KiB: a stream that would need more is read as if it were cut off there.
 #[derive(Clone, Debug)]
 pub struct Stream {
     redactor: Redactor,
@@ -107,6 +111,21 @@ impl Stream {
             return;
         }
         self.look(End::Open, out);
+        if self.buffer.len() > HELD {
+            self.release(out);
+        }
+    }
+
+    /// Reads the buffer as if the stream were cut off there, and begins anew behind it.
+    fn release(&mut self, out: &mut Vec<u8>) {
+        let text = Text::of(&self.buffer, self.start, End::Open);
+        let (bytes, start) = match text.cut(self.buffer.len(), self.start) {
+            (0, _) => (self.buffer.len(), Start::behind(true)),
+            cut => cut,
+        };
+        let rest = self.buffer.split_off(bytes.max(self.gone));
+        self.finish(true, out);
+        (self.buffer, self.start) = (rest, start);
     }
 
     /// The stream is over, or cut off here. Adds what is left.

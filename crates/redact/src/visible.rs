@@ -56,6 +56,8 @@ pub(super) struct Start {
     style: Style,
     /// The units of a text that began with a mark.
     unit: Option<Unit>,
+    /// How many bytes belong to a character before, where the text is read as if it had no mark.
+    skip: usize,
 }
 
 impl Start {
@@ -106,7 +108,7 @@ pub(super) fn visible(bytes: &[u8], start: Start, open: bool) -> Vec<Visible> {
         }
     }
     let mut narrow = Visible::default();
-    narrow.narrow(bytes, start.style, open);
+    narrow.narrow(bytes, start.skip, start.style, open);
     let wide = unit.map(|(from, unit)| {
         let mut wide = Visible::default();
         wide.wide(bytes, from, unit, open);
@@ -115,22 +117,18 @@ pub(super) fn visible(bytes: &[u8], start: Start, open: bool) -> Vec<Visible> {
     [narrow].into_iter().chain(wide).collect()
 }
 
-/// How reading begins at a byte, at which a character begins in all of what is visible.
+/// How reading begins at a byte, at which a character of the last reading begins.
 pub(super) fn start_at(all: &[Visible], byte: usize) -> Start {
-    let style = |own: &Visible| {
-        let place = own.place_of(byte);
-        let is_start = own.places.get(place).is_some_and(|(start, _)| *start == byte);
-        let before = own.styles.partition_point(|(at, _)| *at <= place).saturating_sub(1);
-        let here = own.styles.get(before).filter(|_| is_start).map(|(_, style)| *style);
-        let behind = || own.ends.binary_search_by_key(&byte, |(end, _)| *end).ok();
-        let behind = || behind().and_then(|at| own.ends.get(at)).map(|(_, style)| *style);
-        here.or_else(behind).unwrap_or_default()
-    };
     let unit = all.get(1).and_then(|own| own.styles.first()).and_then(|(_, style)| match style {
         Style::Wide(unit) => Some(*unit),
         _ => None,
     });
-    Start { goes_on: true, style: all.first().map(style).unwrap_or_default(), unit }
+    let narrow = all.first().map(|narrow| {
+        let at = if narrow.begins_at(byte) { byte } else { narrow.start_of(narrow.place_of(byte)) };
+        (at.saturating_sub(byte), narrow.style_at(at))
+    });
+    let (skip, style) = narrow.unwrap_or_default();
+    Start { goes_on: true, style, unit, skip }
 }
 
 impl Visible {
@@ -165,6 +163,17 @@ impl Visible {
             }
             _ => Style::Plain,
         }
+    }
+
+    /// How the character that begins at a byte, or the characters around what ends there, are said.
+    fn style_at(&self, byte: usize) -> Style {
+        let place = self.place_of(byte);
+        let is_start = self.places.get(place).is_some_and(|(start, _)| *start == byte);
+        let before = self.styles.partition_point(|(at, _)| *at <= place).saturating_sub(1);
+        let here = self.styles.get(before).filter(|_| is_start).map(|(_, style)| *style);
+        let behind = || self.ends.binary_search_by_key(&byte, |(end, _)| *end).ok();
+        let behind = || behind().and_then(|at| self.ends.get(at)).map(|(_, style)| *style);
+        here.or_else(behind).unwrap_or_default()
     }
 
     /// Whether reading can begin at a byte.
@@ -215,9 +224,10 @@ impl Visible {
         }
     }
 
-    fn narrow(&mut self, bytes: &[u8], style: Style, open: bool) {
+    fn narrow(&mut self, bytes: &[u8], from: usize, style: Style, open: bool) {
         let mut style = style;
-        let mut at = 0;
+        let mut at = from;
+        self.read = from;
         while let Some(byte) = bytes.get(at).copied() {
             let rest = bytes.get(at..).unwrap_or_default();
             if let Some(spread) = spread(rest, style, open) {
@@ -238,7 +248,7 @@ impl Visible {
                 at += 1 + gap;
                 continue;
             }
-            let since = at - self.places.last().map_or(0, |(_, end)| *end).min(at);
+            let since = self.gap_before(at);
             let hidden = match style {
                 // The last of a run is no more than itself.
                 Style::Spread(_) => Known::Sure(0),
@@ -264,7 +274,7 @@ impl Visible {
 
     /// How many bytes of a run of spread characters nobody sees.
     fn hidden_in_run(&self, bytes: &[u8], at: usize, gap: usize, open: bool) -> Known {
-        let since = at - self.places.last().map_or(0, |(_, end)| *end).min(at);
+        let since = self.gap_before(at);
         if !bytes.first().is_some_and(|first| may_lead(char::from(*first))) || since > APART {
             return Known::Sure(0);
         }
@@ -282,17 +292,28 @@ impl Visible {
         }
     }
 
+    /// How many bytes before a place are behind the last visible character.
+    fn gap_before(&self, at: usize) -> usize {
+        at - self.places.last().map_or(0, |(_, end)| *end).min(at)
+    }
+
     fn wide(&mut self, bytes: &[u8], from: usize, unit: Unit, open: bool) {
         let style = Style::Wide(unit);
         self.styles.push((0, style));
         self.pass(from, style);
         let mut at = from;
         while let Some((shown, end)) = unit.character(bytes, at, open) {
+            // Much that is invisible is shown, as in a narrow text.
+            let leads = may_lead(shown) && self.gap_before(at) <= APART;
             let next = |(_, end): &(char, usize)| unit.character(bytes, *end, open);
             let seen = core::iter::successors(Some((shown, end)), next);
-            let seen: Vec<_> = seen.take(if may_lead(shown) { SEQUENCE + 4 } else { 1 }).collect();
+            let seen: Vec<_> = seen.take(if leads { SEQUENCE + 4 } else { 1 }).collect();
             let text: String = seen.iter().map(|(own, _)| *own).collect();
-            match hidden(text.as_bytes(), self.text.last().copied(), open) {
+            let hidden = match self.gap_before(at) {
+                gap if gap > APART => Known::Sure(0),
+                _ => hidden(text.as_bytes(), self.text.last().copied(), open),
+            };
+            match hidden {
                 Known::Depends => return,
                 Known::Sure(0) => {
                     let mut buffer = [0; 4];
