@@ -1,12 +1,12 @@
 //! A policy for measures that decide in this process, over tools as far as the policy's reader has
 //! to know them; those of the binary take more arguments.
 
-use capsule_core::action::{FileKind, PathFact, Place};
+use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::capability::Capability;
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Draft, Policy, Roots};
+use capsule_core::policy::{BindRoots, Policy, PolicyDraft};
 use capsule_core::spelling::Spelling;
-use capsule_core::tool::{Argument, Catalogue, Kind, Shape, Signature};
+use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolShape, ToolSignature};
 
 use crate::Answer;
 
@@ -16,12 +16,12 @@ const HOME: &str = "/home/ada";
 
 const fn tool(
     id: &'static str,
-    shape: Shape,
+    shape: ToolShape,
     capabilities: &'static [Capability],
-    arguments: &'static [Argument],
-) -> Signature {
+    arguments: &'static [ToolArgument],
+) -> ToolSignature {
     let about = "Stands for the tool of this name.";
-    Signature {
+    ToolSignature {
         id,
         model_name: id,
         aliases: &[],
@@ -33,19 +33,27 @@ const fn tool(
     }
 }
 
-const fn argument(name: &'static str, kind: Kind) -> Argument {
-    Argument { name, kind, required: false, about: "see the tool" }
+const fn argument(name: &'static str, kind: ArgumentKind) -> ToolArgument {
+    ToolArgument { name, kind, required: false, about: "see the tool" }
 }
 
-static RUN: Signature =
-    tool("shell.run", Shape::Exec, &[Capability::ProcExec], &[argument("argv", Kind::Argv)]);
-static READ: Signature =
-    tool("fs.read", Shape::Files, &[Capability::FsRead], &[argument("path", Kind::Path)]);
-static WRITE: Signature = tool(
+static RUN: ToolSignature = tool(
+    "shell.run",
+    ToolShape::Exec,
+    &[Capability::ProcExec],
+    &[argument("argv", ArgumentKind::Argv)],
+);
+static READ: ToolSignature = tool(
+    "fs.read",
+    ToolShape::Files,
+    &[Capability::FsRead],
+    &[argument("path", ArgumentKind::Path)],
+);
+static WRITE: ToolSignature = tool(
     "fs.write",
-    Shape::Files,
+    ToolShape::Files,
     &[Capability::FsWrite],
-    &[argument("path", Kind::Path), argument("content", Kind::Text)],
+    &[argument("path", ArgumentKind::Path), argument("content", ArgumentKind::Text)],
 );
 const CATALOGUE: Catalogue = Catalogue(&[&RUN, &READ, &WRITE]);
 
@@ -60,12 +68,12 @@ pub(crate) fn bind(text: &str, name: &str, tools: Catalogue) -> Answer<Policy> {
         let first = problems.first().map(|problem| problem.message.clone());
         format!("the policy of the measure is broken: {}", first.unwrap_or_default())
     };
-    let (draft, _) = Draft::parse(text, name, HOME, tools).map_err(broken)?;
-    let roots = Roots {
+    let (draft, _) = PolicyDraft::parse(text, name, HOME, tools).map_err(broken)?;
+    let roots = BindRoots {
         workspace: WORKSPACE.to_owned(),
-        own: Vec::new(),
+        runtime_files: Vec::new(),
         spelling: Spelling::Exact,
-        lifts: true,
+        may_drop_base_rules: true,
     };
     draft.bind(&roots, HOME, tools).map_err(broken)
 }
@@ -73,7 +81,16 @@ pub(crate) fn bind(text: &str, name: &str, tools: Catalogue) -> Answer<Policy> {
 /// What would be found at a path: a plain file of nobody in particular, with one name.
 pub(crate) fn plain_file(path: &str) -> Answer<PathFact> {
     let path = WorkspacePath::parse(path).map_err(|problem| problem.reason().to_owned())?;
-    let real = Place::Inside(path.clone());
-    let (alias, closed, names, ours) = (None, Vec::new(), Vec::new(), false);
-    Ok(PathFact { path, real, kind: FileKind::File, alias, closed, names, ours, absent: None })
+    let real = PathLocation::Inside(path.clone());
+    let (denied_names, protected_names) = (Vec::new(), Vec::new());
+    Ok(PathFact {
+        path,
+        real,
+        kind: FileKind::File,
+        alias: None,
+        denied_names,
+        protected_names,
+        is_capsule_store: false,
+        absent: None,
+    })
 }

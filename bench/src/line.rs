@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::Verdict;
-use capsule_core::policy::{Case, Policy, Usage, decide, shipped};
+use capsule_core::policy::{Policy, PolicyInput, Usage, builtin_text, decide};
 use capsule_core::tool::ToolName;
 use capsule_tools::{CATALOGUE, describe};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ struct Lines {
 
 impl Lines {
     fn new() -> Answer<Self> {
-        let text = shipped("developer").ok_or("there is no builtin:developer")?;
+        let text = builtin_text("developer").ok_or("there is no builtin:developer")?;
         let policy = Arc::new(law::bind(text, "builtin:developer", CATALOGUE)?);
         let failed = |error: std::io::Error| format!("{CORPUS}: {error}");
         let mut args = Vec::new();
@@ -53,7 +53,7 @@ impl Lines {
             let plain = commands.filter(|(label, _)| !label.ends_with('*'));
             args.extend(plain.map(|(_, command)| json!({ "command": command })));
         }
-        Ok(Self { policy, tool: ToolName::asked("shell.run"), args })
+        Ok(Self { policy, tool: ToolName::unchecked("shell.run"), args })
     }
 
     /// The time of one, all of them taken in turn.
@@ -72,7 +72,7 @@ impl Lines {
 
     fn decide(&self, action: &Action, facts: &Facts, usage: &Usage) -> bool {
         let Self { policy, tool, .. } = self;
-        let case = Case { tool, action, facts, usage, tainted: &[], call: None };
+        let case = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
         decide(policy, &case).decision.verdict == Verdict::Allow
     }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use capsule_core::confinement::{ProcessLimits, Tier};
+use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
     Executor, FileIdentity, How, Launch, Program, SandboxError, Stage, Stream, View, Watch,
 };
@@ -186,7 +186,7 @@ impl Walls {
         let identity = FileIdentity::of(&path.metadata().map_err(unread)?);
         let mut executor = binary.executor().map_err(failed)?;
         let view = View {
-            floor: Tier::Namespaces,
+            floor: SandboxTier::Namespaces,
             workspace: File::open(workspace).map_err(unread)?.into(),
             staging: None,
             masks: Vec::new(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use capsule_core::action::{Action, Facts, PathTarget};
 use capsule_core::decision::Verdict;
-use capsule_core::policy::{Case, Policy, Usage, decide};
+use capsule_core::policy::{Policy, PolicyInput, Usage, decide};
 use capsule_core::tool::ToolName;
 use cedar_policy::{
     Authorizer, Context, Decision, Entities, EntityUid, PolicySet, Request, RestrictedExpression,
@@ -122,13 +122,13 @@ impl Ours {
             Subject::Command => (run(rules), Facts::default()),
             Subject::Path => read(rules)?,
         };
-        let tool = ToolName::asked(subject.tool());
+        let tool = ToolName::unchecked(subject.tool());
         Ok(Self { policy: Arc::new(policy), tool, action, facts, usage: Usage::default() })
     }
 
     fn verdict(&self) -> Verdict {
         let Self { policy, tool, action, facts, usage } = self;
-        decide(policy, &Case { tool, action, facts, usage, tainted: &[], call: None })
+        decide(policy, &PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None })
             .decision
             .verdict
     }

@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use capsule_core::action::{Action, Facts, PathTarget, WriteMode};
 use capsule_core::call::ToolCall;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{self, Judged, Permit, Prepared, Understanding};
+use capsule_core::lifecycle::{self, Judged, Operation, Permit, PreflightReport};
 use capsule_core::outcome::{Outcome, Output};
-use capsule_core::policy::{Payloads, Policy, Usage};
+use capsule_core::policy::{PayloadRetention, Policy, Usage};
 use capsule_redact::Redactor;
 use capsule_store::{RunWriter, Store};
 use rusqlite::Connection;
@@ -83,8 +83,9 @@ impl Ours {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
         };
-        let journal =
-            store.begin(Box::new(clock), Payloads::Full).map_err(|error| error.to_string())?;
+        let journal = store
+            .begin(Box::new(clock), PayloadRetention::Full)
+            .map_err(|error| error.to_string())?;
         let (policy, redactor) = (Arc::new(law::policy(POLICY)?), Redactor::builtin());
         Ok(Self { journal, policy, redactor, usage: Usage::default(), effects, calls: 0 })
     }
@@ -96,14 +97,14 @@ impl Ours {
         let Self { journal, policy, redactor, usage, .. } = self;
         let (tool, args) = asked(self.effects);
         let call = ToolCall::by_person(tool, args);
-        let proposed = evidence::propose(call, self.calls, redactor, journal).map_err(failed)?;
-        let judged = proposed.understood(understanding).judge(policy, usage, redactor, journal);
+        let proposed = lifecycle::propose(call, self.calls, redactor, journal).map_err(failed)?;
+        let judged = proposed.into_preflight(understanding).judge(policy, usage, redactor, journal);
         let cleared = match judged.map_err(failed)? {
             Judged::Allowed(allowed) => allowed.clear(),
-            Judged::Asking(_) => return Err("the call is asked".to_owned()),
+            Judged::NeedsApproval(_) => return Err("the call is asked".to_owned()),
             Judged::Denied(denied) => return Err(denied.decision().reason.clone()),
         };
-        evidence::run(cleared, redactor, journal, |permit, hands| hands.run(permit))
+        lifecycle::run(cleared, redactor, journal, |permit, hands| hands.run(permit))
             .map(|_| ())
             .map_err(failed)
     }
@@ -120,7 +121,7 @@ fn asked(effects: bool) -> (&'static str, Value) {
     }
 }
 
-fn understanding(effects: bool) -> Answer<Understanding> {
+fn understanding(effects: bool) -> Answer<PreflightReport> {
     let target = PathTarget::parse(PATH);
     let content = content();
     let action = match effects {
@@ -133,13 +134,13 @@ fn understanding(effects: bool) -> Answer<Understanding> {
         false => Action::Read { path: target, offset: 0, limit: None },
     };
     let facts = Facts { paths: vec![law::plain_file(PATH)?], ..Facts::default() };
-    Ok(Understanding { action, facts, prepared: Box::new(Idle) })
+    Ok(PreflightReport { action, facts, operation: Box::new(Idle) })
 }
 
 /// Hands that do nothing.
 struct Idle;
 
-impl Prepared for Idle {
+impl Operation for Idle {
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
         Outcome::done(Output::default().with("path", PATH).with("text", content()))
     }

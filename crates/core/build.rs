@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     collect(&home.join("programs"), &mut files)?;
     files.sort();
     let mut names: Vec<(String, usize)> = Vec::new();
-    let mut whole = Whole::default();
+    let mut whole = StringTable::default();
     let mut table = format!("static FILES: [File; {}] = [\n", files.len());
     let mut texts = format!("#[cfg(test)]\nstatic TEXTS: [&str; {}] = [\n", files.len());
     for (index, path) in files.iter().enumerate() {
@@ -32,20 +32,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (own, packed) = (whole.add(&name)?, whole.add(&file.packed)?);
         let _ = writeln!(table, "File {{ name: {own}, packed: {packed} }},");
         let _ = writeln!(texts, "include_str!({path:?}),");
-        names.extend(file.also.into_iter().chain([name]).map(|name| (name, index)));
+        names.extend(file.aliases.into_iter().chain([name]).map(|name| (name, index)));
     }
     names.sort();
     let _ = writeln!(table, "];\nstatic NAMES: [(Span, u16); {}] = [", names.len());
     for (name, index) in &names {
         let _ = writeln!(table, "({}, {}),", whole.add(name)?, u16::try_from(*index)?);
     }
-    let _ = writeln!(table, "];\nconst WHOLE: &str = {:?};\n{texts}];", whole.0);
+    let _ = writeln!(table, "];\nconst SPEC_TEXTS: &str = {:?};\n{texts}];", whole.0);
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     Ok(fs::write(out.join("programs.rs"), table)?)
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {
             collect(&path, files)?;
@@ -59,9 +59,9 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 /// All texts of the table, one behind the other. A table of texts would be one of addresses, and those
 /// are only known once the program has been started: each of its pages would be written then.
 #[derive(Default)]
-struct Whole(String);
+struct StringTable(String);
 
-impl Whole {
+impl StringTable {
     /// Adds one; gives its place as it is written in the table.
     fn add(&mut self, text: &str) -> Result<String, Box<dyn Error>> {
         let start = u32::try_from(self.0.len())?;
@@ -71,14 +71,14 @@ impl Whole {
 }
 
 /// What a file says, packed, and the other names that it gives its program.
-struct Packed {
+struct PackedSpec {
     packed: String,
-    also: Vec<String>,
+    aliases: Vec<String>,
 }
 
 /// A list or map that is not complete yet: what it holds so far.
-struct Open {
-    mark: char,
+struct OpenContainer {
+    tag: char,
     packed: String,
     values: usize,
     /// Of the outermost map: the key that waits for its value.
@@ -86,9 +86,9 @@ struct Open {
 }
 
 /// Whether what it says is right is for the reader of the table, and a test, to find.
-fn pack(text: &str) -> Result<Packed, Box<dyn Error>> {
-    let mut open: Vec<Open> = Vec::new();
-    let mut done = Packed { packed: String::new(), also: Vec::new() };
+fn pack(text: &str) -> Result<PackedSpec, Box<dyn Error>> {
+    let mut open: Vec<OpenContainer> = Vec::new();
+    let mut done = PackedSpec { packed: String::new(), aliases: Vec::new() };
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let mark = match event?.0 {
@@ -101,17 +101,17 @@ fn pack(text: &str) -> Result<Packed, Box<dyn Error>> {
                     [] => false,
                 };
                 if is_also {
-                    done.also.push(text.to_string());
+                    done.aliases.push(text.to_string());
                 }
                 let value = format!("{mark}{}:{text}", text.len());
-                close(&mut open, &mut done, &value, Some(&text));
+                attach_value(&mut open, &mut done, &value, Some(&text));
                 continue;
             }
             Event::MappingEnd | Event::SequenceEnd => {
                 let ended = open.pop().ok_or("an end without a beginning")?;
-                let count = if ended.mark == '{' { ended.values / 2 } else { ended.values };
-                let value = format!("{}{count}:{}", ended.mark, ended.packed);
-                close(&mut open, &mut done, &value, None);
+                let count = if ended.tag == '{' { ended.values / 2 } else { ended.values };
+                let value = format!("{}{count}:{}", ended.tag, ended.packed);
+                attach_value(&mut open, &mut done, &value, None);
                 continue;
             }
             Event::Nothing
@@ -121,19 +121,24 @@ fn pack(text: &str) -> Result<Packed, Box<dyn Error>> {
             | Event::DocumentEnd => continue,
             _ => return Err("anchors, aliases and tags are not part of the language".into()),
         };
-        open.push(Open { mark, packed: String::new(), values: 0, key: None });
+        open.push(OpenContainer { tag: mark, packed: String::new(), values: 0, key: None });
     }
     Ok(done)
 }
 
 /// Puts a complete value where it belongs.
-fn close(open: &mut [Open], done: &mut Packed, value: &str, text: Option<&str>) {
+fn attach_value(
+    open: &mut [OpenContainer],
+    done: &mut PackedSpec,
+    value: &str,
+    text: Option<&str>,
+) {
     let outermost = open.len() == 1;
     let Some(parent) = open.last_mut() else {
         value.clone_into(&mut done.packed);
         return;
     };
-    let is_key = parent.mark == '{' && parent.values.is_multiple_of(2);
+    let is_key = parent.tag == '{' && parent.values.is_multiple_of(2);
     if outermost {
         parent.key = text.filter(|_| is_key).map(Into::into);
     }

@@ -4,7 +4,9 @@ use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::diagnostic::{Diagnostics, Position, Severity};
 use capsule_core::limits;
-use capsule_core::policy::{Bounds, Case, Draft, Judgement, Policy, Roots, Usage, decide};
+use capsule_core::policy::{
+    BindRoots, Judgement, Policy, PolicyDraft, PolicyInput, Restrictions, Usage, decide,
+};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe};
 use serde::Serialize;
@@ -18,11 +20,14 @@ pub const HOME: &str = "/home/ada";
 
 /// Where policies are bound to.
 #[must_use]
-pub fn roots() -> Roots {
-    Roots {
+pub fn roots() -> BindRoots {
+    BindRoots {
         workspace: "/home/ada/project".into(),
-        own: vec!["/home/ada/.capsule/store.db".into(), "/home/ada/project/policy.yaml".into()],
-        lifts: true,
+        runtime_files: vec![
+            "/home/ada/.capsule/store.db".into(),
+            "/home/ada/project/policy.yaml".into(),
+        ],
+        may_drop_base_rules: true,
         spelling: capsule_core::spelling::Spelling::Exact,
     }
 }
@@ -33,7 +38,7 @@ pub fn roots() -> Roots {
 /// When it is not.
 #[must_use]
 pub fn policy(text: &str) -> Arc<Policy> {
-    let (draft, _) = Draft::parse(text, "policy.yaml", HOME, CATALOGUE).unwrap();
+    let (draft, _) = PolicyDraft::parse(text, "policy.yaml", HOME, CATALOGUE).unwrap();
     Arc::new(draft.bind(&roots(), HOME, CATALOGUE).unwrap())
 }
 
@@ -54,7 +59,7 @@ impl Call {
     fn new(tool: &str, args: &Value, facts: Value, hopeless: bool) -> Self {
         let action = describe(tool, args, 0).unwrap();
         let facts = serde_json::from_value(facts).unwrap();
-        Self { tool: ToolName::asked(tool), action, facts, hopeless }
+        Self { tool: ToolName::unchecked(tool), action, facts, hopeless }
     }
 
     /// What a policy decides on it. Whatever that is, it is whole: an error is a denial, and what
@@ -65,23 +70,26 @@ impl Call {
     #[must_use]
     pub fn judge(&self, policy: &Arc<Policy>) -> Judgement {
         let usage = Usage::default();
-        let case = Case {
+        let case = PolicyInput {
             tool: &self.tool,
             action: &self.action,
             facts: &self.facts,
             usage: &usage,
             tainted: &[],
-            call: None,
+            args_digest: None,
         };
         let judgement = decide(policy, &case);
-        let Decision { verdict, code, liftable, .. } = judgement.decision;
+        let Decision { verdict, code, approvable, .. } = judgement.decision;
         match code.slug() {
             "policy.allowed" => assert_eq!(verdict, Verdict::Allow),
             "policy.asked" => assert!(matches!(verdict, Verdict::Ask | Verdict::AskEach)),
             slug => assert_eq!(verdict, Verdict::Deny, "{slug}"),
         }
-        assert!(!liftable || verdict != Verdict::Allow);
-        assert_eq!(verdict == Verdict::Deny, matches!(judgement.bounds, Bounds::Nothing));
+        assert!(!approvable || verdict != Verdict::Allow);
+        assert_eq!(
+            verdict == Verdict::Deny,
+            matches!(judgement.restrictions, Restrictions::Nothing)
+        );
         assert!(!self.hopeless || verdict == Verdict::Deny, "allowed: {self:?}");
         judgement
     }

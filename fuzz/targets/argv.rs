@@ -1,4 +1,4 @@
-//! A command line, one word a line. Reading it never panics, with knowledge of its program or
+//! A command line, one word a line. ParsedArgv it never panics, with knowledge of its program or
 //! without; a denied pattern is not escaped by one option more; and a policy that names a few
 //! commands allows no other.
 
@@ -7,9 +7,9 @@
 use std::sync::{Arc, LazyLock};
 
 use capsule_core::action::{Action, Facts, PathTarget};
+use capsule_core::command_specs::{self, CommandLine, CommandSpec, ParsedArgv};
 use capsule_core::decision::Verdict;
-use capsule_core::policy::{ArgvPattern, Policy, Source, Token, WordPattern};
-use capsule_core::programs::{self, Command, CommandLine, Reading};
+use capsule_core::policy::{ArgumentPattern, ArgvPattern, Policy, SourceLocation, TokenMatcher};
 use capsule_core::tool::ToolName;
 use fuzz::Call;
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let argv: Vec<String> = text.split('\n').map(Into::into).collect();
     // As any program that is known, whatever its first word says, and as one that is not.
-    for knowledge in programs::names().map(programs::known).chain([None]) {
+    for knowledge in command_specs::program_names().map(command_specs::find_spec).chain([None]) {
         for subcommands in [true, false] {
             read(&argv, knowledge, subcommands);
         }
@@ -30,8 +30,8 @@ fuzz_target!(|bytes: &[u8]| {
     judge(argv);
 });
 
-fn read(argv: &[String], knowledge: Option<&Command>, subcommands: bool) {
-    let reading = Reading::of(argv, knowledge, subcommands);
+fn read(argv: &[String], knowledge: Option<&CommandSpec>, subcommands: bool) {
+    let reading = ParsedArgv::parse(argv, knowledge, subcommands);
     assert_eq!(reading.known(), knowledge.is_some());
     assert_eq!(reading.levels.first().map(|level| &level.name), argv.first());
     let is_word = |word: &String| argv.contains(word);
@@ -39,32 +39,32 @@ fn read(argv: &[String], knowledge: Option<&Command>, subcommands: bool) {
         assert!(is_word(&level.name) && level.operands.iter().all(is_word));
         assert!(level.flags.iter().all(|flag| flag.spelled.starts_with('-')));
         for flag in &level.flags {
-            assert!(flag.names.iter().all(|name| flag.surely_is(name) && flag.could_be(name)));
+            assert!(flag.names.iter().all(|name| flag.is_certainly(name) && flag.could_be(name)));
         }
     }
 }
 
 /// The first word and the last, as a pattern: what it matches it matches behind one option more.
 fn pattern(argv: &[String]) {
-    let line = CommandLine::of(argv, None, false);
-    let word = |word: &str| WordPattern::Any(vec![Token::Word(word.into())]);
+    let line = CommandLine::parse(argv, None, false);
+    let word = |word: &str| ArgumentPattern::Any(vec![TokenMatcher::Exact(word.into())]);
     let ends = line.names.first().into_iter().chain(argv.last());
     let pattern = ArgvPattern {
-        source: Source::default(),
-        words: ends.map(|end| word(end)).collect(),
+        source: SourceLocation::default(),
+        arguments: ends.map(|end| word(end)).collect(),
         flags: Vec::new(),
     };
     let mut longer = argv.to_vec();
     longer.insert(1, "--fuzz".into());
     if pattern.matches(&line) {
-        assert!(pattern.matches(&CommandLine::of(&longer, None, false)), "{longer:?}");
+        assert!(pattern.matches(&CommandLine::parse(&longer, None, false)), "{longer:?}");
     }
 }
 
 /// The policy names three programs, and one command of the one that has many.
 fn judge(argv: Vec<String>) {
     let call = Call {
-        tool: ToolName::asked("shell.run"),
+        tool: ToolName::unchecked("shell.run"),
         action: Action::Run {
             argv,
             cwd: PathTarget::parse("docs"),

@@ -6,8 +6,10 @@
 #![no_main]
 
 use capsule_core::escape::is_hostile;
-use capsule_core::language::{Redirect, Refusal, Script, Stage, Word, parse, write};
 use capsule_core::limits;
+use capsule_core::shell_syntax::{
+    PipelineStage, Redirection, Script, ShellWord, SyntaxRefusal, parse, quote_argv,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -19,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     command_line(text);
 });
 
-fn refused(text: &str, refusal: &Refusal) {
+fn refused(text: &str, refusal: &SyntaxRefusal) {
     fuzz::assert_named(text, &vec![refusal.diagnostic()]);
     let shown = refusal.underlined(text);
     assert_eq!(shown.lines().count(), 2, "{shown:?}");
@@ -34,30 +36,32 @@ fn accepted(text: &str, script: Script) {
         assert!(text.get(element.span.clone()).is_some());
     }
     script.stages().for_each(|own| stage(text, own));
-    let script = script.meaning();
+    let script = script.normalized();
     let written = script.to_string();
-    assert_eq!(parse(&written).map(Script::meaning).as_ref(), Ok(&script), "{written:?}");
+    assert_eq!(parse(&written).map(Script::normalized).as_ref(), Ok(&script), "{written:?}");
     fuzz::assert_kept(&script);
 }
 
-fn stage(text: &str, stage: &Stage) {
+fn stage(text: &str, stage: &PipelineStage) {
     assert!(text.get(stage.span.clone()).is_some());
-    assert!(stage.words.first().is_some_and(|first| first.plain().is_some()));
+    assert!(stage.words.first().is_some_and(|first| first.literal().is_some()));
     assert!(stage.words.len() <= limits::ARGV_WORDS);
     for word in &stage.words {
         assert!(text.get(word.span.clone()).is_some());
-        assert_eq!(word.plain().is_none(), word.as_glob().is_some());
-        assert!(word.plain().is_none_or(|own| own == word.typed()));
-        assert!(word.quoted || !word.typed().starts_with('~'));
-        assert!(!word.typed().contains('\0'));
+        assert_eq!(word.literal().is_none(), word.as_glob().is_some());
+        assert!(word.literal().is_none_or(|own| own == word.unexpanded()));
+        assert!(word.quoted || !word.unexpanded().starts_with('~'));
+        assert!(!word.unexpanded().contains('\0'));
         // Only as `$'\r'`, where everybody sees it.
-        assert!(word.quoted || !word.typed().contains('\r'));
+        assert!(word.quoted || !word.unexpanded().contains('\r'));
     }
     for redirect in &stage.redirects {
         match redirect {
-            Redirect::File { path, .. } | Redirect::Input { path } => assert!(!path.is_empty()),
-            Redirect::Here { text } => assert!(text.is_empty() || text.ends_with('\n')),
-            Redirect::Same { .. } => {}
+            Redirection::File { path, .. } | Redirection::Input { path } => {
+                assert!(!path.is_empty())
+            }
+            Redirection::Here { text } => assert!(text.is_empty() || text.ends_with('\n')),
+            Redirection::Duplicate { .. } => {}
         }
     }
 }
@@ -65,11 +69,11 @@ fn stage(text: &str, stage: &Stage) {
 /// One word a line, as text of the language.
 fn command_line(text: &str) {
     let argv: Vec<String> = text.split('\n').map(Into::into).collect();
-    let Ok(written) = write(&argv) else { return };
+    let Ok(written) = quote_argv(&argv) else { return };
     let script = parse(&written).expect("what was written is read");
     let [element] = script.elements.as_slice() else { panic!("{written:?}") };
     let [stage] = element.pipeline.stages.as_slice() else { panic!("{written:?}") };
     assert!(stage.variables.is_empty() && stage.redirects.is_empty());
-    let read = stage.words.iter().map(Word::plain);
+    let read = stage.words.iter().map(ShellWord::literal);
     assert!(read.eq(argv.iter().map(|word| Some(word.as_str()))), "{written:?}");
 }

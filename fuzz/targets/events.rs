@@ -8,7 +8,7 @@
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::id::{RunId, canonical_label};
-use capsule_core::journal::{Entry, Frontier, Header, VERSION, leaf_hash};
+use capsule_core::journal::{Entry, EntryHeader, Frontier, VERSION, leaf_hash};
 use capsule_store::{Checkpoint, Note, Seal, Sightings, Verifier};
 use libfuzzer_sys::fuzz_target;
 
@@ -35,7 +35,7 @@ fn entry(bytes: &[u8]) {
     let Ok(entry) = Entry::from_bytes(bytes) else { return };
     assert!(entry.v <= VERSION, "version {}", entry.v);
     assert_eq!(String::from_utf8_lossy(&entry.to_bytes()), String::from_utf8_lossy(bytes));
-    let header = Header::from_bytes(bytes).expect("an entry has a header");
+    let header = EntryHeader::from_bytes(bytes).expect("an entry has a header");
     assert_eq!((header.v, header.run, header.seq), (entry.v, entry.run, entry.seq));
     assert_eq!((header.prev, header.at), (entry.prev, entry.at));
     assert_eq!(header.kind, entry.event.kind());

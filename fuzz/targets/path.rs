@@ -11,13 +11,13 @@ use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::glob::{Glob, escape, expand_home};
 use capsule_core::limits;
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Draft, PathPattern, Roots, Source};
+use capsule_core::policy::{BindRoots, PathPattern, PolicyDraft, SourceLocation};
 use capsule_core::spelling::Spelling;
 use capsule_runtime::CATALOGUE;
 use libfuzzer_sys::fuzz_target;
 
-static DRAFT: LazyLock<Draft> =
-    LazyLock::new(|| Draft::parse("version: 1", "policy.yaml", "", CATALOGUE).unwrap().0);
+static DRAFT: LazyLock<PolicyDraft> =
+    LazyLock::new(|| PolicyDraft::parse("version: 1", "policy.yaml", "", CATALOGUE).unwrap().0);
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -27,11 +27,11 @@ fuzz_target!(|bytes: &[u8]| {
     let path = WorkspacePath::parse(asked).ok();
     if let Some(path) = &path {
         inside(path);
-        path.follow(pattern).iter().for_each(inside);
+        path.resolve_from(pattern).iter().for_each(inside);
     }
     let written = expand_home(pattern, folder).unwrap_or_else(|| pattern.into());
     let Ok(glob) = Glob::parse(&written) else { return };
-    let beneath = glob.beneath(folder);
+    let beneath = glob.relative_to(folder);
     let Some(path) = path else { return };
     matching(&glob, &path);
     let parts = folder.split('/').filter(|part| !part.is_empty());
@@ -63,7 +63,7 @@ fn inside(path: &WorkspacePath) {
 
 fn matching(glob: &Glob, path: &WorkspacePath) {
     // The path and every folder above it, without the root.
-    let above: Vec<WorkspacePath> = path.upwards().filter(|path| !path.is_root()).collect();
+    let above: Vec<WorkspacePath> = path.ancestors().filter(|path| !path.is_root()).collect();
     let met = above
         .iter()
         .any(|path| path.name().is_some_and(|name| glob.could_end_in(name)) && glob.matches(path));
@@ -71,14 +71,15 @@ fn matching(glob: &Glob, path: &WorkspacePath) {
         assert_eq!(glob.covers(path), met, "a walk from the root down meets what is covered");
     }
     if glob.matches(path) {
-        assert!(above.iter().skip(1).all(|folder| glob.reaches_beneath(folder)));
-        assert!(path.is_root() || glob.reaches_beneath(&WorkspacePath::root()));
+        assert!(above.iter().skip(1).all(|folder| glob.can_match_beneath(folder)));
+        assert!(path.is_root() || glob.can_match_beneath(&WorkspacePath::root()));
     }
 }
 
 /// A denial from the file system's root covers a path if it matches the path or any folder above.
 fn denied(glob: &Glob, written: &str, folder: &str, path: &WorkspacePath, whole: &[&str]) {
-    let mut denial = PathPattern::parse(written, Source::default(), "").expect("it is a pattern");
+    let mut denial =
+        PathPattern::parse(written, SourceLocation::default(), "").expect("it is a pattern");
     denial.bind(folder, Spelling::Exact);
     let named = (1..=whole.len()).any(|depth| glob.matches_components(&whole[..depth]));
     assert_eq!(denial.covers(path), named);
@@ -87,7 +88,12 @@ fn denied(glob: &Glob, written: &str, folder: &str, path: &WorkspacePath, whole:
 fn out_of_reach(folder: &str, path: &WorkspacePath) {
     let own = vec![format!("{folder}/{path}")];
     let spelling = Spelling::Exact;
-    let roots = Roots { workspace: folder.into(), own, spelling, lifts: true };
+    let roots = BindRoots {
+        workspace: folder.into(),
+        runtime_files: own,
+        spelling,
+        may_drop_base_rules: true,
+    };
     let policy = DRAFT.clone().bind(&roots, "", CATALOGUE).expect("it names no pattern");
     assert!(policy.forbids(path, Capabilities::of(Capability::FsRead)).is_some());
 }

@@ -9,7 +9,8 @@ use std::sync::{Arc, LazyLock};
 
 use capsule_core::decision::Verdict;
 use capsule_core::policy::{
-    CommandRule, Constraint, Draft, LayerKind, Never, Policy, Source, Token, TokenPattern,
+    CommandRule, Constraint, DeniedToken, HardDenyRule, LayerKind, Policy, PolicyDraft,
+    SourceLocation, TokenMatcher,
 };
 use capsule_runtime::{CATALOGUE, check_claims, lint};
 use fuzz::{Call, HOME, assert_named, assert_refused, calls, policy, roots};
@@ -20,7 +21,7 @@ static CALLS: LazyLock<Vec<Call>> = LazyLock::new(calls);
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     as_layer(text);
-    let draft = match Draft::parse(text, "policy.yaml", HOME, CATALOGUE) {
+    let draft = match PolicyDraft::parse(text, "policy.yaml", HOME, CATALOGUE) {
         Ok((draft, warnings)) => {
             assert_named(text, &warnings);
             draft
@@ -58,8 +59,8 @@ tools:
     limits: { timeout: 5s }
 "#;
 
-static BELOW_DRAFT: LazyLock<Draft> =
-    LazyLock::new(|| Draft::parse(BELOW, "policy.yaml", HOME, CATALOGUE).unwrap().0);
+static BELOW_DRAFT: LazyLock<PolicyDraft> =
+    LazyLock::new(|| PolicyDraft::parse(BELOW, "policy.yaml", HOME, CATALOGUE).unwrap().0);
 static BELOW_WORDS: LazyLock<Vec<Verdict>> = LazyLock::new(|| judge(&policy(BELOW)));
 
 fn as_layer(text: &str) {
@@ -77,7 +78,7 @@ fn as_layer(text: &str) {
         Err(problems) => return assert_refused(&text, &problems),
     };
     let below = Policy::clone(&policy(BELOW));
-    let words = judge(&Arc::new(below.tightened(vec![layer])));
+    let words = judge(&Arc::new(below.with_layers(vec![layer])));
     for ((before, after), call) in BELOW_WORDS.iter().zip(words).zip(&*CALLS) {
         assert!(after >= *before, "the layer loosened {before} to {after}: {call:?}");
     }
@@ -91,11 +92,11 @@ type Deny = fn(&mut Policy);
 
 /// Ways to deny more.
 const DENIALS: &[(&str, Deny)] = &[
-    ("a `never` about a tool", |policy| policy.never.push(never("fs.read"))),
-    ("a `never` about commands", |policy| policy.never.push(never("shell.run"))),
+    ("a `never` about a tool", |policy| policy.hard_denies.push(never("fs.read"))),
+    ("a `never` about commands", |policy| policy.hard_denies.push(never("shell.run"))),
     ("the base policy once more", |policy| {
         let base = policy.base_denials.clone();
-        policy.never.extend(base);
+        policy.hard_denies.extend(base);
     }),
     ("`paths.deny`", |policy| {
         each(policy, |rule| {
@@ -123,8 +124,8 @@ const DENIALS: &[(&str, Deny)] = &[
     ("`denied_tokens`", |policy| {
         each(policy, |rule| {
             if let Constraint::Exec(exec) = rule {
-                let token = Token::Word("README.md".into());
-                exec.denied_tokens.push(TokenPattern { source: Source::default(), token });
+                let token = TokenMatcher::Exact("README.md".into());
+                exec.denied_tokens.push(DeniedToken { source: SourceLocation::default(), token });
             }
         });
     }),
@@ -132,8 +133,8 @@ const DENIALS: &[(&str, Deny)] = &[
         each(policy, |rule| {
             if let Constraint::Exec(exec) = rule {
                 for program in &mut exec.programs {
-                    program.global_flags.deny.push(("-C".into(), Source::default()));
-                    program.command.flags.deny.push(("--flag".into(), Source::default()));
+                    program.global_flags.deny.push(("-C".into(), SourceLocation::default()));
+                    program.command.flags.deny.push(("--flag".into(), SourceLocation::default()));
                 }
             }
         });
@@ -156,9 +157,9 @@ const DENIALS: &[(&str, Deny)] = &[
     ("a tool less", |policy| policy.tools.clear()),
 ];
 
-fn never(tool: &str) -> Never {
+fn never(tool: &str) -> HardDenyRule {
     let text = format!("version: 1\nnever: [{{ id: more, tool: {tool} }}]\n");
-    policy(&text).never.iter().find(|rule| rule.id == "more").cloned().unwrap()
+    policy(&text).hard_denies.iter().find(|rule| rule.id == "more").cloned().unwrap()
 }
 
 fn each(policy: &mut Policy, change: fn(&mut Constraint)) {

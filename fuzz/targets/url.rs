@@ -7,8 +7,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use capsule_core::limits;
-use capsule_core::net::{Range, reserved};
-use capsule_core::url::{Address, HostName, UrlPattern};
+use capsule_core::net::{IpRange, reserved};
+use capsule_core::url::{HostName, HttpUrl, UrlPattern};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,15 +21,15 @@ fuzz_target!(|bytes: &[u8]| {
     local(v4, v6);
     let (asked, location, pattern, range) = (next(), next(), next(), next());
     let pattern = UrlPattern::parse(pattern).ok();
-    if let Ok(address) = Address::parse(asked) {
+    if let Ok(address) = HttpUrl::parse(asked) {
         readable(&address, pattern.as_ref());
-        if let Ok(address) = address.redirected(location) {
+        if let Ok(address) = address.join_redirect(location) {
             readable(&address, pattern.as_ref());
         }
     }
     let _ = UrlPattern::domain(asked);
-    if let Some(range) = Range::parse(range) {
-        assert_eq!(Range::parse(&range.to_string()), Some(range));
+    if let Some(range) = IpRange::parse(range) {
+        assert_eq!(IpRange::parse(&range.to_string()), Some(range));
         let written = range.to_string();
         let own = written.split_once('/').and_then(|(own, _)| own.parse().ok());
         assert!(own.is_some_and(|own| range.contains(own)));
@@ -58,9 +58,9 @@ fn local(v4: Ipv4Addr, v6: Ipv6Addr) {
     assert!(reserved(v4.to_ipv6_compatible().into()).is_some());
 }
 
-fn readable(address: &Address, pattern: Option<&UrlPattern>) {
+fn readable(address: &HttpUrl, pattern: Option<&UrlPattern>) {
     let text = address.as_str();
-    assert_eq!(Address::parse(text).as_ref(), Ok(address), "{} bytes", text.len());
+    assert_eq!(HttpUrl::parse(text).as_ref(), Ok(address), "{} bytes", text.len());
     assert!(text.len() <= limits::URL_BYTES && !text.chars().any(char::is_control));
     assert!(matches!(address.scheme(), "http" | "https"));
     assert!(!text.contains('#') && !text.split('/').nth(2).unwrap_or("").contains('@'));
@@ -68,7 +68,7 @@ fn readable(address: &Address, pattern: Option<&UrlPattern>) {
     match &host {
         HostName::Name(name) => assert!(name.parse::<IpAddr>().is_err() && !name.ends_with('.')),
         HostName::Ip(_) => {
-            let again = Address::parse(&format!("{}://{host}/", address.scheme()));
+            let again = HttpUrl::parse(&format!("{}://{host}/", address.scheme()));
             assert_eq!(again.map(|again| again.host()).as_ref(), Ok(&host));
         }
     }
@@ -78,5 +78,5 @@ fn readable(address: &Address, pattern: Option<&UrlPattern>) {
         let exact = UrlPattern::parse(&origin).expect("an origin can be named");
         assert!(exact.matches(address), "{origin}");
     }
-    let _ = (address.shown(), pattern.is_some_and(|pattern| pattern.matches(address)));
+    let _ = (address.display_short(), pattern.is_some_and(|pattern| pattern.matches(address)));
 }

@@ -4,7 +4,7 @@ use capsule_core::code::Code;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics, Severity};
 use capsule_core::escape;
 use capsule_core::exit::Exit;
-use capsule_core::outcome::{Problem, Status};
+use capsule_core::outcome::{CodedError, Status};
 use capsule_runtime::{
     AsideError, Cause, ChangesError, Divergence, EraseError, News, OpenError, ReplayError,
     ResumeError, Text,
@@ -20,7 +20,7 @@ use crate::screen::{BAD, HINT, Screen, hint};
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something is wrong, and a code says what.
-    Problem(Problem),
+    Problem(CodedError),
     /// A text is wrong at these places.
     Texts(Text, Diagnostics),
     /// The workspace's layer is gone, or says less.
@@ -31,15 +31,17 @@ pub(crate) enum Failure {
     Quiet(u8),
 }
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
+impl From<CodedError> for Failure {
+    fn from(problem: CodedError) -> Self {
         Self::Problem(problem)
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::Problem(Problem::new(error.code(), error.to_string()).suggest(error.suggestion()))
+        Self::Problem(
+            CodedError::new(error.code(), error.to_string()).with_suggestion(error.suggestion()),
+        )
     }
 }
 
@@ -97,7 +99,7 @@ impl From<ReplayError> for Failure {
                 Self::Diverged { label: String::new(), divergences }
             }
             ReplayError::Incomplete(_) => {
-                Self::Problem(Problem::new(Code::ReplayIncomplete, error.to_string()))
+                Self::Problem(CodedError::new(Code::ReplayIncomplete, error.to_string()))
             }
             ReplayError::Store(error) => error.into(),
         }
@@ -111,14 +113,14 @@ pub(crate) fn unprinted(error: std::io::Error) -> Failure {
         std::io::ErrorKind::BrokenPipe => Failure::Quiet(0),
         _ => {
             let message = format!("standard output cannot be written: {error}");
-            Failure::Problem(Problem::new(Code::StoreWrite, message))
+            Failure::Problem(CodedError::new(Code::StoreWrite, message))
         }
     }
 }
 
 /// A command line that makes no sense.
 pub(crate) fn usage(message: impl Into<String>) -> Failure {
-    Failure::Problem(Problem::new(Code::Usage, message))
+    Failure::Problem(CodedError::new(Code::Usage, message))
 }
 
 /// A command line that cannot be read: what is wrong with it, without how it should look.
@@ -129,7 +131,9 @@ fn misread(error: &clap::Error) -> Failure {
     let message = about.join(" ");
     let message = message.strip_prefix("error: ").unwrap_or(&message);
     let tip = told.lines().find_map(|line| line.trim().strip_prefix("tip: "));
-    Problem::new(Code::Usage, message).suggest(tip.unwrap_or(Code::Usage.next_step())).into()
+    CodedError::new(Code::Usage, message)
+        .with_suggestion(tip.unwrap_or(Code::Usage.next_step()))
+        .into()
 }
 
 /// Says what is wrong with a command line to whoever wrote it, and, where JSON was asked for, to the
@@ -222,7 +226,7 @@ impl Failure {
     }
 }
 
-fn show_problem(screen: &Screen, problem: &Problem) {
+fn show_problem(screen: &Screen, problem: &CodedError) {
     let message = escape::line(&problem.message).into_owned();
     screen.complain(&format!("{BAD}error{BAD:#}: {message} [{}]", problem.code));
     if let Some(hint) = hint(problem) {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use capsule_core::code::Code;
 use capsule_core::journal::RunKind;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_runtime::{Cancel, Commands, Hush};
 use serde::Deserialize;
 use serde_json::json;
@@ -86,7 +86,7 @@ impl Uncommitted {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn beside(store: &Path) -> Result<Self, Problem> {
+    fn beside(store: &Path) -> Result<Self, CodedError> {
         let folder = store.parent().unwrap_or_else(|| Path::new("."));
         let place = folder.join(format!(".asking-{}", std::process::id()));
         // One of a process that had this number before and was killed.
@@ -94,7 +94,7 @@ impl Scratch {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&place);
         made.map_err(|error| {
             let message = format!("`{}` cannot be made: {error}", place.display());
-            Problem::new(Code::StoreWrite, message)
+            CodedError::new(Code::StoreWrite, message)
         })?;
         Ok(Self(place))
     }
@@ -139,7 +139,7 @@ pub(crate) fn uncommitted(
         (Some(problem), _) => Err(problem.into()),
         (None, value) => {
             let read = value.and_then(|value| serde_json::from_value(value).ok());
-            let unread = || Problem::new(Code::GitFailed, "git's answer is not understood");
+            let unread = || CodedError::new(Code::GitFailed, "git's answer is not understood");
             read.map(Some).ok_or_else(|| unread().into())
         }
     }

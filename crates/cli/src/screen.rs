@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use capsule_core::escape;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_report::{Layout, ReportError};
 use serde::Serialize;
 use serde_json::Value;
@@ -160,7 +160,7 @@ impl Write for Shown<'_> {
 
 /// What to do next, as a fragment. The table of codes has sentences, for its page; whatever else is said
 /// is one already.
-pub(crate) fn hint(problem: &Problem) -> Option<String> {
+pub(crate) fn hint(problem: &CodedError) -> Option<String> {
     let suggestion = problem.suggestion.as_deref()?;
     let told = match suggestion == problem.code.next_step() {
         true => suggestion

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::action::show_argv;
 use capsule_core::code::Code;
-use capsule_core::journal::BESIDE;
+use capsule_core::journal::SIDECAR_SUFFIXES;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::is_layer;
 use capsule_runtime::{Law, LawError, Lookup, PolicySource, read_text};
 use etcetera::BaseStrategy;
@@ -40,7 +40,7 @@ impl Surroundings {
     /// When there is no current folder or no home.
     pub(crate) fn look(globals: &Globals) -> Result<Self, Failure> {
         let machine = |what: &str| {
-            Failure::from(Problem::new(Code::StoreOpen, format!("{what} cannot be told")))
+            Failure::from(CodedError::new(Code::StoreOpen, format!("{what} cannot be told")))
         };
         let cwd = std::env::current_dir().map_err(|_| machine("the current folder"))?;
         let base = etcetera::choose_base_strategy().map_err(|_| machine("the home folder"))?;
@@ -82,7 +82,7 @@ impl Surroundings {
     /// The runtime's own files, with those that SQLite keeps beside the store.
     fn own(&self, more: &[PathBuf]) -> Vec<PathBuf> {
         let store = real_folder(&self.store);
-        let beside = BESIDE.map(|suffix| capsule_store::beside(&store, suffix));
+        let beside = SIDECAR_SUFFIXES.map(|suffix| capsule_store::beside(&store, suffix));
         // As it is named, too: the way there must stay what it is.
         let own = [store, self.store.clone(), self.config.clone()].into_iter().chain(beside);
         own.chain(more.iter().cloned()).collect()
@@ -99,7 +99,7 @@ impl Surroundings {
             Some(named) => Ok(PolicySource::parse(named)),
             None if user.symlink_metadata().is_ok() => Ok(PolicySource::File(user)),
             None => {
-                let problem = Problem::new(Code::Usage, "no policy is named");
+                let problem = CodedError::new(Code::Usage, "no policy is named");
                 let hint = match self.policy_nearby() {
                     Some(place) => {
                         let place = show_argv(&[place.display().to_string()]);
@@ -113,7 +113,7 @@ impl Surroundings {
                         user.display()
                     ),
                 };
-                Err(problem.suggest(hint).into())
+                Err(problem.with_suggestion(hint).into())
             }
         }
     }

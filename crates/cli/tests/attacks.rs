@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use capsule_core::action::Facts;
-use capsule_core::policy::{Case, Draft, Roots, Usage};
+use capsule_core::policy::{BindRoots, PolicyDraft, PolicyInput, Usage};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe, explain_case};
 use capsule_testkit::{Capsule, Server, side_by_side};
@@ -295,23 +295,24 @@ fn compare(row: &Row, decision: &Value) -> Vec<String> {
 /// The policy decides on the text of the call alone.
 fn judge(row: &Row, call: &Call) -> Vec<String> {
     let text = policy_text(row);
-    let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/someone", CATALOGUE).unwrap();
-    let roots = Roots {
+    let (draft, _) = PolicyDraft::parse(&text, "policy.yaml", "/home/someone", CATALOGUE).unwrap();
+    let roots = BindRoots {
         workspace: "/home/someone/work".into(),
-        own: Vec::new(),
-        lifts: true,
-        ..Roots::default()
+        runtime_files: Vec::new(),
+        may_drop_base_rules: true,
+        ..BindRoots::default()
     };
     let policy = std::sync::Arc::new(draft.bind(&roots, "/home/someone", CATALOGUE).unwrap());
     let decision = match describe(&call.tool, &call.args, 0) {
         Ok(action) => {
             let facts = Facts { resolves: row.resolves.clone(), ..Facts::default() };
             let id = CATALOGUE.find(&call.tool).map_or(call.tool.as_str(), |own| own.id);
-            let tool = ToolName::asked(id);
+            let tool = ToolName::unchecked(id);
             {
                 let (tool, action, facts) = (&tool, &action, &facts);
                 let usage = &Usage::default();
-                let case = Case { tool, action, facts, usage, tainted: &[], call: None };
+                let case =
+                    PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
                 json!(explain_case(&policy, &case))
             }
         }

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
-use capsule_core::code::{Class, Code};
-use capsule_core::outcome::Problem;
+use capsule_core::code::{Code, FailureClass};
+use capsule_core::outcome::CodedError;
 use capsule_testkit::Capsule;
 use serde_json::{Value, json};
 
@@ -127,9 +127,9 @@ fn every_denial_says_what_to_do() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for code in Code::ALL.iter().filter(|code| code.class() == Class::Denied) {
+    for code in Code::ALL.iter().filter(|code| code.class() == FailureClass::Denied) {
         assert!(met.contains(code.slug()), "no call here is denied with {}", code.slug());
-        let suggestion = Problem::new(*code, "x").suggestion;
+        let suggestion = CodedError::new(*code, "x").suggestion;
         assert!(suggestion.is_some_and(|text| !text.is_empty()), "{}", code.slug());
     }
 }

@@ -15,10 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use capsule_core::action::Facts;
-use capsule_core::confinement::{Hold, Layer, LayerHeld, Tier, Walls};
+use capsule_core::confinement::{
+    EnforcementLevel, LayerStatus, SandboxLayer, SandboxStatus, SandboxTier,
+};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::escape;
-use capsule_core::policy::{Case, Draft, Policy, Roots, Usage, shipped};
+use capsule_core::policy::{BindRoots, Policy, PolicyDraft, PolicyInput, Usage, builtin_text};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe, explain_case};
 use serde_json::{Value, json};
@@ -181,13 +183,13 @@ fn rows() -> Vec<Row> {
 }
 
 fn policy(name: &str) -> Arc<Policy> {
-    let (text, place) = (shipped(name).unwrap(), format!("builtin:{name}"));
-    let (draft, _) = Draft::parse(text, &place, "/home/ada", CATALOGUE).unwrap();
-    let roots = Roots {
+    let (text, place) = (builtin_text(name).unwrap(), format!("builtin:{name}"));
+    let (draft, _) = PolicyDraft::parse(text, &place, "/home/ada", CATALOGUE).unwrap();
+    let roots = BindRoots {
         workspace: "/home/ada/work".into(),
-        own: Vec::new(),
-        lifts: true,
-        ..Roots::default()
+        runtime_files: Vec::new(),
+        may_drop_base_rules: true,
+        ..BindRoots::default()
     };
     Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
 }
@@ -200,14 +202,17 @@ fn decide(policy: &Arc<Policy>, row: &Row) -> Decision {
 /// What it says where this was found.
 fn decide_on(policy: &Arc<Policy>, row: &Row, facts: &Facts) -> Decision {
     let id = CATALOGUE.find(&row.tool).map_or(row.tool.as_str(), |own| own.id);
-    let tool = ToolName::asked(id);
+    let tool = ToolName::unchecked(id);
     match describe(id, &row.args, 0) {
         Ok(action) => {
-            let (action, usage) = (action.found(facts), Usage::default());
+            let (action, usage) = (action.resolve_confinement(facts), Usage::default());
             let (tool, action, usage) = (&tool, &action, &usage);
-            explain_case(policy, &Case { tool, action, facts, usage, tainted: &[], call: None })
+            explain_case(
+                policy,
+                &PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None },
+            )
         }
-        Err(problem) => Decision::misunderstood(problem),
+        Err(problem) => Decision::reject_invalid(problem),
     }
 }
 
@@ -219,7 +224,7 @@ fn cell(decision: &Decision) -> String {
     };
     let rule = decision.rule.as_deref().unwrap_or("");
     let rule = rule.strip_prefix("shell.run/").unwrap_or(rule);
-    [decision.verdict.word(), code, rule]
+    [decision.verdict.keyword(), code, rule]
         .into_iter()
         .filter(|own| !own.is_empty())
         .collect::<Vec<_>>()
@@ -320,12 +325,21 @@ const ANYWHERE: &[(&str, &str)] = &[
 ];
 
 /// A machine that holds these layers, and no others.
-fn machine(tier: Tier, held: &[Layer]) -> Facts {
-    let hold = |layer: &Layer| if held.contains(layer) { Hold::Held } else { Hold::Missing };
-    let layer =
-        |layer: &Layer| LayerHeld { layer: *layer, hold: hold(layer), detail: String::new() };
-    let walls = Walls { tier, layers: Layer::ALL.iter().map(layer).collect(), bounds: Vec::new() };
-    Facts { walls: Some(Ok(walls)), ..Facts::default() }
+fn machine(tier: SandboxTier, held: &[SandboxLayer]) -> Facts {
+    let hold = |layer: &SandboxLayer| {
+        if held.contains(layer) { EnforcementLevel::Held } else { EnforcementLevel::Missing }
+    };
+    let layer = |layer: &SandboxLayer| LayerStatus {
+        layer: *layer,
+        level: hold(layer),
+        detail: String::new(),
+    };
+    let walls = SandboxStatus {
+        tier,
+        layers: SandboxLayer::ALL.iter().map(layer).collect(),
+        limits: Vec::new(),
+    };
+    Facts { sandbox: Some(Ok(walls)), ..Facts::default() }
 }
 
 /// What is decided about programs where a machine can hold less, or nothing: reviewed as a diff.
@@ -333,12 +347,12 @@ fn machine(tier: Tier, held: &[Layer]) -> Facts {
 fn decisions_without_walls_are_as_reviewed() {
     let bare = |profile: &str, block: &str| {
         let text = BARE.replace("PROFILE", profile).replace("BLOCK", block);
-        let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-        let roots = Roots {
+        let (draft, _) = PolicyDraft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
+        let roots = BindRoots {
             workspace: "/home/ada/work".into(),
-            own: Vec::new(),
-            lifts: true,
-            ..Roots::default()
+            runtime_files: Vec::new(),
+            may_drop_base_rules: true,
+            ..BindRoots::default()
         };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     };
@@ -351,11 +365,11 @@ fn decisions_without_walls_are_as_reviewed() {
         ("open: so is `proc.unconfined`", bare("open", "none")),
         ("builtin:developer", policy("developer")),
     ];
-    let silent = Facts { walls: Some(Err("it did not answer".into())), ..Facts::default() };
+    let silent = Facts { sandbox: Some(Err("it did not answer".into())), ..Facts::default() };
     let machines = [
-        ("no sandbox of any kind", machine(Tier::Landlock, &[])),
-        ("Landlock alone", machine(Tier::Landlock, Tier::Landlock.layers())),
-        ("a sandbox", machine(Tier::Namespaces, &Layer::ALL)),
+        ("no sandbox of any kind", machine(SandboxTier::Landlock, &[])),
+        ("Landlock alone", machine(SandboxTier::Landlock, SandboxTier::Landlock.layers())),
+        ("a sandbox", machine(SandboxTier::Namespaces, &SandboxLayer::ALL)),
         ("an executor that does not answer", silent),
     ];
     let mut table = String::from("One row a call; a column a policy, as in the other table.\n");

@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capsule_core::policy::{DIALECT, Draft};
+use capsule_core::policy::{DIALECT, PolicyDraft};
 use capsule_core::yaml;
 use capsule_runtime::{CATALOGUE, lay_out};
 use capsule_testkit::{Capsule, side_by_side};
@@ -290,7 +290,7 @@ fn a_policy_that_is_laid_out_has_the_same_rules() {
     let capsule = Capsule::new(env!("CARGO_BIN_EXE_capsule"));
     for policy in shipped().into_iter().filter(|own| !own.contains("\ndeny:")) {
         let wild = written(&as_json(&policy), 3, 5);
-        assert!(Draft::parse(&wild, "p", "/home/ada", CATALOGUE).is_ok(), "{wild}");
+        assert!(PolicyDraft::parse(&wild, "p", "/home/ada", CATALOGUE).is_ok(), "{wild}");
         let a = capsule.policy(&wild);
         let b = capsule.around().join("b.yaml");
         fs::write(&b, lay_out(&wild).unwrap()).unwrap();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-use capsule_core::programs::{Command, Effect, Effects, Word, known};
+use capsule_core::command_specs::{ArgKind, CommandSpec, Effect, Effects, find_spec};
 use capsule_testkit::Capsule;
 
 fn run(folder: &Path, program: &str, words: &[&str]) -> String {
@@ -43,7 +43,7 @@ fn says(text: &str, any: &[&str]) -> bool {
 
 /// What is wrong about one name of an option, if anything. One that this machine's program does not
 /// have is refused by the program.
-fn wrong(folder: &Path, program: &[&str], command: &Command, name: &str) -> Option<String> {
+fn wrong(folder: &Path, program: &[&str], command: &CommandSpec, name: &str) -> Option<String> {
     let option = command.option(name)?;
     let spelled = name.replace("-NUM", "-3");
     let mut alone = program.to_vec();
@@ -58,7 +58,7 @@ fn wrong(folder: &Path, program: &[&str], command: &Command, name: &str) -> Opti
     }
     // An option that is said to take the next word, and does not, would hide it from judgement.
     let takes = option.value.is_some() && !option.attached;
-    let hides = takes && command.operands.iter().any(|word| *word != Word::Text);
+    let hides = takes && command.operands.iter().any(|word| *word != ArgKind::Text);
     let lacks = wants || answer.contains("without") || answer.contains("usage");
     (hides && !lacks).then(|| format!("{alone:?} does not want a value: {answer:?}"))
 }
@@ -71,11 +71,11 @@ fn options_are_as_the_programs_have_them() {
     let folder = capsule.workspace();
     let mut problems = Vec::new();
     for program in ["cat", "head", "ls"] {
-        check(&folder, &[program], known(program).unwrap(), &mut problems);
+        check(&folder, &[program], find_spec(program).unwrap(), &mut problems);
     }
-    let git = known("git").unwrap();
+    let git = find_spec("git").unwrap();
     for (name, command) in &git.subcommands {
-        if command.nature.effects == Effects::of(Effect::Reads)
+        if command.base_effect.effects == Effects::of(Effect::Reads)
             || matches!(name.as_str(), "branch" | "tag")
         {
             check(&folder, &["git", name], command, &mut problems);
@@ -84,7 +84,7 @@ fn options_are_as_the_programs_have_them() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-fn check(folder: &Path, program: &[&str], command: &Command, problems: &mut Vec<String>) {
+fn check(folder: &Path, program: &[&str], command: &CommandSpec, problems: &mut Vec<String>) {
     let names = command.options.iter().flat_map(|option| &option.names);
     problems.extend(names.filter_map(|name| wrong(folder, program, command, name)));
 }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use capsule_core::journal::{Durability, Event, Journal, PayloadRef};
-use capsule_core::policy::Payloads;
+use capsule_core::policy::PayloadRetention;
 use capsule_store::Store;
 use capsule_testkit::recorded::{PLAN, Recorded};
 use capsule_testkit::{Capsule, Server};
@@ -108,7 +108,7 @@ impl Record {
             self.events.iter().map(|event| event["at"].as_u64().unwrap()).collect();
         let mut times = times.into_iter();
         let clock = Box::new(move || times.next().unwrap());
-        let mut writer = Store::open(path).unwrap().begin(clock, Payloads::Full).unwrap();
+        let mut writer = Store::open(path).unwrap().begin(clock, PayloadRetention::Full).unwrap();
         let mut gone = Vec::new();
         for (number, event) in self.events.iter().enumerate() {
             let mut event = event.clone();
@@ -118,13 +118,13 @@ impl Record {
             }
             for (old, class) in read(&event).payloads() {
                 let commitment = old.commit.to_string();
-                let new = writer.keep(class, &self.payloads[&commitment]).unwrap();
+                let new = writer.put_payload(class, &self.payloads[&commitment]).unwrap();
                 renew(&mut event, &commitment, &new);
                 if self.erased.contains(&commitment) {
                     gone.push(new.commit.to_string());
                 }
             }
-            writer.append(read(&event), Durability::Process).unwrap();
+            writer.append(read(&event), Durability::CrashSafe).unwrap();
         }
         drop(writer);
         let store = Connection::open(path).unwrap();

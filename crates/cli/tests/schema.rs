@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::code::Code;
 use capsule_core::diagnostic::{Diagnostics, Severity};
-use capsule_core::policy::{DIALECT, Draft};
+use capsule_core::policy::{DIALECT, PolicyDraft};
 use capsule_core::yaml;
 use capsule_runtime::{CATALOGUE, policy_schema};
 use capsule_testkit::{Capsule, side_by_side};
@@ -260,7 +260,7 @@ fn as_json(text: &str) -> Value {
 
 /// What the parser says of a policy. JSON is YAML.
 fn parsed(policy: &Value) -> Diagnostics {
-    match Draft::parse(&policy.to_string(), "p", "/home/ada", CATALOGUE) {
+    match PolicyDraft::parse(&policy.to_string(), "p", "/home/ada", CATALOGUE) {
         Ok(_) => Vec::new(),
         Err(problems) => {
             problems.into_iter().filter(|own| own.severity == Severity::Error).collect()

@@ -40,7 +40,7 @@ impl ToolCall {
     #[must_use]
     pub fn by_person(tool: &str, args: Value) -> Self {
         Self {
-            tool: ToolName::asked(tool),
+            tool: ToolName::unchecked(tool),
             args,
             origin: Origin::Person,
             step: None,

@@ -80,7 +80,7 @@ impl Capability {
     /// intent must be durable first. A program counts only when it may write: confined without
     /// `fs.write` and without a network it can change nothing.
     #[must_use]
-    pub const fn has_effect(self) -> bool {
+    pub const fn has_side_effects(self) -> bool {
         matches!(
             self,
             Self::FsWrite
@@ -157,8 +157,8 @@ impl Capabilities {
 
     /// Whether any of them changes or sends something.
     #[must_use]
-    pub fn have_effect(self) -> bool {
-        self.iter().any(Capability::has_effect)
+    pub fn have_side_effects(self) -> bool {
+        self.iter().any(Capability::has_side_effects)
     }
 }
 

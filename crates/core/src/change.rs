@@ -36,7 +36,7 @@ impl ChangeKind {
 
     /// The word in results.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Added => "added",
             Self::Modified => "modified",
@@ -48,7 +48,7 @@ impl ChangeKind {
 /// What stands at a path. Owners, dates and extended attributes are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Node {
+pub enum FileState {
     /// A regular file.
     File {
         /// The digest of its bytes.
@@ -59,7 +59,8 @@ pub enum Node {
         mode: u32,
     },
     /// A folder.
-    Folder {
+    #[serde(rename = "folder")]
+    Directory {
         /// Its permissions.
         mode: u32,
     },
@@ -72,13 +73,13 @@ pub enum Node {
     Special,
 }
 
-impl Node {
+impl FileState {
     /// Whether the two are the same but for their permissions.
     #[must_use]
-    pub fn is_like(&self, other: &Self) -> bool {
+    pub fn same_except_mode(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { sha256, .. }, Self::File { sha256: other, .. }) => sha256 == other,
-            (Self::Folder { .. }, Self::Folder { .. }) => true,
+            (Self::Directory { .. }, Self::Directory { .. }) => true,
             (one, other) => one == other,
         }
     }
@@ -90,9 +91,9 @@ pub struct Change {
     /// The path beneath the workspace.
     pub path: String,
     /// What stood there before.
-    pub before: Option<Node>,
+    pub before: Option<FileState>,
     /// What stands there now.
-    pub after: Option<Node>,
+    pub after: Option<FileState>,
     /// Why it cannot be applied, if it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -115,9 +116,9 @@ impl Change {
     /// Whether what stands there now is what the change left. What is new has the permissions that the
     /// user's mask leaves it, which no record knows.
     #[must_use]
-    pub fn left(&self, now: Option<&Node>) -> bool {
+    pub fn matches_after(&self, now: Option<&FileState>) -> bool {
         match (&self.after, now) {
-            (Some(after), Some(now)) if self.before.is_none() => after.is_like(now),
+            (Some(after), Some(now)) if self.before.is_none() => after.same_except_mode(now),
             (after, now) => after.as_ref() == now,
         }
     }
@@ -125,10 +126,10 @@ impl Change {
     /// The change that brings back what stood there. No file comes back as one that runs as its owner
     /// or group.
     #[must_use]
-    pub fn back(self) -> Self {
+    pub fn reverted(self) -> Self {
         let after = self.before.map(|node| match node {
-            Node::File { sha256, bytes, mode } => {
-                Node::File { sha256, bytes, mode: mode & !SPECIAL_BITS }
+            FileState::File { sha256, bytes, mode } => {
+                FileState::File { sha256, bytes, mode: mode & !SPECIAL_BITS }
             }
             other => other,
         });
@@ -137,36 +138,36 @@ impl Change {
 
     /// Why a change like this is never applied, whatever a policy says.
     #[must_use]
-    pub fn flaw(&self) -> Option<&'static str> {
+    pub fn rejection_reason(&self) -> Option<&'static str> {
         match self.after.as_ref()? {
-            Node::Special => Some("it is a pipe, a socket or a device"),
-            Node::File { mode, .. } if mode & SPECIAL_BITS != 0 => {
+            FileState::Special => Some("it is a pipe, a socket or a device"),
+            FileState::File { mode, .. } if mode & SPECIAL_BITS != 0 => {
                 Some("it would run as its owner or group")
             }
-            Node::Link { target } => self.follow(target).err().map(misled),
+            FileState::Link { target } => self.resolve_link(target).err().map(link_problem),
             _ => None,
         }
     }
 
     /// Where a link leads in the workspace; none for anything else, and where it leads out.
     #[must_use]
-    pub fn leads_to(&self) -> Option<WorkspacePath> {
-        let Some(Node::Link { target }) = &self.after else { return None };
-        self.follow(target).ok()
+    pub fn link_target(&self) -> Option<WorkspacePath> {
+        let Some(FileState::Link { target }) = &self.after else { return None };
+        self.resolve_link(target).ok()
     }
 
-    fn follow(&self, target: &str) -> Result<WorkspacePath, PathProblem> {
+    fn resolve_link(&self, target: &str) -> Result<WorkspacePath, PathProblem> {
         // Inside, an absolute path means another place than outside.
         if target.starts_with('/') {
             return Err(PathProblem::Absolute);
         }
-        let path = WorkspacePath::beneath(&self.path).ok_or(PathProblem::Invalid)?;
-        path.parent().ok_or(PathProblem::Climbs)?.follow(target)
+        let path = WorkspacePath::from_fs_name(&self.path).ok_or(PathProblem::Invalid)?;
+        path.parent().ok_or(PathProblem::Climbs)?.resolve_from(target)
     }
 }
 
 /// Why a link with such a target is never made.
-const fn misled(problem: PathProblem) -> &'static str {
+const fn link_problem(problem: PathProblem) -> &'static str {
     match problem {
         PathProblem::Absolute
         | PathProblem::Climbs
@@ -174,7 +175,7 @@ const fn misled(problem: PathProblem) -> &'static str {
         | PathProblem::Mounted
         | PathProblem::Folding
         | PathProblem::Unlisted => "it is a link that leads out of the workspace",
-        PathProblem::Winds => {
+        PathProblem::UncertainParent => {
             "it is a link that climbs by `..` out of a folder that may be a link, so nobody knows where it leads"
         }
         PathProblem::Home | PathProblem::Variable => {
@@ -187,9 +188,9 @@ const fn misled(problem: PathProblem) -> &'static str {
 
 /// What a run changed in all, by path. Parents stand before what is in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes(pub BTreeMap<String, Change>);
+pub struct ChangeSet(pub BTreeMap<String, Change>);
 
-impl Changes {
+impl ChangeSet {
     /// Adds what one more call changed. What comes back to what it was before the run is no change;
     /// what was refused or asked about once stays so until then.
     pub fn add(&mut self, call: Vec<Change>) {
@@ -210,7 +211,7 @@ impl Changes {
 
     /// What changed from this state to a later one.
     #[must_use]
-    pub fn until(&self, later: &Self) -> Vec<Change> {
+    pub fn changes_until(&self, later: &Self) -> Vec<Change> {
         let mut between = Vec::new();
         for (path, now) in &later.0 {
             let before = self.0.get(path).map_or(&now.before, |own| &own.after);
@@ -248,12 +249,12 @@ mod tests {
 
     use super::*;
 
-    fn file(text: &str) -> Option<Node> {
+    fn file(text: &str) -> Option<FileState> {
         let bytes = u64::try_from(text.len()).unwrap();
-        Some(Node::File { sha256: Digest::of(text.as_bytes()), bytes, mode: 0o644 })
+        Some(FileState::File { sha256: Digest::of(text.as_bytes()), bytes, mode: 0o644 })
     }
 
-    fn change(path: &str, before: Option<Node>, after: Option<Node>) -> Change {
+    fn change(path: &str, before: Option<FileState>, after: Option<FileState>) -> Change {
         Change { path: path.into(), before, after, refused: None, asked: None }
     }
 
@@ -273,7 +274,7 @@ mod tests {
             change("b", file("2"), file("3")),
             change("c", file("x"), file("y")),
         ];
-        let mut all = Changes::default();
+        let mut all = ChangeSet::default();
         all.add(first);
         let begun = all.clone();
         all.add(second.clone());
@@ -282,15 +283,15 @@ mod tests {
         assert_eq!(all.0["b"].before, file("1"));
         assert_eq!(all.refused().unwrap().path, "c", "once refused, it stays so");
         // The second call again, from the two states.
-        let mut between = begun.until(&all);
+        let mut between = begun.changes_until(&all);
         between.iter_mut().for_each(|own| own.refused = None);
         assert_eq!(between, second);
     }
 
     #[test]
     fn flaws_are_found() {
-        let link = |target: &str| Some(Node::Link { target: target.into() });
-        let mode = |mode| Some(Node::File { sha256: Digest::of(b""), bytes: 0, mode });
+        let link = |target: &str| Some(FileState::Link { target: target.into() });
+        let mode = |mode| Some(FileState::File { sha256: Digest::of(b""), bytes: 0, mode });
         for (path, after, sound) in [
             ("a", link("b"), true),
             ("d/a", link("../b/./c"), true),
@@ -301,12 +302,12 @@ mod tests {
             ("a", mode(0o755), true),
             ("a", mode(0o4755), false),
             ("a", mode(0o2644), false),
-            ("a", Some(Node::Folder { mode: 0o2755 }), true),
-            ("a", Some(Node::Special), false),
+            ("a", Some(FileState::Directory { mode: 0o2755 }), true),
+            ("a", Some(FileState::Special), false),
             ("a", None, true),
         ] {
             let own = change(path, file("x"), after);
-            assert_eq!(own.flaw().is_none(), sound, "{own:?}");
+            assert_eq!(own.rejection_reason().is_none(), sound, "{own:?}");
         }
         let rows: [(String, &str); 6] = [
             ("a\nb".into(), "control character"),
@@ -317,7 +318,7 @@ mod tests {
             ("../../a".into(), "leads out"),
         ];
         for (target, why) in rows {
-            let flaw = change("d/a", None, link(&target)).flaw().unwrap();
+            let flaw = change("d/a", None, link(&target)).rejection_reason().unwrap();
             assert!(flaw.contains(why), "{target}: {flaw}");
         }
     }

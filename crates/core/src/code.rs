@@ -12,35 +12,35 @@ use crate::exit::Exit;
 
 /// Who has to act so that it goes better next time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Move {
+pub enum Responsible {
     /// Whoever asked: the call, the plan or the policy text is wrong.
-    Asker,
+    Caller,
     /// The policy's author: the policy rules it out.
     Policy,
     /// A person: they declined, or nobody was there.
     Person,
     /// The outside: a file, a program or a host did not do what was hoped.
-    World,
+    Environment,
     /// The machine's owner: something that the runtime needs is missing or broken.
     Machine,
     /// Us: a fault in this program.
     Capsule,
     /// Nobody: nothing went wrong.
-    Nobody,
+    NoOne,
 }
 
-impl Move {
+impl Responsible {
     /// Who that is, in words.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
-            Self::Asker => "whoever asked",
+            Self::Caller => "whoever asked",
             Self::Policy => "the policy's author",
             Self::Person => "a person",
-            Self::World => "the world outside",
+            Self::Environment => "the world outside",
             Self::Machine => "the machine's owner",
             Self::Capsule => "Capsule: a fault in this program",
-            Self::Nobody => "nobody",
+            Self::NoOne => "nobody",
         }
     }
 }
@@ -48,7 +48,7 @@ impl Move {
 /// The three ways in which a call can fail, as models, users and reports see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum FailureClass {
     /// Ruled out by the policy or declined by a person; nothing was done.
     Denied,
     /// The tool could not do it.
@@ -76,8 +76,8 @@ macro_rules! codes {
 
             /// Whose move it is.
             #[must_use]
-            pub const fn whose(self) -> Move {
-                match self { $( Self::$variant => Move::$whose, )* }
+            pub const fn responsible(self) -> Responsible {
+                match self { $( Self::$variant => Responsible::$whose, )* }
             }
 
             /// How a run ends that met this code and did not expect it.
@@ -109,7 +109,7 @@ macro_rules! codes {
 
 codes! {
     // ---- decisions -------------------------------------------------------------------------------
-    Allowed = "policy.allowed", Nobody, Ok,
+    Allowed = "policy.allowed", NoOne, Ok,
         "A rule of the policy allows the call.", "The rule that is named with it.",
         "Nothing: the call went on.";
     Asked = "policy.asked", Person, ApprovalNeeded,
@@ -138,7 +138,7 @@ codes! {
         "The call costs more, if it goes wrong, than the policy lets anybody approve.",
         "What it does cannot be brought back, or the program is not the one that is pinned.",
         "Let the person do it.";
-    ToolUnknown = "tool.unknown", Asker, Denied,
+    ToolUnknown = "tool.unknown", Caller, Denied,
         "There is no tool of that name.", "A spelling, or a tool that this build does not carry.",
         "Use a name as the reference lists it, for example `fs.read`.";
     ApprovalNeeded = "approval.needed", Person, ApprovalNeeded,
@@ -162,47 +162,47 @@ codes! {
         "The call waits for an answer, and its run is suspended.",
         "The rule says `ask`, nobody answered, and the profile says `unattended: wait`.",
         "Answer with `capsule approvals answer`, then go on with `capsule resume`.";
-    ApprovalNotWaiting = "approval.not-waiting", Asker, BadUsage,
+    ApprovalNotWaiting = "approval.not-waiting", Caller, BadUsage,
         "No question waits under this name.",
         "The run came to its end, or the number is that of another call.",
         "`capsule approvals list` shows what waits.";
-    ApprovalAnswered = "approval.answered", Asker, BadUsage,
+    ApprovalAnswered = "approval.answered", Caller, BadUsage,
         "The question was answered before.", "Somebody was quicker, or it was you.",
         "Go on with `capsule resume`, or take the answer back with `capsule grants revoke`.";
-    ApprovalNotOffered = "approval.not-offered", Asker, BadUsage,
+    ApprovalNotOffered = "approval.not-offered", Caller, BadUsage,
         "The card does not offer this.",
         "The policy offers other scopes, the call is asked each time, or something in it cannot be shown.",
         "Allow it once; `capsule approvals show` lists what is offered.";
-    GrantUnknown = "grant.unknown", Asker, BadUsage,
+    GrantUnknown = "grant.unknown", Caller, BadUsage,
         "No live grant has this name.", "It was used up, it ended, or its run is over.",
         "`capsule grants list` shows those that are alive.";
-    ResumeChanged = "resume.changed", Asker, BadUsage,
+    ResumeChanged = "resume.changed", Caller, BadUsage,
         "The run cannot go on as what it was: something that it began with is another by now.",
         "The plan, the policy, the workspace or the staged changes are not what they were.",
         "Put it back as it was, or run the plan anew.";
-    ResumeAgain = "resume.again", Asker, BadUsage,
+    ResumeAgain = "resume.again", Caller, BadUsage,
         "The run was gone on with before.", "`capsule resume` was called twice.",
         "Look at the run that went on with it; `capsule show-run` names it.";
-    ApprovalChangedAfter = "approval.changed-after", World, Denied,
+    ApprovalChangedAfter = "approval.changed-after", Environment, Denied,
         "What was judged is no longer what is there.",
         "The file or program was replaced between the decision and the run.",
         "Submit the call again; it will be judged afresh.";
 
     // ---- arguments -------------------------------------------------------------------------------
-    ArgsInvalid = "args.invalid", Asker, ToolFailed,
+    ArgsInvalid = "args.invalid", Caller, ToolFailed,
         "The arguments do not fit the tool.", "A missing, unknown or wrongly typed argument.",
         "Compare the call with the tool's reference page.";
-    ArgsDuplicateKey = "args.duplicate-key", Asker, ToolFailed,
+    ArgsDuplicateKey = "args.duplicate-key", Caller, ToolFailed,
         "The arguments name one key twice.",
         "Two values for one key: a policy and a tool could read different ones.",
         "Send each key once.";
-    ArgsTooLarge = "args.too-large", Asker, ToolFailed,
+    ArgsTooLarge = "args.too-large", Caller, ToolFailed,
         "The arguments are larger than a call may be.", "A whole file in one argument.",
         "Split the call, or write a file and name it.";
-    ArgsTooDeep = "args.too-deep", Asker, ToolFailed,
+    ArgsTooDeep = "args.too-deep", Caller, ToolFailed,
         "The arguments are nested deeper than a call may be.", "Generated JSON.",
         "Flatten the arguments.";
-    ArgsNumber = "args.number", Asker, ToolFailed,
+    ArgsNumber = "args.number", Caller, ToolFailed,
         "A number cannot be represented exactly.", "An integer beyond 2^53.",
         "Send it as a string.";
 
@@ -211,13 +211,13 @@ codes! {
         "The path leads out of the workspace.",
         "An absolute path, `..` above the root, `~`, or a link that points outside.",
         "Name a path relative to the workspace.";
-    PathInvalid = "path.invalid", Asker, Denied,
+    PathInvalid = "path.invalid", Caller, Denied,
         "The path is not one that can be used.", "An empty path, a control character, or `..` behind a folder that a program would follow first.",
         "Name the file plainly.";
-    PathTooLong = "path.too-long", Asker, Denied,
+    PathTooLong = "path.too-long", Caller, Denied,
         "The path is longer than the system allows.", "A component over 255 bytes, or 4,096 in all.",
         "Shorten the path.";
-    PathOrders = "path.orders-unknown", World, ToolFailed,
+    PathOrders = "path.orders-unknown", Environment, ToolFailed,
         "It cannot be told which files of the workspace the host takes orders from, so nothing is changed there.",
         "A configuration of git that cannot be read, very many protected links, or links to very large folders.",
         "Mend what the message names, or take it away; a program tells its user.";
@@ -233,22 +233,22 @@ codes! {
         "`symlinks: deny`.", "Name the real path.";
 
     // ---- files -----------------------------------------------------------------------------------
-    FileNotFound = "fs.not-found", World, ToolFailed,
+    FileNotFound = "fs.not-found", Environment, ToolFailed,
         "There is nothing at that path.", "A spelling, or the file was never made.",
         "Check the spelling, and which names there are.";
-    FileNotRegular = "fs.not-a-file", World, ToolFailed,
+    FileNotRegular = "fs.not-a-file", Environment, ToolFailed,
         "What is there is not a regular file.", "A folder, pipe, socket or device.",
         "A folder is listed; the others are not read.";
-    FileNotFolder = "fs.not-a-folder", World, ToolFailed,
+    FileNotFolder = "fs.not-a-folder", Environment, ToolFailed,
         "What is there is not a folder.", "A file was named where a folder is needed.",
         "Name the folder.";
-    FilePermission = "fs.permission", World, ToolFailed,
+    FilePermission = "fs.permission", Environment, ToolFailed,
         "The system does not let this user do that.", "File permissions.",
         "Ask the person to change the permissions.";
-    FileExists = "fs.exists", World, ToolFailed,
+    FileExists = "fs.exists", Environment, ToolFailed,
         "The file is there already.", "`mode: create` never replaces a file.",
         "Use `mode: overwrite` or `append`.";
-    FileUndoTooLarge = "fs.undo-too-large", World, ToolFailed,
+    FileUndoTooLarge = "fs.undo-too-large", Environment, ToolFailed,
         "What would be replaced or deleted is too large to be kept for an undo.",
         "Appending to a very large file, or one that grew after the call was judged.",
         "Write a new file instead, or let the person do it.";
@@ -256,55 +256,55 @@ codes! {
         "What the call changes could not be kept for an undo, so nothing was changed.",
         "A full disk beside the store, or more that is kept than there is room for.",
         "Make room where the store lies, and submit the call again.";
-    FileSystem = "fs.system", World, ToolFailed,
+    FileSystem = "fs.system", Environment, ToolFailed,
         "The file system refused.", "A full or failing disk, or a file system without the feature.",
         "Read the message; it carries the system's own words.";
 
-    FileNotEmpty = "fs.not-empty", World, ToolFailed,
+    FileNotEmpty = "fs.not-empty", Environment, ToolFailed,
         "The folder is not empty.", "`fs.delete` of a folder without `recursive`.",
         "If all of it is to go, say `recursive: true`.";
-    FileTooMany = "fs.too-many-entries", World, ToolFailed,
+    FileTooMany = "fs.too-many-entries", Environment, ToolFailed,
         "The folder holds more entries than are deleted at once.",
         "A folder of build results or dependencies.",
         "Delete its parts one by one, or tell the user what to remove.";
 
     // ---- edits -----------------------------------------------------------------------------------
-    EditNotFound = "edit.not-found", World, ToolFailed,
+    EditNotFound = "edit.not-found", Environment, ToolFailed,
         "What was searched for is not in the file.",
         "The file was changed since it was read, or the text was written from memory.",
         "Read the file again, and copy the lines as they are.";
-    EditAmbiguous = "edit.ambiguous", World, ToolFailed,
+    EditAmbiguous = "edit.ambiguous", Environment, ToolFailed,
         "What was searched for is in the file more than once.", "A search that is too short.",
         "Search for more of the lines around it, or say with `count` how often it is expected.";
-    EditCount = "edit.count", World, ToolFailed,
+    EditCount = "edit.count", Environment, ToolFailed,
         "What was searched for is in the file more or less often than was expected.",
         "`count` is not how often it is there.",
         "Correct `count`, or search for more of the lines around it.";
-    EditEmpty = "edit.empty", Asker, ToolFailed,
+    EditEmpty = "edit.empty", Caller, ToolFailed,
         "The edit searches for nothing.", "An empty `search`.",
         "Search for the lines beside which something is to be added, and repeat them in `replace`.";
-    EditNoChange = "edit.no-change", Asker, ToolFailed,
+    EditNoChange = "edit.no-change", Caller, ToolFailed,
         "The edit would leave the file as it is.",
         "`replace` says what is there already, or differs only in how the file ends.",
         "Leave the call out, or correct `replace`.";
-    EditTooLarge = "edit.too-large", World, ToolFailed,
+    EditTooLarge = "edit.too-large", Environment, ToolFailed,
         "The file is larger than an edit may be, or what is searched for takes too long to find.",
         "`limits.bytes_max`, or very many equal lines.",
         "Search for fewer lines, or raise the limit.";
-    EditBinary = "edit.binary", World, ToolFailed,
+    EditBinary = "edit.binary", Environment, ToolFailed,
         "The file is not text.", "A NUL byte, or bytes that no encoding explains.",
         "Write the whole file anew.";
-    EditEncoding = "edit.encoding", Asker, ToolFailed,
+    EditEncoding = "edit.encoding", Caller, ToolFailed,
         "The file's encoding cannot say the replacement.",
         "A character that Latin-1 does not have, in a file that is not UTF-8.",
         "Use characters that the file's encoding has.";
-    EditMalformed = "edit.malformed", Asker, ToolFailed,
+    EditMalformed = "edit.malformed", Caller, ToolFailed,
         "The `<edit>` block cannot be read for sure.",
         "A missing tag, or a tag of an edit within its own text.",
         "Put such text in `<![CDATA[`..`]]>`, or call `fs.edit` with JSON.";
 
     // ---- network ---------------------------------------------------------------------------------
-    NetUrl = "net.url-invalid", Asker, Denied,
+    NetUrl = "net.url-invalid", Caller, Denied,
         "The URL cannot be parsed.", "A missing scheme or host.", "Write `https://host/path`.";
     NetScheme = "net.scheme", Policy, Denied,
         "Only http and https are fetched.", "`file:`, `ftp:`, `data:` and their like.",
@@ -322,7 +322,7 @@ codes! {
     NetHeader = "net.header", Policy, Denied,
         "The header may not be set by a call.", "`Host`, `Cookie`, `Authorization` and their like.",
         "Leave the header out.";
-    MaskInContent = "redaction.mask-in-content", Asker, Denied,
+    MaskInContent = "redaction.mask-in-content", Caller, Denied,
         "A mask stands in what is to be written; the file would get it in place of its secret.",
         "The content was made from what was shown, where secrets are masked.",
         "Leave lines with masks out: `fs.edit` what stands around them. A policy with \
@@ -335,17 +335,17 @@ codes! {
     NetRedirect = "net.redirect-denied", Policy, Denied,
         "A redirect leads where the policy does not.", "The server answered with another address.",
         "Ask for the final address if the policy names it.";
-    NetTooManyRedirects = "net.too-many-redirects", World, ToolFailed,
+    NetTooManyRedirects = "net.too-many-redirects", Environment, ToolFailed,
         "The server redirects more often than is followed.", "A redirect loop.",
         "Ask for the final address.";
-    NetResolve = "net.resolve", World, ToolFailed,
+    NetResolve = "net.resolve", Environment, ToolFailed,
         "The name could not be resolved.", "A spelling, or no network.", "Check the name.";
-    NetConnect = "net.connect", World, ToolFailed,
+    NetConnect = "net.connect", Environment, ToolFailed,
         "The connection failed.", "Nobody listens there, or a firewall.", "Try again later.";
-    NetProtocol = "net.protocol", World, ToolFailed,
+    NetProtocol = "net.protocol", Environment, ToolFailed,
         "The answer is not proper HTTP or TLS.", "A broken server or an unknown certificate.",
         "Check the address and the server's certificate.";
-    NetTimeout = "net.timeout", World, ToolFailed,
+    NetTimeout = "net.timeout", Environment, ToolFailed,
         "The answer did not come in time.", "A slow server.", "Raise `limits.timeout`, or ask for less.";
 
     // ---- commands --------------------------------------------------------------------------------
@@ -380,43 +380,43 @@ codes! {
         "The policy does not let a command line set this variable.",
         "`NAME=value program` or `env NAME=value program`, and `env.accept` does not list the name.",
         "Leave the variable out.";
-    ExecArgv = "exec.argv-invalid", Asker, Denied,
+    ExecArgv = "exec.argv-invalid", Caller, Denied,
         "The command line cannot be run.", "An empty argv, a NUL byte, or too many words.",
         "Send `argv` as a list of plain words.";
-    ExecNotInLanguage = "exec.not-in-language", Asker, Denied,
+    ExecNotInLanguage = "exec.not-in-language", Caller, Denied,
         "The text holds something that is not of the command language, so nothing of it was run.",
         "A variable, a command inside of a command, a loop, a function, a background job, or an open quote.",
         "Write it as the suggestion says; the page `language` of the reference has every form.";
-    ExecNotFound = "exec.not-found", World, ToolFailed,
+    ExecNotFound = "exec.not-found", Environment, ToolFailed,
         "The program is not installed where programs are looked for.",
         "It is missing, or lies outside the system's folders.",
         "Install it, or name its place with `path:` in the policy.";
-    ExecFailed = "exec.exit-nonzero", World, ToolFailed,
+    ExecFailed = "exec.exit-nonzero", Environment, ToolFailed,
         "The program ended with a status other than 0.", "It says so on its standard error.",
         "Read its output.";
-    ExecSignal = "exec.killed", World, ToolFailed,
+    ExecSignal = "exec.killed", Environment, ToolFailed,
         "The program was ended by a signal.", "A crash, or a kernel limit.", "Read its output.";
-    ExecTimeout = "exec.timeout", World, ToolFailed,
+    ExecTimeout = "exec.timeout", Environment, ToolFailed,
         "The program ran longer than it may and was ended with all it started.",
         "`limits.timeout`.", "Ask for less, or raise the limit.";
-    ExecMemory = "exec.memory", World, ToolFailed,
+    ExecMemory = "exec.memory", Environment, ToolFailed,
         "The program used more memory than it may and was ended.", "`limits.memory`.",
         "Ask for less, or raise the limit.";
     ExecCancelled = "exec.cancelled", Person, Interrupted,
         "The call was cancelled.", "Ctrl+C, or the run ended.", "Run it again.";
 
     // ---- repositories and tests ------------------------------------------------------------------
-    GitNone = "git.no-repository", World, ToolFailed,
+    GitNone = "git.no-repository", Environment, ToolFailed,
         "The workspace is not the root of a repository.", "It has no folder `.git`.",
         "Look at the files themselves, or open the repository's root as the workspace.";
-    GitElsewhere = "git.elsewhere", World, ToolFailed,
+    GitElsewhere = "git.elsewhere", Environment, ToolFailed,
         "The repository lies somewhere else than in the workspace's own folder `.git`.",
         "A linked worktree or submodule, or a file that sends git to another folder.",
         "Open the main worktree as the workspace.";
-    GitDrivers = "git.too-many-drivers", World, ToolFailed,
+    GitDrivers = "git.too-many-drivers", Environment, ToolFailed,
         "The repository's configuration is too large to be switched off entry by entry.",
         "Very many filters or remotes.", "Tell the user; the configuration is theirs.";
-    GitFailed = "git.failed", World, ToolFailed,
+    GitFailed = "git.failed", Environment, ToolFailed,
         "Git could not answer.", "A broken repository, or one in a format that it does not know.",
         "Read the message, and tell the user.";
     TestFilter = "test.filter-denied", Policy, Denied,
@@ -436,29 +436,29 @@ codes! {
         "Something that an invariant protects was made or changed in the workspace while a command ran; it is there.",
         "A command that changes the workspace itself, where nothing keeps a new name from being made; or somebody else who changed it meanwhile.",
         "Look at what stands there, and remove it if it is not meant. `sandbox.workspace: staged` keeps new names out.";
-    ChangeTooMany = "change.too-many", World, ToolFailed,
+    ChangeTooMany = "change.too-many", Environment, ToolFailed,
         "The command changed more paths, or wrote more, than a run may stage.",
         "A build in the workspace, or a program that fills the disk.",
         "Change less at once, or build outside of the workspace.";
-    ChangeConflict = "change.conflict", World, ToolFailed,
+    ChangeConflict = "change.conflict", Environment, ToolFailed,
         "The workspace is not what it was when the command ran.",
         "Somebody changed the same paths meanwhile.",
         "Discard the changes and run it again.";
-    ChangeNone = "change.none", Asker, BadUsage,
+    ChangeNone = "change.none", Caller, BadUsage,
         "The run has no staged changes.",
         "Its policy stages none, or they were applied or discarded before.",
         "`capsule changes` lists what waits in the workspace.";
 
     // ---- undoing ---------------------------------------------------------------------------------
-    UndoNone = "undo.none", Asker, BadUsage,
+    UndoNone = "undo.none", Caller, BadUsage,
         "There is nothing that could be undone.",
         "The run changed nothing in the workspace itself, or it is not known what it left.",
         "`capsule show-run` says what the run did; staged changes are dropped by `capsule discard`.";
-    UndoConflict = "undo.conflict", World, ToolFailed,
+    UndoConflict = "undo.conflict", Environment, ToolFailed,
         "Something was changed since the call that is to be undone, so nothing was undone.",
         "A later call, a program or a person changed the same paths.",
         "Undo what came later first, or put the path back as the call left it.";
-    UndoGone = "undo.gone", World, ToolFailed,
+    UndoGone = "undo.gone", Environment, ToolFailed,
         "What stood there before is not kept any more.",
         "Only so much is kept, and the oldest is dropped first; or somebody removed it.",
         "Bring it back from version control or a backup.";
@@ -523,163 +523,163 @@ codes! {
         "Narrow the pattern to the folder that holds them.";
 
     // ---- plans and policies as text --------------------------------------------------------------
-    PolicyMissing = "policy.missing", Asker, BadUsage,
+    PolicyMissing = "policy.missing", Caller, BadUsage,
         "There is no policy file at that place.", "A spelling, or no `--policy`.",
         "Name one with `--policy`, or write a starter with `capsule init`.";
-    PolicyUnreadable = "policy.unreadable", Asker, BadUsage,
+    PolicyUnreadable = "policy.unreadable", Caller, BadUsage,
         "The policy file cannot be read.", "Permissions, a folder, a special file or its size.",
         "Make it a regular file that you can read.";
-    PolicyEmpty = "policy.empty", Asker, BadUsage,
+    PolicyEmpty = "policy.empty", Caller, BadUsage,
         "The policy file is empty; everything is denied.", "A file with comments only.",
         "Start from `version: 1` and `tools:`.";
-    PolicyVersion = "policy.unknown-version", Asker, BadUsage,
+    PolicyVersion = "policy.unknown-version", Caller, BadUsage,
         "This build does not know that version of the policy language.", "A newer policy, or none named.",
         "Write `version: 1`.";
-    PolicySyntax = "policy.syntax", Asker, BadUsage,
+    PolicySyntax = "policy.syntax", Caller, BadUsage,
         "The policy is not proper YAML.", "Indentation, a tab or an open quote.",
         "Look at the marked place.";
-    PolicyYaml = "policy.yaml-feature", Asker, BadUsage,
+    PolicyYaml = "policy.yaml-feature", Caller, BadUsage,
         "Policies use plain YAML only.", "A tag, an anchor, an alias or a merge key.",
         "Write the value out.";
-    PolicyDuplicateKey = "policy.duplicate-key", Asker, BadUsage,
+    PolicyDuplicateKey = "policy.duplicate-key", Caller, BadUsage,
         "A key stands twice.", "Two values for one key: only one of them could count.",
         "Keep one of them.";
-    PolicyUnknownKey = "policy.unknown-key", Asker, BadUsage,
+    PolicyUnknownKey = "policy.unknown-key", Caller, BadUsage,
         "The policy language has no such key there.", "A spelling, or the key belongs elsewhere.",
         "Look at the suggestion beside the marked place.";
-    PolicyNotYetSupported = "policy.not-yet-supported", Asker, BadUsage,
+    PolicyNotYetSupported = "policy.not-yet-supported", Caller, BadUsage,
         "This build does not enforce that key yet, so it refuses it.",
         "A policy written for a later version.", "Remove the key until a build enforces it.";
-    PolicyMissingKey = "policy.missing-key", Asker, BadUsage,
+    PolicyMissingKey = "policy.missing-key", Caller, BadUsage,
         "A key that is needed is not there.", "It was forgotten.", "Add the key.";
-    PolicyType = "policy.wrong-type", Asker, BadUsage,
+    PolicyType = "policy.wrong-type", Caller, BadUsage,
         "The value is of another kind than the key wants.", "A list for a map, a word for a number.",
         "Look at the marked place.";
-    PolicyValue = "policy.unknown-value", Asker, BadUsage,
+    PolicyValue = "policy.unknown-value", Caller, BadUsage,
         "The value is not one that the key knows.", "A spelling.",
         "Use one of the values that are listed beside the marked place.";
-    PolicyUnit = "policy.unit", Asker, BadUsage,
+    PolicyUnit = "policy.unit", Caller, BadUsage,
         "A size or a duration needs a number with its unit.", "`10` for `10s`, or `50k` for `50KB`.",
         "Write for example `50KB`, `1MiB`, `500ms`, `10s`, `5m`.";
-    PolicyLift = "policy.lift-not-yours", Asker, BadUsage,
+    PolicyLift = "policy.lift-not-yours", Caller, BadUsage,
         "The policy drops a rule of the base policy, and lies in the workspace.",
         "`lift:` in a file that came with the workspace.",
         "Leave `lift:` out of a file that comes with a workspace.";
-    PolicyLayer = "policy.layer", Asker, BadUsage,
+    PolicyLayer = "policy.layer", Caller, BadUsage,
         "A layer stands where a policy is needed, or says what no layer may say.",
         "`layer:` in a file that `--policy` names, or `lift:` in a layer.",
         "Name the policy that the layer tightens; leave out of the layer what tightens nothing.";
-    PolicyWeaker = "policy.layer-weaker", Asker, BadUsage,
+    PolicyWeaker = "policy.layer-weaker", Caller, BadUsage,
         "The workspace's layer is gone, or says less than when a run met it last.",
         "Another branch, a pulled change, or somebody who wants less to be denied.",
         "Look at what is gone; if it is meant, say so once with `--accept-layer`.";
-    PolicyMilder = "policy.milder-profile", Asker, BadUsage,
+    PolicyMilder = "policy.milder-profile", Caller, BadUsage,
         "The command line chooses a built-in profile that is milder than the policy's own.",
         "`--profile autonomous` over a policy that is supervised.",
         "Choose a profile that the policy defines, or a stricter one.";
-    PolicyProfile = "policy.unknown-profile", Asker, BadUsage,
+    PolicyProfile = "policy.unknown-profile", Caller, BadUsage,
         "The policy has no such profile, and none of that name is built in.", "A spelling.",
         "Use one of the profiles that are listed beside it.";
-    PolicyGlob = "policy.glob", Asker, BadUsage,
+    PolicyGlob = "policy.glob", Caller, BadUsage,
         "The pattern is not one that can be matched.", "An open bracket, braces, or `..`.",
         "Write patterns relative to the workspace with `*`, `?`, `[a-z]` and `**`.";
-    PolicyUrl = "policy.url", Asker, BadUsage,
+    PolicyUrl = "policy.url", Caller, BadUsage,
         "The URL pattern is not one that can be matched.", "A missing scheme, or a wildcard inside a name.",
         "Write for example `https://*.example.org/docs/**`.";
-    PolicyRegex = "policy.regex", Asker, BadUsage,
+    PolicyRegex = "policy.regex", Caller, BadUsage,
         "The regular expression cannot be compiled.", "An open group or class.",
         "Look at the marked place.";
-    PolicyEnv = "policy.env-dangerous", Asker, BadUsage,
+    PolicyEnv = "policy.env-dangerous", Caller, BadUsage,
         "The variable changes which code a program runs, so it is never passed on.",
         "`LD_PRELOAD`, `GIT_*`, `NODE_OPTIONS` and their like.", "Remove the name.";
-    PolicyTest = "policy.test-failed", Asker, BadUsage,
+    PolicyTest = "policy.test-failed", Caller, BadUsage,
         "A test of the policy is decided otherwise than it says.",
         "The rule or the test is wrong.", "Ask `capsule policy explain` which check decided.";
-    PolicyExample = "policy.example-failed", Asker, BadUsage,
+    PolicyExample = "policy.example-failed", Caller, BadUsage,
         "An example of the policy is decided otherwise than it says.",
         "The rule or the example is wrong.", "Ask `capsule policy explain` which check decided.";
-    PolicyMutant = "policy.mutant-survived", Asker, BadUsage,
+    PolicyMutant = "policy.mutant-survived", Caller, BadUsage,
         "A rule of the policy can be another one, and no example or test notices.",
         "A rule without an example, or one that decides nothing.",
         "Add an example or a test that this rule decides, or leave the rule out.";
-    PolicyInUse = "policy.in-use", Asker, BadUsage,
+    PolicyInUse = "policy.in-use", Caller, BadUsage,
         "The policy file is not written now.",
         "A run goes on under it, somebody changed it meanwhile, or a confined process asks for it.",
         "Wait for the run's end and try again, or take the patch with `-o` and apply it yourself.";
-    PolicyLint = "policy.lint", Asker, Ok,
+    PolicyLint = "policy.lint", Caller, Ok,
         "The policy says something that its author probably did not mean.",
         "An unreachable rule, two rules that overlap, or an interpreter that is allowed.",
         "Read the note; the policy works as written.";
-    PlanUnreadable = "plan.unreadable", Asker, BadUsage,
+    PlanUnreadable = "plan.unreadable", Caller, BadUsage,
         "The plan file cannot be read.", "A spelling, permissions or its size.",
         "Name a regular file that you can read.";
-    PlanSyntax = "plan.syntax", Asker, BadUsage,
+    PlanSyntax = "plan.syntax", Caller, BadUsage,
         "The plan is not proper YAML.", "Indentation, a tab or an open quote.",
         "Look at the marked place.";
-    PlanYaml = "plan.yaml-feature", Asker, BadUsage,
+    PlanYaml = "plan.yaml-feature", Caller, BadUsage,
         "Plans use plain YAML only.", "A tag, an anchor, an alias or a merge key.",
         "Write the value out.";
-    PlanDuplicateKey = "plan.duplicate-key", Asker, BadUsage,
+    PlanDuplicateKey = "plan.duplicate-key", Caller, BadUsage,
         "A key stands twice.", "Two values for one key.", "Keep one of them.";
-    PlanVersion = "plan.unknown-version", Asker, BadUsage,
+    PlanVersion = "plan.unknown-version", Caller, BadUsage,
         "This build does not know that version of the plan language.", "A newer plan.",
         "Write `version: 1`.";
-    PlanUnknownKey = "plan.unknown-key", Asker, BadUsage,
+    PlanUnknownKey = "plan.unknown-key", Caller, BadUsage,
         "The plan language has no such key there.", "A spelling, or the key belongs elsewhere.",
         "Look at the suggestion beside the marked place.";
-    PlanMissingKey = "plan.missing-key", Asker, BadUsage,
+    PlanMissingKey = "plan.missing-key", Caller, BadUsage,
         "A key that is needed is not there.", "It was forgotten.", "Add the key.";
-    PlanType = "plan.wrong-type", Asker, BadUsage,
+    PlanType = "plan.wrong-type", Caller, BadUsage,
         "The value is of another kind than the key wants.", "A list for a map, a word for a number.",
         "Look at the marked place.";
-    PlanValue = "plan.unknown-value", Asker, BadUsage,
+    PlanValue = "plan.unknown-value", Caller, BadUsage,
         "The value is not one that the key knows.", "A spelling.",
         "Use one of the values that are listed beside the marked place.";
-    PlanUnit = "plan.unit", Asker, BadUsage,
+    PlanUnit = "plan.unit", Caller, BadUsage,
         "A size or a duration needs a number with its unit.", "`10` for `10s`.",
         "Write for example `64KiB`, `500ms`, `10s`.";
-    PlanTool = "plan.unknown-tool", Asker, BadUsage,
+    PlanTool = "plan.unknown-tool", Caller, BadUsage,
         "The step names a tool that there is not.", "A spelling.",
         "Use the tool that is suggested.";
-    PlanArgument = "plan.argument", Asker, BadUsage,
+    PlanArgument = "plan.argument", Caller, BadUsage,
         "The step's arguments do not fit its tool.", "A missing, unknown or wrongly typed argument.",
         "Compare the step with the tool's reference page.";
-    PlanFunction = "plan.function", Asker, BadUsage,
+    PlanFunction = "plan.function", Caller, BadUsage,
         "The `$`-function is not used as it can be.", "A spelling, or a function in the wrong place.",
         "Use `$ref`, `$concat`, `$url`, `$template`, `$lines`, `$default`, `$not_empty` or `$spread`.";
-    PlanRef = "plan.ref-unknown", Asker, BadUsage,
+    PlanRef = "plan.ref-unknown", Caller, BadUsage,
         "The reference leads nowhere.", "A step that comes later, a skipped step, or a field that its tool does not have.",
         "Refer to an earlier step and a field of its result.";
-    PlanRefTruncated = "plan.ref-truncated", Asker, ToolFailed,
+    PlanRefTruncated = "plan.ref-truncated", Caller, ToolFailed,
         "The reference leads to text that was cut.", "The output was longer than its limit.",
         "Raise the limit, or ask for less.";
-    PlanEvaluation = "plan.evaluation", Asker, ToolFailed,
+    PlanEvaluation = "plan.evaluation", Caller, ToolFailed,
         "The step's arguments could not be made.", "A value of another kind than the place wants.",
         "Look at the step and the values it refers to.";
-    PlanInput = "plan.input", Asker, BadUsage,
+    PlanInput = "plan.input", Caller, BadUsage,
         "An input is missing or does not fit.", "`--input` was not given, or has another form.",
         "Give it as `--input name=value`.";
-    PlanStep = "plan.step", Asker, BadUsage,
+    PlanStep = "plan.step", Caller, BadUsage,
         "The steps do not fit together.", "Two steps with one id, or a step that needs a later one.",
         "Look at the marked place.";
-    PlanExpectation = "plan.expectation", World, ToolFailed,
+    PlanExpectation = "plan.expectation", Environment, ToolFailed,
         "The step did not give what the plan expects.", "The world is not as the plan's author thought.",
         "Compare the result with `expect`.";
 
     // ---- runs, records, replay -------------------------------------------------------------------
-    Usage = "usage", Asker, BadUsage,
+    Usage = "usage", Caller, BadUsage,
         "The command line is not one that this program knows.", "A spelling.",
         "See `capsule help`.";
-    WorkspaceRefused = "workspace.refused", Asker, BadUsage,
+    WorkspaceRefused = "workspace.refused", Caller, BadUsage,
         "This folder is not taken as a workspace unless it is named.",
         "The home folder or `/` would give tools everything.",
         "Name the folder you mean with `--workspace`.";
-    WorkspaceMissing = "workspace.missing", Asker, BadUsage,
+    WorkspaceMissing = "workspace.missing", Caller, BadUsage,
         "The workspace is not a folder that can be opened.", "A spelling.", "Name an existing folder.";
-    RunUnknown = "run.unknown", Asker, BadUsage,
+    RunUnknown = "run.unknown", Caller, BadUsage,
         "The store holds no such run.", "A spelling, or another store.",
         "See `capsule list-runs`.";
-    RunAmbiguous = "run.ambiguous", Asker, BadUsage,
+    RunAmbiguous = "run.ambiguous", Caller, BadUsage,
         "More than one run begins so.", "The prefix is too short.", "Write one character more.";
     StoreOpen = "store.open", Machine, RuntimeError,
         "The store cannot be opened.", "Permissions, a full disk, or another program's file.",
@@ -707,15 +707,15 @@ codes! {
         "An anchor could not be written or read.",
         "A folder that nobody may write to, a full disk, or a file that holds something else.",
         "Read the message; name another file in `audit.anchors`, or put this one away.";
-    AuditNeeded = "audit.needed", Asker, BadUsage,
+    AuditNeeded = "audit.needed", Caller, BadUsage,
         "The run is still needed, so nothing of it was erased.",
         "It goes on, waits for an answer, or has changes that nobody applied or discarded.",
         "Bring it to its end first.";
-    ReplayDiverged = "replay.diverged", Asker, ReplayDiverged,
+    ReplayDiverged = "replay.diverged", Caller, ReplayDiverged,
         "The replay met something that is not in its recording.",
         "The plan, its arguments or their order changed.",
         "Read the cause; run the plan anew if the change is meant.";
-    ReplayIncomplete = "replay.incomplete", Asker, ReplayDiverged,
+    ReplayIncomplete = "replay.incomplete", Caller, ReplayDiverged,
         "The recording does not hold everything that a replay needs.",
         "A run that crashed, or payloads that were not kept.",
         "Only a sealed run with `audit.payloads: full` can be replayed.";
@@ -751,11 +751,11 @@ impl Code {
 
     /// The class in which users and models see it.
     #[must_use]
-    pub const fn class(self) -> Class {
-        match (self.whose(), self.exit()) {
-            (_, Exit::Denied | Exit::ApprovalNeeded | Exit::BudgetUsedUp) => Class::Denied,
-            (Move::Machine | Move::Capsule, _) => Class::RuntimeError,
-            _ => Class::ToolError,
+    pub const fn class(self) -> FailureClass {
+        match (self.responsible(), self.exit()) {
+            (_, Exit::Denied | Exit::ApprovalNeeded | Exit::BudgetUsedUp) => FailureClass::Denied,
+            (Responsible::Machine | Responsible::Capsule, _) => FailureClass::RuntimeError,
+            _ => FailureClass::ToolError,
         }
     }
 }
@@ -825,7 +825,7 @@ mod tests {
             "set `",
             "in the policy",
         ];
-        for code in Code::ALL.iter().filter(|code| code.class() == Class::Denied) {
+        for code in Code::ALL.iter().filter(|code| code.class() == FailureClass::Denied) {
             let step = code.next_step().to_lowercase();
             let advice = OPENING.iter().find(|words| step.contains(*words));
             assert_eq!(advice, None, "{code}: {step}");
@@ -843,9 +843,9 @@ mod tests {
 
     #[test]
     fn a_denial_ends_a_run_as_a_denial() {
-        assert_eq!(Code::PathOutside.class(), Class::Denied);
-        assert_eq!(Code::FileNotFound.class(), Class::ToolError);
-        assert_eq!(Code::SandboxBelowFloor.class(), Class::RuntimeError);
-        assert_eq!(Code::QuotaCalls.class(), Class::Denied);
+        assert_eq!(Code::PathOutside.class(), FailureClass::Denied);
+        assert_eq!(Code::FileNotFound.class(), FailureClass::ToolError);
+        assert_eq!(Code::SandboxBelowFloor.class(), FailureClass::RuntimeError);
+        assert_eq!(Code::QuotaCalls.class(), FailureClass::Denied);
     }
 }

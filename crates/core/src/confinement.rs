@@ -17,7 +17,7 @@ use crate::units::millis;
 /// left out demands everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Tier {
+pub enum SandboxTier {
     /// Landlock and seccomp alone, where namespaces cannot be had.
     Landlock,
     /// Namespaces, a view of its own, Landlock and seccomp.
@@ -25,7 +25,7 @@ pub enum Tier {
     Namespaces,
 }
 
-impl Tier {
+impl SandboxTier {
     /// The word that is shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -37,12 +37,15 @@ impl Tier {
 
     /// The layers that it is made of.
     #[must_use]
-    pub const fn layers(self) -> &'static [Layer] {
+    pub const fn layers(self) -> &'static [SandboxLayer] {
         match self {
-            Self::Landlock => {
-                &[Layer::Landlock, Layer::Seccomp, Layer::NoNewPrivileges, Layer::NoCapabilities]
-            }
-            Self::Namespaces => &Layer::ALL,
+            Self::Landlock => &[
+                SandboxLayer::Landlock,
+                SandboxLayer::Seccomp,
+                SandboxLayer::NoNewPrivileges,
+                SandboxLayer::NoCapabilities,
+            ],
+            Self::Namespaces => &SandboxLayer::ALL,
         }
     }
 }
@@ -50,7 +53,7 @@ impl Tier {
 /// What a command may reach over a network, strictest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Network {
+pub enum NetworkAccess {
     /// Nothing: it has a network of its own, with nobody else in it.
     #[default]
     None,
@@ -97,7 +100,7 @@ impl Default for ProcessLimits {
     fn default() -> Self {
         Self {
             timeout_ms: millis(limits::TIMEOUT),
-            cpu_ms: millis(limits::CPU),
+            cpu_ms: millis(limits::CPU_TIME),
             memory_bytes: limits::MEMORY_BYTES,
             processes: limits::PROCESSES,
             open_files: limits::OPEN_FILES,
@@ -111,7 +114,7 @@ impl Default for ProcessLimits {
 
 impl ProcessLimits {
     /// Bounds that nothing is narrower by, to be narrowed themselves.
-    pub(crate) const NONE: Self = Self {
+    pub(crate) const UNLIMITED: Self = Self {
         timeout_ms: u64::MAX,
         cpu_ms: u64::MAX,
         memory_bytes: u64::MAX,
@@ -125,7 +128,7 @@ impl ProcessLimits {
 
     /// The smaller of each bound.
     #[must_use]
-    pub fn within(self, other: Self) -> Self {
+    pub fn intersect(self, other: Self) -> Self {
         Self {
             timeout_ms: self.timeout_ms.min(other.timeout_ms),
             cpu_ms: self.cpu_ms.min(other.cpu_ms),
@@ -144,9 +147,9 @@ impl ProcessLimits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The weakest sandbox that will do.
-    pub floor: Tier,
+    pub floor: SandboxTier,
     /// What it may reach.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// What it may do to the workspace.
     pub workspace: WorkspaceAccess,
     /// Its bounds.
@@ -156,12 +159,12 @@ pub struct Confinement {
 impl Confinement {
     /// The stricter of each.
     #[must_use]
-    pub fn within(self, other: Self) -> Self {
+    pub fn intersect(self, other: Self) -> Self {
         Self {
             floor: self.floor.max(other.floor),
             network: self.network.min(other.network),
             workspace: self.workspace.min(other.workspace),
-            limits: self.limits.within(other.limits),
+            limits: self.limits.intersect(other.limits),
         }
     }
 }
@@ -169,7 +172,7 @@ impl Confinement {
 /// One wall of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Layer {
+pub enum SandboxLayer {
     /// Users and capabilities of its own.
     UserNamespace,
     /// A view of the file system of its own.
@@ -192,7 +195,7 @@ pub enum Layer {
     NoCapabilities,
 }
 
-impl Layer {
+impl SandboxLayer {
     /// Every layer, from the outermost in.
     pub const ALL: [Self; 10] = [
         Self::UserNamespace,
@@ -228,7 +231,7 @@ impl Layer {
 /// How far a layer or limit holds; the default is not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Hold {
+pub enum EnforcementLevel {
     /// Not there.
     #[default]
     Missing,
@@ -241,7 +244,7 @@ pub enum Hold {
 /// A bound that the sandbox keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum ResourceLimit {
     /// Wall-clock time.
     Time,
     /// Processor time.
@@ -260,7 +263,7 @@ pub enum Bound {
     Tmp,
 }
 
-impl Bound {
+impl ResourceLimit {
     /// The words that are shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -279,11 +282,12 @@ impl Bound {
 
 /// A layer, how far it holds, and by what means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LayerHeld {
+pub struct LayerStatus {
     /// Which layer.
-    pub layer: Layer,
+    pub layer: SandboxLayer,
     /// How far it holds.
-    pub hold: Hold,
+    #[serde(rename = "hold")]
+    pub level: EnforcementLevel,
     /// By what means or why not: `abi 7`, `EPERM`.
     pub detail: String,
 }
@@ -291,21 +295,23 @@ pub struct LayerHeld {
 /// How the detail of a layer begins that was never tried, since one that it needs is missing.
 pub const NOT_TRIED: &str = "not tried";
 
-impl LayerHeld {
+impl LayerStatus {
     /// Whether it was tried at all. One that was not may well be there.
     #[must_use]
     pub fn was_tried(&self) -> bool {
-        self.hold != Hold::Missing || !self.detail.starts_with(NOT_TRIED)
+        self.level != EnforcementLevel::Missing || !self.detail.starts_with(NOT_TRIED)
     }
 }
 
 /// A bound, how far it holds, and by what means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoundHeld {
+pub struct LimitStatus {
     /// Which bound.
-    pub bound: Bound,
+    #[serde(rename = "bound")]
+    pub limit: ResourceLimit,
     /// How far it holds.
-    pub hold: Hold,
+    #[serde(rename = "hold")]
+    pub level: EnforcementLevel,
     /// By what means: `cgroup v1`, `rlimit`, `sampled`, `pid_max 301`.
     pub detail: String,
 }
@@ -317,46 +323,50 @@ pub enum Enforcement {
     /// It ran in this process, held by the descriptors that it was given and nothing else.
     InProcess,
     /// It ran behind walls.
-    Walls(Walls),
+    #[serde(rename = "walls")]
+    Sandboxed(SandboxStatus),
     /// It ran with nothing around it: it could do whatever the user can do.
-    Nothing {
+    #[serde(rename = "nothing")]
+    Unconfined {
         /// The limits that were kept nevertheless, each as far as it could be.
-        bounds: Vec<BoundHeld>,
+        #[serde(rename = "bounds")]
+        limits: Vec<LimitStatus>,
     },
 }
 
 /// The walls of a sandbox, as found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Walls {
+pub struct SandboxStatus {
     /// The tier that they add up to.
-    pub tier: Tier,
+    pub tier: SandboxTier,
     /// Each layer.
-    pub layers: Vec<LayerHeld>,
+    pub layers: Vec<LayerStatus>,
     /// Each bound.
-    pub bounds: Vec<BoundHeld>,
+    #[serde(rename = "bounds")]
+    pub limits: Vec<LimitStatus>,
 }
 
-impl Walls {
+impl SandboxStatus {
     /// Whether they add up to at least this tier, with no layer of theirs missing.
     #[must_use]
-    pub fn reach(&self, floor: Tier) -> bool {
-        self.tier >= floor && self.lacks(self.tier).is_none()
+    pub fn meets(&self, floor: SandboxTier) -> bool {
+        self.tier >= floor && self.missing_layer(self.tier).is_none()
     }
 
     /// The first layer of a tier that is missing.
     #[must_use]
-    pub fn lacks(&self, tier: Tier) -> Option<&LayerHeld> {
-        let mut gaps = self.layers.iter().filter(|own| own.hold == Hold::Missing);
+    pub fn missing_layer(&self, tier: SandboxTier) -> Option<&LayerStatus> {
+        let mut gaps = self.layers.iter().filter(|own| own.level == EnforcementLevel::Missing);
         gaps.find(|own| tier.layers().contains(&own.layer))
     }
 
     /// The layers that are not fully held.
-    pub fn gaps(&self) -> impl Iterator<Item = &LayerHeld> {
-        self.layers.iter().filter(|layer| layer.hold != Hold::Held)
+    pub fn gaps(&self) -> impl Iterator<Item = &LayerStatus> {
+        self.layers.iter().filter(|layer| layer.level != EnforcementLevel::Held)
     }
 }
 
-impl fmt::Display for Tier {
+impl fmt::Display for SandboxTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

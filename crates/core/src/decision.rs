@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::capability::Capabilities;
 use crate::code::Code;
 use crate::exit::Exit;
-use crate::outcome::Problem;
+use crate::outcome::CodedError;
 use crate::risk::Risk;
 
 /// The word of a rule. Strictest wins: combining is `max`, and the default denies.
@@ -28,11 +28,11 @@ pub enum Verdict {
 
 impl Verdict {
     /// The words of the policy language.
-    pub const WORDS: [&'static str; 4] = ["allow", "ask", "ask-each", "deny"];
+    pub const KEYWORDS: [&'static str; 4] = ["allow", "ask", "ask-each", "deny"];
 
     /// The word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn keyword(self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Ask => "ask",
@@ -43,16 +43,16 @@ impl Verdict {
 
     /// Reads the word.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn from_keyword(word: &str) -> Option<Self> {
         [Self::Allow, Self::Ask, Self::AskEach, Self::Deny]
             .into_iter()
-            .find(|verdict| verdict.word() == word)
+            .find(|verdict| verdict.keyword() == word)
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.keyword())
     }
 }
 
@@ -78,13 +78,14 @@ pub struct Decision {
     /// What to do instead.
     pub suggestion: Option<String>,
     /// Whether an approval or a grant could allow it. Neither ever changes a denial.
-    pub liftable: bool,
+    #[serde(rename = "liftable")]
+    pub approvable: bool,
 }
 
 impl Decision {
     /// The denial of a call that was not understood: an error while judging is a denial.
     #[must_use]
-    pub fn misunderstood(problem: Problem) -> Self {
+    pub fn reject_invalid(problem: CodedError) -> Self {
         Self {
             verdict: Verdict::Deny,
             code: problem.code,
@@ -94,7 +95,7 @@ impl Decision {
             capabilities: Capabilities::NONE,
             reason: problem.message,
             suggestion: problem.suggestion,
-            liftable: false,
+            approvable: false,
         }
     }
 
@@ -115,7 +116,7 @@ impl Decision {
 
     /// The same for a call that waits until somebody is there.
     #[must_use]
-    pub fn waiting(self) -> Self {
+    pub fn pending(self) -> Self {
         match self.verdict {
             Verdict::Ask | Verdict::AskEach => Self { code: Code::ApprovalWaiting, ..self },
             Verdict::Allow | Verdict::Deny => self,
@@ -123,7 +124,7 @@ impl Decision {
     }
 }
 
-impl From<Decision> for Problem {
+impl From<Decision> for CodedError {
     fn from(decision: Decision) -> Self {
         let Decision { code, reason: message, suggestion, .. } = decision;
         Self { code, message, suggestion }

@@ -73,15 +73,15 @@ impl Position {
 /// Where the lines of a text begin, for whoever asks for many positions. In a long line (JSON is YAML,
 /// and is often written as one) it also knows places between, so that no question counts it all.
 #[derive(Clone, Debug)]
-pub struct Lines<'t> {
+pub struct LineIndex<'t> {
     text: &'t str,
     /// Known places, in order; the first is the start of the text.
     known: Vec<(usize, Position)>,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LineIndex<'t> {
     /// How many bytes of a line are counted at most, from the place before.
-    const APART: usize = 256;
+    const STRIDE: usize = 256;
 
     /// Finds the lines of a text.
     #[must_use]
@@ -91,8 +91,8 @@ impl<'t> Lines<'t> {
         for (index, whole) in text.split('\n').enumerate() {
             let (mut rest, mut position) = (whole, Position { line: index + 1, column: 1 });
             known.push((byte, position));
-            while rest.len() > Self::APART {
-                let (near, far) = rest.split_at(rest.floor_char_boundary(Self::APART));
+            while rest.len() > Self::STRIDE {
+                let (near, far) = rest.split_at(rest.floor_char_boundary(Self::STRIDE));
                 position.column += near.chars().count();
                 byte += near.len();
                 rest = far;
@@ -133,9 +133,9 @@ mod tests {
     #[test]
     fn lines_know_every_position() {
         // Characters of three bytes, so that one lies across where the line is cut.
-        let long = format!("a\n{}\n{}b", "€".repeat(300), "c".repeat(3 * Lines::APART));
+        let long = format!("a\n{}\n{}b", "€".repeat(300), "c".repeat(3 * LineIndex::STRIDE));
         for text in ["", "a", "\n", "a\nbé\n\nc", "é\r\nx\n", &long] {
-            let lines = Lines::of(text);
+            let lines = LineIndex::of(text);
             for byte in 0..text.len() + 2 {
                 assert_eq!(lines.position(byte), Position::of(text, byte), "{text:?} {byte}");
             }

@@ -19,7 +19,7 @@ impl Digest {
     ///
     /// # Errors
     /// The reader's.
-    pub fn of_all<E>(mut read: impl FnMut(&mut [u8]) -> Result<usize, E>) -> Result<Self, E> {
+    pub fn of_reader<E>(mut read: impl FnMut(&mut [u8]) -> Result<usize, E>) -> Result<Self, E> {
         let mut hasher = Sha256::new();
         let mut buffer = alloc::vec![0; 1 << 16];
         loop {
@@ -49,7 +49,7 @@ impl Digest {
 
     /// HMAC-SHA-256 of some bytes under a key (RFC 2104).
     #[must_use]
-    pub fn keyed(key: &[u8; 32], bytes: &[u8]) -> Self {
+    pub fn hmac(key: &[u8; 32], bytes: &[u8]) -> Self {
         // RFC 2104 pads a key that is shorter than the hash's block of 64 bytes with zeros.
         let mut block = [0u8; 64];
         for (to, from) in block.iter_mut().zip(key) {
@@ -128,7 +128,7 @@ mod tests {
         // RFC 4231, test case 2 has a 4-byte key; ours are 32 bytes, zero-padded like any short key.
         let mut key = [0u8; 32];
         key[..4].copy_from_slice(b"Jefe");
-        let mac = Digest::keyed(&key, b"what do ya want for nothing?");
+        let mac = Digest::hmac(&key, b"what do ya want for nothing?");
         assert_eq!(
             alloc::format!("{mac}"),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
@@ -145,12 +145,12 @@ mod tests {
     #[test]
     fn pieces_make_the_whole() {
         let mut pieces = [&b"ab"[..], b"c"].into_iter();
-        let made = Digest::of_all(|buffer| {
+        let made = Digest::of_reader(|buffer| {
             let piece = pieces.next().unwrap_or_default();
             buffer[..piece.len()].copy_from_slice(piece);
             Ok::<_, ()>(piece.len())
         });
         assert_eq!(made, Ok(Digest::of(b"abc")));
-        assert_eq!(Digest::of_all(|_| Err("torn")), Err("torn"));
+        assert_eq!(Digest::of_reader(|_| Err("torn")), Err("torn"));
     }
 }

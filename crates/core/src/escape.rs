@@ -8,7 +8,7 @@ use alloc::borrow::Cow;
 use alloc::string::String;
 use core::fmt::Write;
 
-use crate::alike;
+use crate::confusables;
 
 /// Whether a character would do something other than show itself.
 #[must_use]
@@ -42,16 +42,16 @@ pub fn block(text: &str) -> Cow<'_, str> {
 /// One line of which every character matters: words, names and paths. What may be taken for another
 /// character is named, too.
 #[must_use]
-pub fn exact(text: &str) -> Cow<'_, str> {
-    let alike = alike::places(text, true);
+pub fn strict_line(text: &str) -> Cow<'_, str> {
+    let alike = confusables::find_confusables(text, true);
     escaped_at(text, |at, c| is_hostile(c) || alike.contains(&at))
 }
 
 /// Text of several lines, of which every word matters: as [`block`], and a letter that passes for
 /// another one is named, too.
 #[must_use]
-pub fn text(text: &str) -> Cow<'_, str> {
-    let alike = alike::places(text, false);
+pub fn strict_block(text: &str) -> Cow<'_, str> {
+    let alike = confusables::find_confusables(text, false);
     let hides = |c: char| is_hostile(c) && !matches!(c, '\n' | '\t');
     escaped_at(text, |at, c| hides(c) || alike.contains(&at))
 }
@@ -105,9 +105,9 @@ mod tests {
             ("отчёт.md", "отчёт.md"),
             ("Übung naïve 日本", "Übung naïve 日本"),
         ] {
-            assert_eq!(exact(given), shown);
+            assert_eq!(strict_line(given), shown);
         }
-        assert_eq!(text("a\u{a0}b \u{440}m\n\tмир"), "a\u{a0}b ⟨U+0440⟩m\n\tмир");
+        assert_eq!(strict_block("a\u{a0}b \u{440}m\n\tмир"), "a\u{a0}b ⟨U+0440⟩m\n\tмир");
         assert_eq!(block("one\ntwo\r\n"), "one\ntwo⟨U+000D⟩\n");
     }
 }

@@ -17,7 +17,7 @@ use crate::limits;
 use crate::path::WorkspacePath;
 
 /// A name that nobody gives a file.
-const SAMPLE: &str = "\u{a7}any\u{a7}";
+const SAMPLE_NAME: &str = "\u{a7}any\u{a7}";
 
 /// A compiled pattern.
 #[derive(Clone, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Glob {
     /// Patterns relative to `root` that match what this pattern, read from the file system's root,
     /// matches beneath `root`. Empty when it matches nothing there.
     #[must_use]
-    pub fn beneath(&self, root: &str) -> Vec<Self> {
+    pub fn relative_to(&self, root: &str) -> Vec<Self> {
         let root: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
         residuals(&self.components, &root)
             .into_iter()
@@ -170,20 +170,20 @@ impl Glob {
     #[must_use]
     pub fn could_end_in(&self, name: &str) -> bool {
         let named = self.components.iter().rev().find(|part| **part != Component::AnyDepth);
-        named.is_none_or(|part| part.takes(name))
+        named.is_none_or(|part| part.accepts(name))
     }
 
     /// Whether something beneath the folder could match.
     #[must_use]
-    pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {
+    pub fn can_match_beneath(&self, folder: &WorkspacePath) -> bool {
         let folder: Vec<&str> = folder.components().collect();
-        reaches(&self.components, &folder)
+        can_match_beneath(&self.components, &folder)
     }
 
     /// Whether a path is part of what the pattern names, beyond a `**` at its beginning: something
     /// beneath could match, and would not match by another path.
     #[must_use]
-    pub fn enters(&self, path: &WorkspacePath) -> bool {
+    pub fn has_prefix(&self, path: &WorkspacePath) -> bool {
         let path: Vec<&str> = path.components().collect();
         let left = residuals(&self.components, &path);
         left.iter().any(|left| !left.is_empty() && left.len() < self.components.len())
@@ -197,13 +197,13 @@ impl Glob {
             *part == Component::AnyDepth || *part == Component::Wild(alloc::vec![Token::AnyText])
         };
         path.components()
-            .all(|name| parts.next().is_some_and(|own| !is_wide(own) && own.takes(name)))
+            .all(|name| parts.next().is_some_and(|own| !is_wide(own) && own.accepts(name)))
     }
 
     /// The one place that the pattern names, and whether it names all that is beneath it; none where
     /// a wildcard makes it several.
     #[must_use]
-    pub fn place(&self) -> Option<(String, bool)> {
+    pub fn literal_path(&self) -> Option<(String, bool)> {
         let (named, beneath) = match self.components.split_last() {
             Some((Component::AnyDepth, folder)) => (folder, true),
             _ => (self.components.as_slice(), false),
@@ -215,13 +215,13 @@ impl Glob {
     /// Two paths that the pattern names, with names in place of its wildcards that no other pattern is
     /// likely to have: one with nothing in place of each `**` but the last word, and one with so many
     /// folders. Another pattern that does not match them does not name all that this one does.
-    pub fn samples(&self, depth: usize) -> impl Iterator<Item = WorkspacePath> {
+    pub fn sample_paths(&self, depth: usize) -> impl Iterator<Item = WorkspacePath> {
         let last = self.components.len().saturating_sub(1);
         [0, depth].into_iter().filter_map(move |folders| {
             let names = self.components.iter().enumerate().flat_map(|(place, part)| match part {
                 Component::AnyDepth => {
                     let count = if place == last { depth } else { folders };
-                    alloc::vec![String::from(SAMPLE); count]
+                    alloc::vec![String::from(SAMPLE_NAME); count]
                 }
                 Component::Literal(text) => alloc::vec![text.to_string()],
                 Component::Wild(tokens) => alloc::vec![tokens.iter().map(Token::sample).collect()],
@@ -312,15 +312,15 @@ impl Token {
         match self {
             Self::Char(c) => String::from(*c),
             Self::AnyChar => String::from('\u{a7}'),
-            Self::AnyText => String::from(SAMPLE),
+            Self::AnyText => String::from(SAMPLE_NAME),
             Self::Class { ranges, .. } => {
                 let low = ranges.first().map_or('\u{a7}', |(low, _)| *low);
-                String::from(if self.takes(low) { low } else { '\u{a7}' })
+                String::from(if self.accepts(low) { low } else { '\u{a7}' })
             }
         }
     }
 
-    fn takes(&self, c: char) -> bool {
+    fn accepts(&self, c: char) -> bool {
         match self {
             Self::Char(own) => *own == c,
             Self::AnyChar | Self::AnyText => true,
@@ -336,18 +336,18 @@ impl Component {
         if let Self::Literal(text) = self { Some(text) } else { None }
     }
 
-    fn takes(&self, name: &str) -> bool {
+    fn accepts(&self, name: &str) -> bool {
         match self {
             Self::AnyDepth => true,
             Self::Literal(text) => **text == *name,
-            Self::Wild(tokens) => wild(tokens, name),
+            Self::Wild(tokens) => matches_wildcards(tokens, name),
         }
     }
 }
 
 /// Matches wildcards within a component. A `*` that failed is retried one character further on;
 /// only the last one needs to be, so the time is bounded by the product of the two lengths.
-fn wild(tokens: &[Token], name: &str) -> bool {
+fn matches_wildcards(tokens: &[Token], name: &str) -> bool {
     let (mut tokens_left, mut text) = (tokens, name.chars());
     let mut retry: Option<(&[Token], core::str::Chars<'_>)> = None;
     loop {
@@ -359,7 +359,7 @@ fn wild(tokens: &[Token], name: &str) -> bool {
             }
             Some((token, rest)) => {
                 let mut ahead = text.clone();
-                if ahead.next().is_some_and(|c| token.takes(c)) {
+                if ahead.next().is_some_and(|c| token.accepts(c)) {
                     (tokens_left, text) = (rest, ahead);
                     continue;
                 }
@@ -390,7 +390,7 @@ fn matches(pattern: &[Component], path: &[&str], is_any: impl Fn(&str) -> bool) 
             }
             Some((component, rest)) => {
                 if let Some((name, names)) = path_left.split_first()
-                    && component.takes(name)
+                    && component.accepts(name)
                     && (component.literal().is_some() || is_any(name))
                 {
                     (pattern_left, path_left) = (rest, names);
@@ -410,12 +410,12 @@ fn matches(pattern: &[Component], path: &[&str], is_any: impl Fn(&str) -> bool) 
     }
 }
 
-fn reaches(pattern: &[Component], folder: &[&str]) -> bool {
+fn can_match_beneath(pattern: &[Component], folder: &[&str]) -> bool {
     match (pattern.split_first(), folder.split_first()) {
         (None, _) => false,
         (Some(_), None) | (Some((Component::AnyDepth, _)), _) => true,
         (Some((component, rest)), Some((name, names))) => {
-            component.takes(name) && reaches(rest, names)
+            component.accepts(name) && can_match_beneath(rest, names)
         }
     }
 }
@@ -439,7 +439,7 @@ fn residuals<'p>(pattern: &'p [Component], root: &[&str]) -> Vec<&'p [Component]
         for place in places {
             match pattern.get(place) {
                 Some(Component::AnyDepth) => next.insert(place),
-                Some(component) if component.takes(name) => next.insert(place + 1),
+                Some(component) if component.accepts(name) => next.insert(place + 1),
                 _ => false,
             };
         }
@@ -450,7 +450,7 @@ fn residuals<'p>(pattern: &'p [Component], root: &[&str]) -> Vec<&'p [Component]
     places.iter().filter(|own| !with_it(**own)).filter_map(|own| pattern.get(*own..)).collect()
 }
 
-/// A path as text for [`Glob::beneath`]: `~/x` with its home folder put in.
+/// A path as text for [`Glob::relative_to`]: `~/x` with its home folder put in.
 #[must_use]
 pub fn expand_home(pattern: &str, home: &str) -> Option<String> {
     let rest = pattern.strip_prefix('~')?;
@@ -500,7 +500,7 @@ mod tests {
             ("a/**/b", None),
             ("[a]", None),
         ] {
-            let found = Glob::parse(pattern).unwrap().place();
+            let found = Glob::parse(pattern).unwrap().literal_path();
             let expected = place.map(|(path, beneath)| (path.to_string(), beneath));
             assert_eq!(found, expected, "{pattern}");
         }
@@ -521,7 +521,7 @@ mod tests {
             ("a/**/b", "a/x/y", true),
         ] {
             assert_eq!(
-                Glob::parse(pattern).unwrap().enters(&path(asked)),
+                Glob::parse(pattern).unwrap().has_prefix(&path(asked)),
                 enters,
                 "{pattern} {asked}"
             );
@@ -586,7 +586,7 @@ mod tests {
     #[test]
     fn absolute_patterns_are_seen_from_the_workspace() {
         let beneath = |pattern: &str, root: &str| -> Vec<Glob> {
-            Glob::parse(&expand_home(pattern, "/home/u").unwrap()).unwrap().beneath(root)
+            Glob::parse(&expand_home(pattern, "/home/u").unwrap()).unwrap().relative_to(root)
         };
         let all = beneath("~/projects/**", "/home/u/projects/app");
         assert!(all.iter().any(|glob| glob.matches(&path("any/thing"))));
@@ -624,7 +624,7 @@ mod tests {
                 return Ok(());
             };
             if let Some(parent) = path.parent() && glob.matches(&path) {
-                prop_assert!(glob.reaches_beneath(&parent));
+                prop_assert!(glob.can_match_beneath(&parent));
             }
         }
     }

@@ -41,16 +41,16 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
         });
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Strict { depth: limits::ARGUMENT_DEPTH }
+    let value = StrictValue { depth: limits::ARGUMENT_DEPTH }
         .deserialize(&mut reader)
         .and_then(|value| reader.end().map(|()| value))
         .map_err(|error| {
             let message = alloc::format!("{error}");
             let marked = |mark: &str| message.starts_with(mark);
             let code = match () {
-                () if marked(DUPLICATE) => Code::ArgsDuplicateKey,
-                () if marked(DEEP) || marked("recursion limit") => Code::ArgsTooDeep,
-                () if marked(NUMBER) => Code::ArgsNumber,
+                () if marked(DUPLICATE_KEY) => Code::ArgsDuplicateKey,
+                () if marked(TOO_DEEP) || marked("recursion limit") => Code::ArgsTooDeep,
+                () if marked(INEXACT_NUMBER) => Code::ArgsNumber,
                 () => Code::ArgsInvalid,
             };
             JsonError { code, message }
@@ -58,9 +58,9 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     Ok(value)
 }
 
-const DUPLICATE: &str = "the key stands twice";
-const DEEP: &str = "nested too deep";
-const NUMBER: &str = "the number is not exact";
+const DUPLICATE_KEY: &str = "the key stands twice";
+const TOO_DEEP: &str = "nested too deep";
+const INEXACT_NUMBER: &str = "the number is not exact";
 
 /// The canonical bytes of a value (RFC 8785).
 ///
@@ -68,37 +68,37 @@ const NUMBER: &str = "the number is not exact";
 /// result is JSON's `null`, which no reader of ours accepts in an event or an action.
 #[must_use]
 pub fn canonical<T: serde::Serialize>(value: &T) -> Vec<u8> {
-    let plain = serde_json::to_value(value).ok().and_then(|own| plain(&own));
-    plain.unwrap_or_else(|| by_library(value))
+    let plain = serde_json::to_value(value).ok().and_then(|own| canonical_fast(&own));
+    plain.unwrap_or_else(|| canonical_slow(value))
 }
 
 /// The same of a value that is JSON already, which is not taken apart for it.
 #[must_use]
 pub fn canonical_value(value: &Value) -> Vec<u8> {
-    plain(value).unwrap_or_else(|| by_library(value))
+    canonical_fast(value).unwrap_or_else(|| canonical_slow(value))
 }
 
-fn plain(value: &Value) -> Option<Vec<u8>> {
-    let mut out = String::with_capacity(PLAIN_BYTES);
-    plainly(value, &mut out).then(|| out.into_bytes())
+fn canonical_fast(value: &Value) -> Option<Vec<u8>> {
+    let mut out = String::with_capacity(FAST_CAPACITY);
+    write_fast(value, &mut out).then(|| out.into_bytes())
 }
 
-fn by_library<T: serde::Serialize>(value: &T) -> Vec<u8> {
+fn canonical_slow<T: serde::Serialize>(value: &T) -> Vec<u8> {
     serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| b"null".to_vec())
 }
 
 /// About as much as most events take.
-const PLAIN_BYTES: usize = 1_024;
+const FAST_CAPACITY: usize = 1_024;
 
 /// From this byte on, the order of keys by their UTF-8 and that by their UTF-16, which the canonical
 /// form has, may differ: the first one of U+E000.
-const ORDERS_PART: u8 = 0xEE;
+const ORDER_DIVERGES: u8 = 0xEE;
 
 /// Writes what nearly every value of ours is made of, at much less cost than the library: text,
 /// whole numbers that are exact, and maps that are in order, as they are wherever no crate asks
 /// `serde_json` for another one. Whether that was all there is; whatever else there may be, the library
 /// writes. A test has both write the same.
-fn plainly(value: &Value, out: &mut String) -> bool {
+fn write_fast(value: &Value, out: &mut String) -> bool {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -110,11 +110,11 @@ fn plainly(value: &Value, out: &mut String) -> bool {
             };
             return write!(out, "{whole}").is_ok();
         }
-        Value::String(text) => text_plainly(text, out),
+        Value::String(text) => write_text_fast(text, out),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 out.push(if index == 0 { '[' } else { ',' });
-                if !plainly(item, out) {
+                if !write_fast(item, out) {
                     return false;
                 }
             }
@@ -124,13 +124,13 @@ fn plainly(value: &Value, out: &mut String) -> bool {
             let mut before: Option<&str> = None;
             for (key, value) in entries {
                 let in_order = before.is_none_or(|before| before < key.as_str());
-                if !in_order || key.bytes().any(|byte| byte >= ORDERS_PART) {
+                if !in_order || key.bytes().any(|byte| byte >= ORDER_DIVERGES) {
                     return false;
                 }
                 out.push(if before.is_none() { '{' } else { ',' });
-                text_plainly(key, out);
+                write_text_fast(key, out);
                 out.push(':');
-                if !plainly(value, out) {
+                if !write_fast(value, out) {
                     return false;
                 }
                 before = Some(key);
@@ -141,7 +141,7 @@ fn plainly(value: &Value, out: &mut String) -> bool {
     true
 }
 
-fn text_plainly(text: &str, out: &mut String) {
+fn write_text_fast(text: &str, out: &mut String) {
     let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     if text.bytes().all(is_plain) {
         out.push('"');
@@ -154,25 +154,25 @@ fn text_plainly(text: &str, out: &mut String) {
 }
 
 #[derive(Clone, Copy)]
-struct Strict {
+struct StrictValue {
     depth: usize,
 }
 
-impl Strict {
-    fn deeper<E: de::Error>(self) -> Result<Self, E> {
-        let depth = self.depth.checked_sub(1).ok_or_else(|| E::custom(DEEP))?;
+impl StrictValue {
+    fn nested<E: de::Error>(self) -> Result<Self, E> {
+        let depth = self.depth.checked_sub(1).ok_or_else(|| E::custom(TOO_DEEP))?;
         Ok(Self { depth })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictValue {
     type Value = Value;
     fn deserialize<D: de::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
         reader.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictValue {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,13 +186,13 @@ impl<'de> Visitor<'de> for Strict {
     }
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
         if value > limits::EXACT_INTEGER {
-            return Err(E::custom(NUMBER));
+            return Err(E::custom(INEXACT_NUMBER));
         }
         Ok(Value::from(value))
     }
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
         if value.unsigned_abs() > limits::EXACT_INTEGER {
-            return Err(E::custom(NUMBER));
+            return Err(E::custom(INEXACT_NUMBER));
         }
         Ok(Value::from(value))
     }
@@ -200,7 +200,7 @@ impl<'de> Visitor<'de> for Strict {
         // An integer too large for 64 bits arrives here too: it was rounded already.
         let exact = limits::EXACT_INTEGER as f64;
         if !(-exact..=exact).contains(&value) {
-            return Err(E::custom(NUMBER));
+            return Err(E::custom(INEXACT_NUMBER));
         }
         // `1e3` and `1000.0` are written as 1000, and have to be read as what is written.
         let whole = value as i64;
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for Strict {
         Ok(Value::from(value))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let inner = self.deeper()?;
+        let inner = self.nested()?;
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(inner)? {
             list.push(item);
@@ -221,12 +221,12 @@ impl<'de> Visitor<'de> for Strict {
         Ok(Value::Array(list))
     }
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let inner = self.deeper()?;
+        let inner = self.nested()?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             let value = entries.next_value_seed(inner)?;
             if map.insert(key, value).is_some() {
-                return Err(de::Error::custom(DUPLICATE));
+                return Err(de::Error::custom(DUPLICATE_KEY));
             }
         }
         Ok(Value::Object(map))
@@ -286,7 +286,7 @@ mod tests {
         values.push(Value::Object(map.collect()));
         for value in &values {
             let mut out = String::new();
-            assert!(plainly(value, &mut out), "{value}");
+            assert!(write_fast(value, &mut out), "{value}");
             assert_eq!(out.as_bytes(), serde_json_canonicalizer::to_vec(value).unwrap(), "{value}");
         }
     }
@@ -312,7 +312,7 @@ mod tests {
         let value =
             Outer { zeta: limits::EXACT_INTEGER, none: None, inner, numbers, at: (true, 'x') };
         assert_eq!(canonical(&value), serde_json_canonicalizer::to_vec(&value).unwrap());
-        assert!(plainly(&serde_json::to_value(&value).unwrap(), &mut String::new()));
+        assert!(write_fast(&serde_json::to_value(&value).unwrap(), &mut String::new()));
     }
 
     #[test]
@@ -325,11 +325,11 @@ mod tests {
             ("{\"\u{fffd}\":1,\"\u{1f600}\":2}", "{\"\u{1f600}\":2,\"\u{fffd}\":1}"),
         ] {
             let value: Value = serde_json::from_str(text).unwrap();
-            assert!(!plainly(&value, &mut String::new()), "{text}");
+            assert!(!write_fast(&value, &mut String::new()), "{text}");
             assert_eq!(canonical(&value), written.as_bytes());
             assert_eq!(canonical_value(&value), written.as_bytes());
         }
-        assert!(!plainly(&Value::from(too_large), &mut String::new()));
+        assert!(!write_fast(&Value::from(too_large), &mut String::new()));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! can be audited, fuzzed and proved alone.
 //!
 //! Read in this order: [`call`], [`action`], [`capability`], [`policy`], [`decision`],
-//! [`evidence`], [`outcome`], [`journal`].
+//! [`lifecycle`], [`outcome`], [`journal`].
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -15,33 +15,33 @@
 extern crate alloc;
 
 pub mod action;
-mod alike;
 pub mod approval;
 pub mod call;
 pub mod capability;
 pub mod change;
 pub mod code;
+pub mod command_specs;
 pub mod confinement;
+mod confusables;
 pub mod control_files;
 pub mod decision;
 pub mod diagnostic;
 pub mod digest;
 pub mod escape;
-pub mod evidence;
 pub mod exit;
 pub mod glob;
 pub mod id;
 pub mod journal;
 pub mod json;
-pub mod language;
+pub mod lifecycle;
 pub mod limits;
 pub mod net;
-pub mod orders;
 pub mod outcome;
 pub mod path;
+pub mod path_aliases;
 pub mod policy;
-pub mod programs;
 pub mod risk;
+pub mod shell_syntax;
 pub mod spelling;
 pub mod tool;
 pub mod undo;

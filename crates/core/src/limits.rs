@@ -45,7 +45,7 @@ pub const POLICY_MUTANTS: usize = 2_000;
 /// How many of the last runs under a policy are asked which of its rules they needed.
 pub const POLICY_RUNS: usize = 20;
 /// How few of them say nothing about that.
-pub const POLICY_RUNS_LEAST: usize = 5;
+pub const POLICY_RUNS_MIN: usize = 5;
 /// The most rules that are learned at once; a person reads each.
 pub const LEARNED_RULES: usize = 50;
 /// The longest glob, and the most components of one.
@@ -58,15 +58,15 @@ pub const CHECKPOINT_EVERY: u64 = 1_000_000;
 /// The most anchors of a policy; each is written to, and waited for, at every checkpoint.
 pub const ANCHORS: usize = 8;
 /// The longest that payloads are kept where a policy has them erased: a hundred years, in seconds.
-pub const KEPT_SECONDS: u64 = 100 * 365 * 86_400;
+pub const RETENTION_SECONDS: u64 = 100 * 365 * 86_400;
 /// The largest signed note that is read. The format wants room for 16 signatures at least.
 pub const NOTE_BYTES: usize = 100_000;
 /// The longest name of a log.
 pub const ORIGIN_BYTES: usize = 100;
 /// The largest file of public keys.
-pub const KEYS_BYTES: usize = 100_000;
+pub const KEY_FILE_BYTES: usize = 100_000;
 /// The largest anchor file: some 300,000 checkpoints. Then it is to be put away.
-pub const ANCHOR_BYTES: usize = 64_000_000;
+pub const ANCHOR_FILE_BYTES: usize = 64_000_000;
 
 // ---- names --------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ pub const UNDO_BYTES: u64 = 64_000_000;
 /// oldest runs are dropped. Room for months of edits, and for the largest call sixteen times.
 pub const UNDO_STORE_BYTES: u64 = 1 << 30;
 /// How many later calls are looked at to tell who changed what an undo would bring back.
-pub const UNDO_LOOKED: usize = 1_000;
+pub const UNDO_LATER_CALLS: usize = 1_000;
 /// `fs.search` and `fs.list` without a limit (FR-8).
 pub const RESULTS: u64 = 20;
 /// The most results of `fs.search` (FR-8).
@@ -135,7 +135,7 @@ pub const LIST_DEPTH_MAX: u64 = 8;
 /// How long a search may take before it returns what it found (NFR-10).
 pub const SEARCH_TIME: Duration = Duration::from_secs(2);
 /// How many links a path may go through, as Linux has it (`MAXSYMLINKS`).
-pub const LINKS: usize = 40;
+pub const SYMLINK_HOPS: usize = 40;
 
 // ---- repositories -------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ pub const MEMORY_BYTES_MIN: u64 = 1_000_000;
 pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
 /// Processor time of all processes of a command together: as much as many processors have in the time that a
 /// command usually gets. The kernel counts whole seconds; what a policy says is rounded up.
-pub const CPU: Duration = Duration::from_secs(600);
+pub const CPU_TIME: Duration = Duration::from_secs(600);
 /// Open files of one process of a command.
 pub const OPEN_FILES: u64 = 1_024;
 /// The largest file that a command may write.
@@ -259,7 +259,7 @@ pub const BRACE_WORDS: usize = 1_024;
 /// How often `**/` may stand in a word: each walks through what the one before has found.
 pub const PATTERN_WALKS: usize = 3;
 /// The most folders that the patterns of one command look into, all together: a decision waits for it.
-pub const PATTERN_FOLDERS: usize = 20_000;
+pub const PATTERN_DIRECTORIES: usize = 20_000;
 /// The most entries of one folder that are held against a pattern of a command.
 pub const PATTERN_ENTRIES: usize = 100_000;
 /// How deep braces may nest.
@@ -267,13 +267,13 @@ pub const BRACE_DEPTH: usize = 16;
 /// The largest standard input that a call may give to a command.
 pub const STDIN_BYTES: usize = 1_000_000;
 /// The most paths that are hidden from commands one by one.
-pub const MASKS: usize = 4_096;
+pub const HIDDEN_PATHS: usize = 4_096;
 /// The most protected files that are known by their identity, so as to be found under other names.
 pub const PROTECTED_FILES: usize = 1_000_000;
 /// The most names by which the host may come to places of a workspace for its orders.
-pub const ORDERS: usize = 10_000;
+pub const PATH_ALIASES: usize = 10_000;
 /// The most entries of such places, all together, that are looked at for what leads on.
-pub const ORDER_ENTRIES: usize = 1_000_000;
+pub const PATH_ALIAS_ENTRIES: usize = 1_000_000;
 /// The most entries of directories outside of the workspace that are looked at for what leads into it.
 pub const HOST_ENTRIES: usize = 200_000;
 /// The largest file of git's configuration that is read; people's have a few thousand bytes.
@@ -290,16 +290,16 @@ pub const STAGED_DEPTH: usize = 128;
 pub const STAGED_BYTES: u64 = 1 << 30;
 /// The most space that may go where changes are staged while a command runs, whoever takes it: what has no
 /// name any more, or is in a folder that the command closed, is bounded by nothing else.
-pub const UNSEEN_BYTES: u64 = 2 * STAGED_BYTES;
+pub const STAGING_DISK_BYTES: u64 = 2 * STAGED_BYTES;
 /// The most files that may come there meanwhile. More than anybody else makes on a disk beside a run, as
 /// installing a large project's dependencies does.
-pub const UNSEEN_FILES: u64 = 200_000;
+pub const STAGING_DISK_FILES: u64 = 200_000;
 /// The most paths of a workspace that is copied, where the kernel lays no changes over it.
 pub const COPIED_PATHS: usize = 200_000;
 /// The most bytes of such a workspace that are really copied; what a file system shares is not.
 pub const COPIED_BYTES: u64 = 4 << 30;
 /// The space that must stay free beside what is copied, for other programs and for what commands write.
-pub const COPIED_SPARE: u64 = 256 << 20;
+pub const COPY_FREE_BYTES: u64 = 256 << 20;
 /// How many changed paths a command's result names; the record names all.
 pub const STAGED_SHOWN: usize = 100;
 /// How long taking staged changes over may take.
@@ -328,7 +328,7 @@ pub const CARD_QUIET: Duration = Duration::from_millis(400);
 /// The most lines of one argument that a card shows before it is opened.
 pub const CARD_LINES: usize = 12;
 /// The longest arguments that can be changed in a card.
-pub const CHANGED_BYTES: usize = 8_000;
+pub const EDITED_ARGUMENT_BYTES: usize = 8_000;
 /// The most earlier calls that a card lists below an offer.
 pub const CARD_COVERED: usize = 20;
 /// The most bytes, before and after, of a file of which a card shows what will differ.
@@ -342,4 +342,4 @@ pub const HISTORY_CALLS: usize = 500;
 pub const QUESTION_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Characters that nobody reads more of in a second: five times as many as most people do. Who says
 /// yes sooner has not read what it was about.
-pub const READING_CHARS: u64 = 100;
+pub const READING_CHARS_PER_SECOND: u64 = 100;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Why an address is not a public one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reserved {
+pub enum ReservedAddress {
     /// `127.0.0.0/8`, `::1`
     Loopback,
     /// `0.0.0.0/8`, `::`
@@ -28,10 +28,10 @@ pub enum Reserved {
     Multicast,
 }
 
-impl Reserved {
+impl ReservedAddress {
     /// The word for a sentence: "the address is ...".
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
             Self::Unspecified => "unspecified",
@@ -46,20 +46,20 @@ impl Reserved {
 
 /// Says why an address is not public; none if it is.
 #[must_use]
-pub fn reserved(address: IpAddr) -> Option<Reserved> {
+pub fn reserved(address: IpAddr) -> Option<ReservedAddress> {
     match address {
         IpAddr::V4(address) => reserved_v4(address),
         IpAddr::V6(address) => reserved_v6(address),
     }
 }
 
-const fn reserved_v4(address: Ipv4Addr) -> Option<Reserved> {
+const fn reserved_v4(address: Ipv4Addr) -> Option<ReservedAddress> {
     Some(match address.octets() {
-        [0, ..] => Reserved::Unspecified,
-        [10, ..] | [192, 168, ..] | [172, 16..=31, ..] => Reserved::Private,
-        [127, ..] => Reserved::Loopback,
-        [169, 254, ..] => Reserved::LinkLocal,
-        [100, 64..=127, ..] => Reserved::SharedByCarrier,
+        [0, ..] => ReservedAddress::Unspecified,
+        [10, ..] | [192, 168, ..] | [172, 16..=31, ..] => ReservedAddress::Private,
+        [127, ..] => ReservedAddress::Loopback,
+        [169, 254, ..] => ReservedAddress::LinkLocal,
+        [100, 64..=127, ..] => ReservedAddress::SharedByCarrier,
         [192, 0, 0 | 2, _]
         | [192, 31, 196, _]
         | [192, 52, 193, _]
@@ -67,45 +67,45 @@ const fn reserved_v4(address: Ipv4Addr) -> Option<Reserved> {
         | [192, 175, 48, _]
         | [198, 18..=19, ..]
         | [198, 51, 100, _]
-        | [203, 0, 113, _] => Reserved::Special,
-        [224..=239, ..] | [255, 255, 255, 255] => Reserved::Multicast,
-        [240..=255, ..] => Reserved::Special,
+        | [203, 0, 113, _] => ReservedAddress::Special,
+        [224..=239, ..] | [255, 255, 255, 255] => ReservedAddress::Multicast,
+        [240..=255, ..] => ReservedAddress::Special,
         _ => return None,
     })
 }
 
-fn reserved_v6(address: Ipv6Addr) -> Option<Reserved> {
+fn reserved_v6(address: Ipv6Addr) -> Option<ReservedAddress> {
     let segments = address.segments();
     if address.is_loopback() {
-        return Some(Reserved::Loopback);
+        return Some(ReservedAddress::Loopback);
     }
     if address.is_unspecified() {
-        return Some(Reserved::Unspecified);
+        return Some(ReservedAddress::Unspecified);
     }
-    if let Some(carried) = carried_v4(segments) {
+    if let Some(carried) = embedded_v4(segments) {
         // Even a public address is refused in these wrappings: a translator that we do not see
         // decides where it leads.
-        return Some(reserved_v4(carried).unwrap_or(Reserved::Special));
+        return Some(reserved_v4(carried).unwrap_or(ReservedAddress::Special));
     }
     Some(match segments {
-        [0xff00..=0xffff, ..] => Reserved::Multicast,
-        [0xfe80..=0xfebf, ..] => Reserved::LinkLocal,
-        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => Reserved::Private,
+        [0xff00..=0xffff, ..] => ReservedAddress::Multicast,
+        [0xfe80..=0xfebf, ..] => ReservedAddress::LinkLocal,
+        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => ReservedAddress::Private,
         // Only 2000::/3 is handed out at all.
         [0x2000..=0x3fff, ..] => match segments {
             // 2001::/23 protocol assignments (Teredo, ORCHID, benchmarking), documentation.
             [0x2001, 0..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => {
-                Reserved::Special
+                ReservedAddress::Special
             }
             _ => return None,
         },
-        _ => Reserved::Special,
+        _ => ReservedAddress::Special,
     })
 }
 
 /// The IPv4 address inside a mapped, compatible, translated (RFC 6052, RFC 8215), 6to4 or ISATAP
 /// address.
-fn carried_v4(segments: [u16; 8]) -> Option<Ipv4Addr> {
+fn embedded_v4(segments: [u16; 8]) -> Option<Ipv4Addr> {
     let join = |high: u16, low: u16| {
         let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(a, b, c, d)
@@ -123,12 +123,12 @@ fn carried_v4(segments: [u16; 8]) -> Option<Ipv4Addr> {
 
 /// A range of addresses: `10.0.0.0/8`, `::1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Range {
+pub struct IpRange {
     address: IpAddr,
     bits: u8,
 }
 
-impl Range {
+impl IpRange {
     /// Reads an address, or an address and the length of its prefix.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -164,7 +164,7 @@ impl Range {
     }
 }
 
-impl fmt::Display for Range {
+impl fmt::Display for IpRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }
@@ -238,11 +238,11 @@ mod tests {
             ("::/0", "127.0.0.1", false),
             ("fd00::/8", "fdff::1", true),
         ] {
-            let got = Range::parse(range).unwrap().contains(address.parse().unwrap());
+            let got = IpRange::parse(range).unwrap().contains(address.parse().unwrap());
             assert_eq!(got, inside, "{range} {address}");
         }
         for bad in ["", "10.0.0.0/33", "10/8", "::/129", "1.2.3.4/-1", "1.2.3.4/+8"] {
-            assert_eq!(Range::parse(bad), None, "{bad}");
+            assert_eq!(IpRange::parse(bad), None, "{bad}");
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::change::Change;
-use crate::code::{Class, Code, Move};
+use crate::code::{Code, FailureClass, Responsible};
 use crate::confinement::Enforcement;
 use capsule_redact::{Piece, Redactor};
 
@@ -51,7 +51,7 @@ pub enum Status {
 impl Status {
     /// The word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Denied => "denied",
@@ -61,20 +61,20 @@ impl Status {
     }
 }
 
-impl From<Class> for Status {
-    fn from(class: Class) -> Self {
+impl From<FailureClass> for Status {
+    fn from(class: FailureClass) -> Self {
         match class {
-            Class::Denied => Self::Denied,
-            Class::ToolError => Self::ToolError,
-            Class::RuntimeError => Self::RuntimeError,
+            FailureClass::Denied => Self::Denied,
+            FailureClass::ToolError => Self::ToolError,
+            FailureClass::RuntimeError => Self::RuntimeError,
         }
     }
 }
 
 impl From<Code> for Status {
     fn from(code: Code) -> Self {
-        match code.whose() {
-            Move::Nobody => Self::Ok,
+        match code.responsible() {
+            Responsible::NoOne => Self::Ok,
             _ => code.class().into(),
         }
     }
@@ -82,7 +82,7 @@ impl From<Code> for Status {
 
 /// Why a call did not go as asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct CodedError {
     /// What kind of problem.
     pub code: Code,
     /// What happened, as a fragment in lower case.
@@ -92,18 +92,18 @@ pub struct Problem {
     pub suggestion: Option<String>,
 }
 
-impl Problem {
+impl CodedError {
     /// A problem. One that denies says what to do, if nothing better the code's own next step.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        let denies = code.class() == Class::Denied;
+        let denies = code.class() == FailureClass::Denied;
         let suggestion = denies.then(|| code.next_step().into());
         Self { code, message: message.into(), suggestion }
     }
 
     /// The same with a suggestion of its own.
     #[must_use]
-    pub fn suggest(self, suggestion: impl Into<String>) -> Self {
+    pub fn with_suggestion(self, suggestion: impl Into<String>) -> Self {
         Self { suggestion: Some(suggestion.into()), ..self }
     }
 }
@@ -114,7 +114,7 @@ pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
     /// Why it did not go as asked.
-    pub problem: Option<Problem>,
+    pub problem: Option<CodedError>,
     /// What it gave; a failed call may have given something too.
     pub output: Output,
     /// What held it while it ran.
@@ -138,11 +138,11 @@ impl Outcome {
 
     /// A call in this process that did not.
     #[must_use]
-    pub fn failed(problem: Problem) -> Self {
+    pub fn failed(problem: CodedError) -> Self {
         let ending = match problem.code {
             Code::ExecCancelled => Ending::Cancelled,
             Code::ExecTimeout | Code::NetTimeout => Ending::TimedOut,
-            code if code.class() == Class::Denied => Ending::Refused,
+            code if code.class() == FailureClass::Denied => Ending::Refused,
             _ => Ending::Failed,
         };
         Self {
@@ -156,7 +156,7 @@ impl Outcome {
 
     /// The same call with another end: what held it, what it said and what it changed stay.
     #[must_use]
-    pub fn ended_by(self, problem: Problem) -> Self {
+    pub fn with_end(self, problem: CodedError) -> Self {
         let Self { output, enforcement, changes, .. } = self;
         Self { output, enforcement, changes, ..Self::failed(problem) }
     }
@@ -170,10 +170,10 @@ impl Outcome {
 
 /// The fields of a result, still raw.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Output(Vec<(&'static str, Datum)>);
+pub struct Output(Vec<(&'static str, FieldValue)>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Datum {
+enum FieldValue {
     /// A value that needs no decoding; texts in it are masked too.
     Plain(Value),
     /// Bytes: text where they are UTF-8, base64 under the other name where they are not.
@@ -188,15 +188,15 @@ impl Output {
     /// Adds a value.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.push((name, Datum::Plain(value.into())));
+        self.0.push((name, FieldValue::Plain(value.into())));
         self
     }
 
     /// Adds a value to a list that is among the fields, unless it is in it already.
     #[must_use]
-    pub fn among(mut self, name: &'static str, value: Value) -> Self {
+    pub fn push_unique(mut self, name: &'static str, value: Value) -> Self {
         let list = self.0.iter_mut().find_map(|(own, datum)| match datum {
-            Datum::Plain(Value::Array(list)) if *own == name => Some(list),
+            FieldValue::Plain(Value::Array(list)) if *own == name => Some(list),
             _ => None,
         });
         if let Some(list) = list.filter(|list| !list.contains(&value)) {
@@ -210,55 +210,55 @@ impl Output {
     pub fn with_bytes(
         mut self,
         name: &'static str,
-        otherwise: &'static str,
+        base64_name: &'static str,
         bytes: impl Into<Piece>,
     ) -> Self {
-        self.0.push((name, Datum::Bytes { piece: bytes.into(), otherwise }));
+        self.0.push((name, FieldValue::Bytes { piece: bytes.into(), otherwise: base64_name }));
         self
     }
 
     /// Adds bytes in base64.
     #[must_use]
     pub fn with_binary(mut self, name: &'static str, bytes: impl Into<Piece>) -> Self {
-        self.0.push((name, Datum::Binary(bytes.into())));
+        self.0.push((name, FieldValue::Binary(bytes.into())));
         self
     }
 
     /// A result that was delivered before and is served again.
     #[must_use]
     pub fn recorded(value: Value, masked: u64) -> Self {
-        Self(alloc::vec![("", Datum::Recorded(value, masked))])
+        Self(alloc::vec![("", FieldValue::Recorded(value, masked))])
     }
 
     /// Masks what looks like a credential and turns bytes into text.
     #[must_use]
-    pub fn deliver(self, redactor: &Redactor) -> Delivered {
+    pub fn deliver(self, redactor: &Redactor) -> DeliveredOutput {
         let mut map = Map::new();
         let mut masked = 0;
         for (name, datum) in self.0 {
             let (name, value) = match datum {
-                Datum::Plain(value) => (name, redactor.value(value, &mut masked)),
-                Datum::Binary(piece) => {
+                FieldValue::Plain(value) => (name, redactor.value(value, &mut masked)),
+                FieldValue::Binary(piece) => {
                     (name, STANDARD.encode(redactor.piece(&piece, &mut masked)).into())
                 }
-                Datum::Bytes { piece, otherwise } => {
+                FieldValue::Bytes { piece, otherwise } => {
                     let clean = redactor.piece(&piece, &mut masked);
                     match core::str::from_utf8(&clean) {
                         Ok(text) => (name, text.to_string().into()),
                         Err(_) => (otherwise, STANDARD.encode(&clean).into()),
                     }
                 }
-                Datum::Recorded(value, masked) => return Delivered { value, masked },
+                FieldValue::Recorded(value, masked) => return DeliveredOutput { value, masked },
             };
             map.insert(name.to_string(), value);
         }
-        Delivered { value: Value::Object(map), masked }
+        DeliveredOutput { value: Value::Object(map), masked }
     }
 }
 
 /// A result as everyone sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Delivered {
+pub struct DeliveredOutput {
     /// The fields.
     pub value: Value,
     /// How many places were masked.
@@ -275,9 +275,9 @@ mod tests {
         let output = Output::default()
             .with("exit_code", 0)
             .with("limits_reached", alloc::vec!["tmp"])
-            .among("limits_reached", "file-size".into())
-            .among("limits_reached", "tmp".into())
-            .among("exit_code", "tmp".into())
+            .push_unique("limits_reached", "file-size".into())
+            .push_unique("limits_reached", "tmp".into())
+            .push_unique("exit_code", "tmp".into())
             .with_bytes("stdout", "stdout_base64", b"hello".to_vec())
             .with_bytes("stderr", "stderr_base64", b"\xff\xfe".to_vec());
         let delivered = output.deliver(&redactor);
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn endings_follow_codes() {
-        let ending = |code| Outcome::failed(Problem::new(code, "x")).ending;
+        let ending = |code| Outcome::failed(CodedError::new(code, "x")).ending;
         assert_eq!(ending(Code::NetPrivate), Ending::Refused);
         assert_eq!(ending(Code::ExecTimeout), Ending::TimedOut);
         assert_eq!(ending(Code::FileNotFound), Ending::Failed);

@@ -30,7 +30,8 @@ pub enum PathProblem {
     /// It climbs above the root by `..`.
     Climbs,
     /// It climbs by `..` out of a folder that it names, which leads elsewhere if that is a link.
-    Winds,
+    #[serde(rename = "winds")]
+    UncertainParent,
     /// It begins with `~`, which a shell would make a home folder.
     Home,
     /// It begins with a variable, which a shell would replace.
@@ -56,7 +57,7 @@ impl PathProblem {
         match self {
             Self::Absolute => "is absolute",
             Self::Climbs => "climbs above the workspace",
-            Self::Winds => "climbs by `..` out of a folder that may be a link",
+            Self::UncertainParent => "climbs by `..` out of a folder that may be a link",
             Self::Home => "begins with `~`, which leads out of the workspace",
             Self::Variable => "begins with a variable, which is not expanded",
             Self::Invalid => "is empty or holds a control character",
@@ -97,10 +98,10 @@ impl WorkspacePath {
             _ if begins_with_variable(asked) => return Err(PathProblem::Variable),
             _ => asked,
         };
-        Self::of_components(relative)
+        Self::from_components(relative)
     }
 
-    fn of_components(relative: &str) -> Result<Self, PathProblem> {
+    fn from_components(relative: &str) -> Result<Self, PathProblem> {
         let mut components: Vec<&str> = Vec::new();
         for component in relative.split('/') {
             match component {
@@ -118,7 +119,7 @@ impl WorkspacePath {
     /// A name beneath the workspace exactly as a file system has it; none where no path of ours is
     /// the same.
     #[must_use]
-    pub fn beneath(name: &str) -> Option<Self> {
+    pub fn from_fs_name(name: &str) -> Option<Self> {
         // `./` keeps a name that begins with `~` or `$` what it is.
         Self::parse(&alloc::format!("./{name}")).ok().filter(|path| path.as_str() == name)
     }
@@ -129,7 +130,7 @@ impl WorkspacePath {
     ///
     /// # Errors
     /// Says why the text is not a path inside the workspace, or not surely.
-    pub fn follow(&self, word: &str) -> Result<Self, PathProblem> {
+    pub fn resolve_from(&self, word: &str) -> Result<Self, PathProblem> {
         let relative = !word.is_empty() && !word.starts_with(['/', '~', '$']) && !self.is_root();
         let path = match relative {
             true => Self::parse(&alloc::format!("{self}/{word}"))?,
@@ -137,11 +138,11 @@ impl WorkspacePath {
         };
         let names = word.strip_prefix(WORKSPACE_MOUNT).unwrap_or(word).split('/');
         let mut behind = names.skip_while(|name| matches!(*name, "" | "." | ".."));
-        if behind.any(|name| name == "..") { Err(PathProblem::Winds) } else { Ok(path) }
+        if behind.any(|name| name == "..") { Err(PathProblem::UncertainParent) } else { Ok(path) }
     }
 
     /// This folder and every one above it, up to the root.
-    pub fn upwards(&self) -> impl Iterator<Item = Self> + use<> {
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> + use<> {
         core::iter::successors(Some(self.clone()), Self::parent)
     }
 
@@ -221,7 +222,7 @@ impl TryFrom<String> for WorkspacePath {
     /// Reads a path as it is kept: `$` and `~` are letters in it, whatever they mean to a shell.
     fn try_from(text: String) -> Result<Self, Self::Error> {
         match text.starts_with(['$', '~']) && !text.chars().any(char::is_control) {
-            true => Self::of_components(&text),
+            true => Self::from_components(&text),
             false => Self::parse(&text),
         }
         .map_err(PathProblem::reason)
@@ -298,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_a_program_follows_is_told_only_where_the_text_tells_it() {
-        use PathProblem::{Absolute, Climbs, Invalid, Winds};
+        use PathProblem::{Absolute, Climbs, Invalid, UncertainParent};
         for (folder, word, expected) in [
             ("docs", "a.md", Ok("docs/a.md")),
             ("docs", "../a.md", Ok("a.md")),
@@ -307,15 +308,15 @@ mod tests {
             ("docs", "", Err(Invalid)),
             ("docs", "/workspace/a", Ok("a")),
             ("docs", "/etc/passwd", Err(Absolute)),
-            ("", "link/../key", Err(Winds)),
-            ("", "link/..", Err(Winds)),
-            ("", "link/./../key", Err(Winds)),
-            ("", "/workspace/link/../key", Err(Winds)),
-            ("docs", "../link/../key", Err(Winds)),
+            ("", "link/../key", Err(UncertainParent)),
+            ("", "link/..", Err(UncertainParent)),
+            ("", "link/./../key", Err(UncertainParent)),
+            ("", "/workspace/link/../key", Err(UncertainParent)),
+            ("docs", "../link/../key", Err(UncertainParent)),
             ("", "a..b/..c", Ok("a..b/..c")),
         ] {
             let folder = WorkspacePath(folder.into());
-            let got = folder.follow(word);
+            let got = folder.resolve_from(word);
             let got = got.as_ref().map(WorkspacePath::as_str).map_err(|problem| *problem);
             assert_eq!(got, expected, "{folder:?} {word}");
         }

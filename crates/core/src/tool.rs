@@ -22,7 +22,7 @@ pub struct ToolName(String);
 impl ToolName {
     /// Takes a name as it was asked; it names a tool only if a [`Catalogue`] knows it.
     #[must_use]
-    pub fn asked(name: &str) -> Self {
+    pub fn unchecked(name: &str) -> Self {
         Self(name.to_owned())
     }
 
@@ -41,7 +41,7 @@ impl fmt::Display for ToolName {
 
 /// Which constraints a policy can put on a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ToolShape {
     /// It works on paths of the workspace.
     Files,
     /// It fetches URLs.
@@ -56,7 +56,7 @@ pub enum Shape {
 
 /// What an argument may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArgumentKind {
     /// A path inside the workspace.
     Path,
     /// A URL.
@@ -80,12 +80,12 @@ pub enum Kind {
     /// A point in time: RFC 3339, a date, or a duration ago.
     Time,
     /// One of these words.
-    Word(&'static [&'static str]),
+    OneOf(&'static [&'static str]),
     /// A map from names to text.
     Headers,
 }
 
-impl Kind {
+impl ArgumentKind {
     /// How the kind is called in a message.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -101,12 +101,12 @@ impl Kind {
             Self::Size => "a size",
             Self::Duration => "a duration such as `10s`",
             Self::Time => "a time",
-            Self::Word(_) => "a word",
+            Self::OneOf(_) => "a word",
             Self::Headers => "a map of headers",
         }
     }
 
-    fn takes(self, value: &Value) -> bool {
+    fn accepts(self, value: &Value) -> bool {
         match self {
             Self::Number => value.as_u64().is_some(),
             Self::Size => value.as_u64().is_some() || value.is_string(),
@@ -117,7 +117,7 @@ impl Kind {
             Self::Headers => {
                 value.as_object().is_some_and(|map| map.values().all(Value::is_string))
             }
-            Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
             _ => value.is_string(),
         }
     }
@@ -125,11 +125,11 @@ impl Kind {
 
 /// One argument of a tool.
 #[derive(Clone, Copy, Debug)]
-pub struct Argument {
+pub struct ToolArgument {
     /// Its name.
     pub name: &'static str,
     /// What it may be.
-    pub kind: Kind,
+    pub kind: ArgumentKind,
     /// Whether it must be there.
     pub required: bool,
     /// What it is for.
@@ -138,7 +138,7 @@ pub struct Argument {
 
 /// One field of a tool's result.
 #[derive(Clone, Copy, Debug)]
-pub struct Field {
+pub struct ResultField {
     /// Its name.
     pub name: &'static str,
     /// What it holds.
@@ -147,7 +147,7 @@ pub struct Field {
 
 /// What a tool is called, takes and gives.
 #[derive(Clone, Copy, Debug)]
-pub struct Signature {
+pub struct ToolSignature {
     /// The id that policies and plans use.
     pub id: &'static str,
     /// The name that models are given: some providers allow no dots.
@@ -157,13 +157,13 @@ pub struct Signature {
     /// What it does, in a sentence.
     pub about: &'static str,
     /// Which constraints a policy can put on it.
-    pub shape: Shape,
+    pub shape: ToolShape,
     /// The capabilities that every call needs; a call may need more.
     pub capabilities: &'static [Capability],
     /// What it takes.
-    pub arguments: &'static [Argument],
+    pub arguments: &'static [ToolArgument],
     /// What its result holds.
-    pub results: &'static [Field],
+    pub results: &'static [ResultField],
 }
 
 /// Why arguments do not fit.
@@ -177,10 +177,10 @@ pub struct ArgumentError {
     pub suggestion: Option<String>,
 }
 
-impl Signature {
+impl ToolSignature {
     /// The argument of that name.
     #[must_use]
-    pub fn argument(&self, name: &str) -> Option<&'static Argument> {
+    pub fn argument(&self, name: &str) -> Option<&'static ToolArgument> {
         self.arguments.iter().find(|argument| argument.name == name)
     }
 
@@ -198,9 +198,9 @@ impl Signature {
         };
         for (name, value) in map {
             let known = self.argument(name).ok_or_else(|| self.unknown(name))?;
-            if !known.kind.takes(value) {
+            if !known.kind.accepts(value) {
                 let wanted = match known.kind {
-                    Kind::Word(words) => format!("one of `{}`", words.join("`, `")),
+                    ArgumentKind::OneOf(words) => format!("one of `{}`", words.join("`, `")),
                     kind => kind.name().to_owned(),
                 };
                 return Err(ArgumentError {
@@ -210,7 +210,8 @@ impl Signature {
                 });
             }
         }
-        let missing = |argument: &&Argument| argument.required && !map.contains_key(argument.name);
+        let missing =
+            |argument: &&ToolArgument| argument.required && !map.contains_key(argument.name);
         if let Some(argument) = self.arguments.iter().find(missing) {
             return Err(ArgumentError {
                 argument: Some(argument.name.to_owned()),
@@ -240,12 +241,12 @@ impl Signature {
 
 /// The signatures of every tool of this build.
 #[derive(Clone, Copy, Debug)]
-pub struct Catalogue(pub &'static [&'static Signature]);
+pub struct Catalogue(pub &'static [&'static ToolSignature]);
 
 impl Catalogue {
     /// The tool of that id, model-facing name or alias; letters must agree exactly.
     #[must_use]
-    pub fn find(self, name: &str) -> Option<&'static Signature> {
+    pub fn find(self, name: &str) -> Option<&'static ToolSignature> {
         self.0.iter().copied().find(|signature| {
             signature.id == name
                 || signature.model_name == name

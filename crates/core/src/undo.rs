@@ -13,7 +13,7 @@ use crate::units::show_size;
 
 /// The version of undo records that this build writes. Those before it do not say what a call leaves,
 /// so that nobody can tell what was changed since.
-pub const VERSION: u64 = 2;
+pub const RECORD_VERSION: u64 = 2;
 
 /// What an undo needs: the paths that a call is about to change, as they are and as the call leaves
 /// them, parents before what is in them. The bytes of the files are kept beside the store, under their
@@ -29,7 +29,7 @@ impl UndoRecord {
     /// A record of these changes.
     #[must_use]
     pub const fn of(changes: Vec<Change>) -> Self {
-        Self { v: VERSION, changes }
+        Self { v: RECORD_VERSION, changes }
     }
 
     /// The bytes that are kept.
@@ -41,14 +41,14 @@ impl UndoRecord {
     /// Reads what was kept; none where it is of another version.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok().filter(|own: &Self| own.v == VERSION)
+        serde_json::from_slice(bytes).ok().filter(|own: &Self| own.v == RECORD_VERSION)
     }
 }
 
 /// Why what a call does could not be brought back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "kebab-case")]
-pub enum Unkept {
+pub enum NoUndoReason {
     /// There is more of it than is kept for one call.
     TooLarge {
         /// How many bytes.
@@ -62,7 +62,7 @@ pub enum Unkept {
     NoText,
 }
 
-impl Unkept {
+impl NoUndoReason {
     /// The reason, for people.
     #[must_use]
     pub fn reason(self) -> String {

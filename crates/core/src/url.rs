@@ -15,11 +15,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::code::Code;
 use crate::glob::{Glob, GlobError};
 use crate::limits;
-use crate::net::{self, Reserved};
+use crate::net::{self, ReservedAddress};
 
 /// A parsed `http` or `https` URL without credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address(Url);
+pub struct HttpUrl(Url);
 
 /// The host of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum HostName {
     Ip(IpAddr),
 }
 
-impl Address {
+impl HttpUrl {
     /// Reads a URL.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Address {
         match address.host() {
             HostName::Name(name) => NAMES.contains(&name.trim_end_matches('.')),
             HostName::Ip(own) => {
-                ADDRESSES.contains(&own) || net::reserved(own) == Some(Reserved::LinkLocal)
+                ADDRESSES.contains(&own) || net::reserved(own) == Some(ReservedAddress::LinkLocal)
             }
         }
     }
@@ -77,8 +77,8 @@ impl Address {
     /// Where a redirect from here leads.
     ///
     /// # Errors
-    /// The same as [`Address::parse`].
-    pub fn redirected(&self, location: &str) -> Result<Self, Code> {
+    /// The same as [`HttpUrl::parse`].
+    pub fn join_redirect(&self, location: &str) -> Result<Self, Code> {
         let url = self.0.join(location).map_err(|_| Code::NetUrl)?;
         Self::checked(url)
     }
@@ -106,7 +106,7 @@ impl Address {
         // What is written with escapes can be longer than what was asked.
         let fits = address.as_str().len() <= limits::URL_BYTES;
         // A server that decodes `..%2f` would leave the path that the policy named.
-        let climbs = address.path_components().iter().any(|part| hides_a_climb(part));
+        let climbs = address.path_components().iter().any(|part| hides_parent_component(part));
         if named && fits && !climbs { Ok(address) } else { Err(Code::NetUrl) }
     }
 
@@ -135,7 +135,7 @@ impl Address {
 
     /// Host and path, for a line on a screen.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn display_short(&self) -> String {
         let port = self.0.port().map(|port| alloc::format!(":{port}")).unwrap_or_default();
         alloc::format!("{}{port}{}", self.host(), self.0.path())
     }
@@ -204,7 +204,7 @@ const fn is_like_a_sign(letter: char) -> bool {
         | '\u{ff05}' | '\u{ff0e}' | '\u{ff0f}' | '\u{ff1b}' | '\u{ff3c}' | '\u{1f100}')
 }
 
-fn hides_a_climb(component: &str) -> bool {
+fn hides_parent_component(component: &str) -> bool {
     let lower = component.to_ascii_lowercase();
     let decoded = lower.replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
     decoded.split(['/', '\\']).any(|part| part == "..")
@@ -220,13 +220,13 @@ impl fmt::Display for HostName {
     }
 }
 
-impl Serialize for Address {
+impl Serialize for HttpUrl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Address {
+impl<'de> Deserialize<'de> for HttpUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).map_err(de::Error::custom)
@@ -249,7 +249,7 @@ pub struct UrlPattern {
 enum HostPattern {
     Exact(HostName),
     /// `*.example.org`: any name below, not the name itself.
-    Below(String),
+    Subdomains(String),
 }
 
 impl UrlPattern {
@@ -284,10 +284,10 @@ impl UrlPattern {
         if authority.contains('*') {
             return Err("a wildcard stands for whole names in front: `*.example.org`");
         }
-        let base = Address::parse(&alloc::format!("{scheme}://{authority}/"))
+        let base = HttpUrl::parse(&alloc::format!("{scheme}://{authority}/"))
             .map_err(|_| "its host cannot be parsed")?;
         let host = match (base.host(), below) {
-            (HostName::Name(name), true) if name.contains('.') => HostPattern::Below(name),
+            (HostName::Name(name), true) if name.contains('.') => HostPattern::Subdomains(name),
             (_, true) => return Err("a wildcard needs a name with a dot behind it"),
             (host, false) => HostPattern::Exact(host),
         };
@@ -332,7 +332,7 @@ impl UrlPattern {
     /// Whether the address is surely one of those named. A wildcard stands for no component of a path that
     /// a server may take for another; the pattern has to spell it.
     #[must_use]
-    pub fn matches(&self, address: &Address) -> bool {
+    pub fn matches(&self, address: &HttpUrl) -> bool {
         let path = self.path.as_ref();
         let is_named = |path: &Glob| {
             let components = address.path_components();
@@ -344,11 +344,11 @@ impl UrlPattern {
 
     /// Whether the address may be one of those named: what a stricter word is about.
     #[must_use]
-    pub fn could_match(&self, address: &Address) -> bool {
+    pub fn could_match(&self, address: &HttpUrl) -> bool {
         self.matches(address) || self.matches_origin(address) && !address.is_plain()
     }
 
-    fn matches_origin(&self, address: &Address) -> bool {
+    fn matches_origin(&self, address: &HttpUrl) -> bool {
         self.scheme == address.scheme()
             && self.port.is_none_or(|port| port == address.port())
             && self.matches_host(&address.host())
@@ -357,10 +357,10 @@ impl UrlPattern {
     fn matches_host(&self, host: &HostName) -> bool {
         match (&self.host, host) {
             (HostPattern::Exact(own), other) => own == other,
-            (HostPattern::Below(own), HostName::Name(other)) => {
+            (HostPattern::Subdomains(own), HostName::Name(other)) => {
                 other.strip_suffix(own.as_str()).is_some_and(|head| head.ends_with('.'))
             }
-            (HostPattern::Below(_), HostName::Ip(_)) => false,
+            (HostPattern::Subdomains(_), HostName::Ip(_)) => false,
         }
     }
 
@@ -377,7 +377,7 @@ mod tests {
 
     fn check(pattern: &str, url: &str, expected: bool) {
         let pattern = UrlPattern::parse(pattern).unwrap();
-        let matched = Address::parse(url).is_ok_and(|address| pattern.matches(&address));
+        let matched = HttpUrl::parse(url).is_ok_and(|address| pattern.matches(&address));
         assert_eq!(matched, expected, "{} {url}", pattern.as_str());
     }
 
@@ -397,7 +397,7 @@ mod tests {
             "http://METADATA.google.internal./",
             "http://100.100.100.200/latest/meta-data/",
         ] {
-            assert!(Address::is_metadata_service(word), "{word}");
+            assert!(HttpUrl::is_metadata_service(word), "{word}");
         }
         for word in [
             "https://example.org/169.254.169.254",
@@ -407,7 +407,7 @@ mod tests {
             "-",
             "http://",
         ] {
-            assert!(!Address::is_metadata_service(word), "{word}");
+            assert!(!HttpUrl::is_metadata_service(word), "{word}");
         }
     }
 
@@ -505,7 +505,7 @@ mod tests {
             check("https://x.org/*/**", &url, false);
             // A denial counts where it could be meant.
             // `.%2e` is a `..` to everybody.
-            if let Some(address) = Address::parse(&url).ok().filter(|own| !own.is_plain()) {
+            if let Some(address) = HttpUrl::parse(&url).ok().filter(|own| !own.is_plain()) {
                 assert!(
                     UrlPattern::parse("https://x.org/admin/**").unwrap().could_match(&address),
                     "{url}"
@@ -535,8 +535,8 @@ mod tests {
         }
         check("https://x.org", "https://x.org/projects/a%2Fb", true);
         let deny = UrlPattern::parse("https://x.org/admin/**").unwrap();
-        assert!(!deny.could_match(&Address::parse("https://x.org/docs/a").unwrap()));
-        assert!(!deny.could_match(&Address::parse("https://y.org/docs/a;b").unwrap()));
+        assert!(!deny.could_match(&HttpUrl::parse("https://x.org/docs/a").unwrap()));
+        assert!(!deny.could_match(&HttpUrl::parse("https://y.org/docs/a;b").unwrap()));
     }
 
     #[test]
@@ -548,7 +548,7 @@ mod tests {
             ("http://[::ffff:127.0.0.1]/", "[::ffff:127.0.0.1]"),
             ("http://①②⑦.0.0.1/", "127.0.0.1"),
         ] {
-            let address = Address::parse(text).unwrap();
+            let address = HttpUrl::parse(text).unwrap();
             assert_eq!(address.host().to_string(), host, "{text}");
             assert!(matches!(address.host(), HostName::Ip(_)));
         }
@@ -557,7 +557,7 @@ mod tests {
     #[test]
     fn other_urls_are_refused_with_a_code() {
         let grows = alloc::format!("http://x.org/?{}", "é".repeat(limits::URL_BYTES / 2 - 20));
-        assert_eq!(Address::parse(&grows), Err(Code::NetUrl), "longer than it may be, as written");
+        assert_eq!(HttpUrl::parse(&grows), Err(Code::NetUrl), "longer than it may be, as written");
         for (text, code) in [
             ("file:///etc/passwd", Code::NetScheme),
             ("ftp://x/", Code::NetScheme),
@@ -570,7 +570,7 @@ mod tests {
             ("https://x..org/", Code::NetUrl),
             ("https://x.org/\u{0}", Code::NetUrl),
         ] {
-            assert_eq!(Address::parse(text).err(), Some(code), "{text}");
+            assert_eq!(HttpUrl::parse(text).err(), Some(code), "{text}");
         }
     }
 }

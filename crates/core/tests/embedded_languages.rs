@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use capsule_core::programs::{CommandLine, Effect, Effects};
+use capsule_core::command_specs::{CommandLine, Effect, Effects};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -66,10 +66,11 @@ impl Bench {
 /// Whether a text is judged as one that reads and prints, by what it adds to its command line.
 fn only_reads(argv: &[&str]) -> bool {
     let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-    let line = CommandLine::of(&argv, None, false);
+    let line = CommandLine::parse(&argv, None, false);
     let harmless = Effects::of(Effect::Reads).with(Effect::Opens);
-    let mut added = line.readings().flat_map(|reading| &reading.added);
-    added.all(|added| added.word != argv[argv.len() - 1] || added.effects.within(harmless))
+    let mut added = line.parsed_argvs().flat_map(|reading| &reading.argument_effects);
+    added
+        .all(|added| added.argument != argv[argv.len() - 1] || added.effects.is_subset_of(harmless))
 }
 
 /// Texts until enough were tried. The same each time; others where more are asked for.

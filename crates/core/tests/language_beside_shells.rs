@@ -19,8 +19,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use capsule_core::language::{
-    Construct, FIRST_WORDS, Join, Piece, Redirect, Script, Stage, Stream, Word, parse,
+use capsule_core::shell_syntax::{
+    ListOperator, PipelineStage, RESERVED_COMMANDS, Redirection, Script, ShellWord, StdStream,
+    UnsupportedSyntax, WordPiece, parse,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -136,9 +137,9 @@ impl Meaning {
         let mut own = Self { streams, ..Self::default() };
         for element in &script.elements {
             let runs = match element.join {
-                Join::First | Join::Then => true,
-                Join::And => !own.done.failed,
-                Join::Or => own.done.failed,
+                ListOperator::First | ListOperator::Then => true,
+                ListOperator::And => !own.done.failed,
+                ListOperator::Or => own.done.failed,
             };
             if runs {
                 let mut input = String::new();
@@ -156,14 +157,20 @@ impl Meaning {
     }
 
     /// Runs one stage; what it writes into the pipe is given back.
-    fn stage(&mut self, stage: &Stage, input: String, out: &str, patterns: Patterns) -> String {
+    fn stage(
+        &mut self,
+        stage: &PipelineStage,
+        input: String,
+        out: &str,
+        patterns: Patterns,
+    ) -> String {
         self.open = vec![(out.into(), None), ("2".into(), None)];
         self.done.files.remove("|");
         let (mut input, mut streams) = (input, [0, 1]);
         for redirect in &stage.redirects {
-            let index = |stream: Stream| usize::from(stream == Stream::Err);
+            let index = |stream: StdStream| usize::from(stream == StdStream::Err);
             match redirect {
-                Redirect::File { stream, path, append } => {
+                Redirection::File { stream, path, append } => {
                     let file = self.done.files.entry(path.clone()).or_default();
                     if !append {
                         file.clear();
@@ -171,20 +178,20 @@ impl Meaning {
                     streams[index(*stream)] = self.open.len();
                     self.open.push((path.clone(), (!append).then_some(0)));
                 }
-                Redirect::Same { stream, target } => {
+                Redirection::Duplicate { stream, target } => {
                     streams[index(*stream)] = streams[index(*target)]
                 }
-                Redirect::Input { path } => input = self.done.files[path].clone(),
-                Redirect::Here { text } => input = text.clone(),
+                Redirection::Input { path } => input = self.done.files[path].clone(),
+                Redirection::Here { text } => input = text.clone(),
             }
         }
         let value = |name: &str| {
             let last = stage.variables.iter().rev().find(|own| own.0 == name);
             last.map_or("none".to_owned(), |own| own.1.clone())
         };
-        let is_kept = |word: &&Word| patterns == Patterns::Typed || word.as_glob().is_none();
+        let is_kept = |word: &&ShellWord| patterns == Patterns::Typed || word.as_glob().is_none();
         let words: Vec<String> =
-            stage.words.iter().skip(1).filter(is_kept).map(Word::typed).collect();
+            stage.words.iter().skip(1).filter(is_kept).map(ShellWord::unexpanded).collect();
         self.done.failed = words.last().is_some_and(|last| last == "fail");
         if self.streams {
             self.write(streams[0], &format!("out {}\n", words.join(" ")));
@@ -222,12 +229,13 @@ fn compare(bench: &Bench, text: &str, script: &Script, streams: bool) {
     if is_posix(text) {
         compared.push((bench.run(&["dash", "-f"], text, streams), &typed, "dash"));
     }
-    let patterns = || script.stages().flat_map(|stage| &stage.words).filter_map(Word::as_glob);
+    let patterns = || script.stages().flat_map(|stage| &stage.words).filter_map(ShellWord::as_glob);
     let dropped = Meaning::of(script, streams, Patterns::Dropped);
-    let text_of = |pieces: &[_]| Word { pieces: pieces.to_vec(), ..Word::default() }.typed();
+    let text_of =
+        |pieces: &[_]| ShellWord { pieces: pieces.to_vec(), ..ShellWord::default() }.unexpanded();
     // Whether a bracket that nothing closes makes a word a pattern that nothing matches, bash decides by
     // a rule of its own; it hands on the same word either way, but for this option.
-    let mut plain = script.stages().flat_map(|stage| &stage.words).filter_map(Word::plain);
+    let mut plain = script.stages().flat_map(|stage| &stage.words).filter_map(ShellWord::literal);
     let open = plain.any(|word| word.contains('['));
     // Elsewhere than in the empty folder there are names to match, and so there are in it once it holds a file.
     let empty = !patterns().any(|own| text_of(own).contains('/')) && dropped.files.is_empty();
@@ -391,9 +399,9 @@ fn compare_made(name: &str, texts: impl Strategy<Value = String>, enough: usize)
         let text = texts.new_tree(&mut runner).unwrap().current();
         let Ok(script) = parse(&text) else { continue };
         // Files are made in the one folder there is.
-        let is_far = |own: &Redirect| matches!(own, Redirect::File { path, .. } if path.contains('/') || path == "..");
-        let is_show = |stage: &Stage| {
-            stage.words[0].plain() == Some("show") && !stage.redirects.iter().any(is_far)
+        let is_far = |own: &Redirection| matches!(own, Redirection::File { path, .. } if path.contains('/') || path == "..");
+        let is_show = |stage: &PipelineStage| {
+            stage.words[0].literal() == Some("show") && !stage.redirects.iter().any(is_far)
         };
         if compared < enough && script.stages().all(is_show) {
             compare(&bench, &text, &script, false);
@@ -453,11 +461,11 @@ fn classes_are_those_of_shells() {
         };
         let stage = script.stages().next().unwrap();
         let matches = |name: &&String| match stage.words[1].as_glob() {
-            Some([Piece::Class { negated, ranges }]) => {
+            Some([WordPiece::Class { negated, ranges }]) => {
                 let c = name.chars().next().unwrap();
                 ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
             }
-            Some([Piece::One]) => true,
+            Some([WordPiece::One]) => true,
             other => panic!("{class} is {other:?}"),
         };
         let own: Vec<String> = bench.names.iter().filter(matches).cloned().collect();
@@ -491,16 +499,20 @@ fn no_word_of_a_shell_is_taken_for_a_program() {
     let words = list("compgen -b; compgen -k");
     assert!(words.lines().count() > 60, "{words}");
     for word in words.lines().filter(|word| !PROGRAMS.contains(word)) {
-        let is_refused = FIRST_WORDS.iter().any(|row| row.0.contains(&word));
+        let is_refused = RESERVED_COMMANDS.iter().any(|row| row.0.contains(&word));
         assert!(is_refused || matches!(word, "cd" | "time" | "in"), "{word}");
     }
     for text in ["time", "time -p show", "time show | show", "time A=1 show"] {
-        assert_eq!(parse(text).map_err(|own| own.construct), Err(Construct::Time), "{text}");
+        assert_eq!(
+            parse(text).map_err(|own| own.construct),
+            Err(UnsupportedSyntax::Time),
+            "{text}"
+        );
     }
     let bench = Bench::new("language-time");
     let script = parse("time show a").unwrap();
     let words: Vec<Option<&str>> =
-        script.stages().flat_map(|own| &own.words).map(Word::plain).collect();
+        script.stages().flat_map(|own| &own.words).map(ShellWord::literal).collect();
     assert_eq!(words, [Some("time"), Some("show"), Some("a")]);
     assert_eq!(bench.run(&["bash"], "time show a", false).runs, [["none", "none", "a"]]);
 }

@@ -1,6 +1,6 @@
 //! What became of a question of the policy.
 
-use capsule_core::approval::{Card, Outcome, Reach, Scope, Surface};
+use capsule_core::approval::{AnswerKind, AnswerSurface, Card, GrantLifetime, GrantPattern};
 use capsule_core::decision::Verdict;
 use capsule_core::journal::{ApprovalAnswered, Event};
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub enum AnsweredBy {
     /// A person.
     Person {
         /// What it came to.
-        outcome: Outcome,
+        outcome: AnswerKind,
         /// Whether it ended the run.
         stops: bool,
         /// Whether the call was made again with other arguments.
@@ -42,7 +42,7 @@ pub enum AnsweredBy {
         /// From showing to answering, in milliseconds.
         latency_ms: u64,
         /// Where.
-        surface: Surface,
+        surface: AnswerSurface,
         /// The person's own words.
         why: Option<String>,
         /// What they allowed beyond the call.
@@ -66,9 +66,9 @@ pub struct Allowed {
     /// Its name.
     pub id: String,
     /// How long it holds.
-    pub scope: Scope,
+    pub scope: GrantLifetime,
     /// The calls that it is about, if the record still says so.
-    pub reach: Option<Reach>,
+    pub reach: Option<GrantPattern>,
     /// How many uses it had.
     pub uses: u64,
 }
@@ -150,11 +150,11 @@ impl Approval {
             AnsweredBy::List { call } => format!("within what was approved as call {call}"),
             AnsweredBy::Person { outcome, changed, latency_ms, grant, .. } => {
                 let what = match outcome {
-                    Outcome::Withdrawn if *changed => "changed by a person",
-                    Outcome::Approved => "approved by a person",
-                    Outcome::Denied => "denied by a person",
-                    Outcome::Expired => "asked, and not answered in time",
-                    Outcome::Withdrawn => "asked, and taken back",
+                    AnswerKind::Withdrawn if *changed => "changed by a person",
+                    AnswerKind::Approved => "approved by a person",
+                    AnswerKind::Denied => "denied by a person",
+                    AnswerKind::Expired => "asked, and not answered in time",
+                    AnswerKind::Withdrawn => "asked, and taken back",
                 };
                 let given = grant.as_ref().map(|grant| format!(" · grant {}", grant.id));
                 let seconds = latency_ms.div_ceil(1_000);
@@ -167,7 +167,7 @@ impl Approval {
 /// How many characters of a card say what it is about.
 fn chars(card: &Card) -> u64 {
     let exact = card.exact.iter().map(|own| own.text.as_str());
-    let all = exact.chain([card.says.as_str(), card.why.as_str()]);
+    let all = exact.chain([card.consequence.as_str(), card.why.as_str()]);
     let count: usize = all.map(|text| text.chars().count()).sum();
     u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
 //! What a person is asked, as plain lines: for logs, for screen readers, and for questions that wait.
 
-use capsule_core::approval::{Card, Exact, Offer, Undoing};
+use capsule_core::approval::{Card, CardField, GrantOffer, Reversibility};
 use capsule_core::capability::Capability;
 use capsule_core::escape;
 use capsule_core::units::{counted, show_span};
@@ -14,9 +14,9 @@ const NAMES: usize = 11;
 #[must_use]
 pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
     let mut sheet = Sheet { lines: Vec::new(), room: layout.width.saturating_sub(NAMES) };
-    sheet.put("asks", &card.says);
+    sheet.put("asks", &card.consequence);
     sheet.put("risk", card.risk.name());
-    for (place, Exact { name, text, note }) in card.exact.iter().enumerate() {
+    for (place, CardField { name, text, note }) in card.exact.iter().enumerate() {
         let name = name.clone().unwrap_or_else(|| (place + 1).to_string());
         sheet.put(&name, text);
         if let Some(note) = note {
@@ -27,18 +27,18 @@ pub fn card_lines(card: &Card, layout: Layout) -> Vec<String> {
         sheet.put("where", place);
     }
     sheet.put("new here", &card.new_here.join(" · "));
-    if let Some(before) = &card.before {
+    if let Some(before) = &card.previously_allowed {
         let rule = format!("allowed as {before} · `capsule policy learn {before}` makes it a rule");
         sheet.put("before", &rule);
     }
     sheet.put("why asked", &card.why);
     sheet.put("undo", undo(card.undo));
-    sheet.put("cannot", &card.cannot.join(" · "));
+    sheet.put("cannot", &card.prevented.join(" · "));
     sheet.put("beware", unconfined(card).unwrap_or_default());
     sheet.put("diff", card.diff.as_deref().unwrap_or_default());
     sheet.put("untrusted", &card.tainted.join(" "));
     for offer in &card.offers {
-        sheet.put(offer.scope.word(), &offered(offer));
+        sheet.put(offer.scope.keyword(), &offered(offer));
     }
     sheet.lines
 }
@@ -55,17 +55,18 @@ pub const fn unconfined(card: &Card) -> Option<&'static str> {
     }
 }
 
-const fn undo(undo: Undoing) -> &'static str {
+const fn undo(undo: Reversibility) -> &'static str {
     match undo {
-        Undoing::Nothing => "it changes nothing",
-        Undoing::Staged => "it changes a staged copy, which is applied or dropped later",
-        Undoing::Recorded => "an undo record is kept before",
-        Undoing::Not => "it cannot be brought back",
+        Reversibility::NoChange => "it changes nothing",
+        Reversibility::Staged => "it changes a staged copy, which is applied or dropped later",
+        Reversibility::Recorded => "an undo record is kept before",
+        Reversibility::Irreversible => "it cannot be brought back",
     }
 }
 
-fn offered(offer: &Offer) -> String {
-    let Offer { reach, uses, after_ms, would_have_covered, of_them_denied, .. } = offer;
+fn offered(offer: &GrantOffer) -> String {
+    let GrantOffer { pattern: reach, uses, after_ms, would_have_covered, of_them_denied, .. } =
+        offer;
     let time = show_span(*after_ms);
     let before = match would_have_covered {
         0 => String::new(),

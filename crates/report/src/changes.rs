@@ -1,6 +1,6 @@
 //! What a run changed in its staged workspace.
 
-use capsule_core::change::{Change, ChangeKind, Node};
+use capsule_core::change::{Change, ChangeKind, FileState};
 use capsule_core::escape;
 use capsule_core::units::show_size;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ pub fn change_lines<'c>(
 pub fn change_json(change: &Change, diff: Option<String>) -> Value {
     let mut told = json!(change);
     if let Value::Object(map) = &mut told {
-        map.insert("change".into(), change.kind().word().into());
+        map.insert("change".into(), change.kind().name().into());
         map.extend(diff.map(|diff| ("diff".to_owned(), diff.into())));
     }
     told
@@ -41,18 +41,24 @@ fn line(change: &Change) -> String {
     format!("{letter} {path}{slash}{about}{}", refused.or_else(asked).unwrap_or_default())
 }
 
-const fn slash(node: &Node) -> &'static str {
+const fn slash(node: &FileState) -> &'static str {
     match node {
-        Node::Folder { .. } => "/",
+        FileState::Directory { .. } => "/",
         _ => "",
     }
 }
 
-fn about(node: &Node, before: Option<&Node>) -> String {
+fn about(node: &FileState, before: Option<&FileState>) -> String {
     let was = match (before, node) {
-        (Some(Node::Folder { .. }), Node::File { .. } | Node::Link { .. }) => "  was a folder",
-        (Some(Node::File { .. }), Node::Folder { .. } | Node::Link { .. }) => "  was a file",
-        (Some(Node::Link { .. }), Node::File { .. } | Node::Folder { .. }) => "  was a link",
+        (Some(FileState::Directory { .. }), FileState::File { .. } | FileState::Link { .. }) => {
+            "  was a folder"
+        }
+        (Some(FileState::File { .. }), FileState::Directory { .. } | FileState::Link { .. }) => {
+            "  was a file"
+        }
+        (Some(FileState::Link { .. }), FileState::File { .. } | FileState::Directory { .. }) => {
+            "  was a link"
+        }
         _ => "",
     };
     let mode = match (before.and_then(mode), mode(node)) {
@@ -67,22 +73,22 @@ fn about(node: &Node, before: Option<&Node>) -> String {
         _ => String::new(),
     };
     match node {
-        Node::File { bytes, .. } => format!("  {}{mode}{was}", show_size(*bytes)),
-        Node::Folder { .. } => format!("{mode}{was}"),
-        Node::Link { target } => format!(" → {}{was}", escape::line(target)),
-        Node::Special => String::new(),
+        FileState::File { bytes, .. } => format!("  {}{mode}{was}", show_size(*bytes)),
+        FileState::Directory { .. } => format!("{mode}{was}"),
+        FileState::Link { target } => format!(" → {}{was}", escape::line(target)),
+        FileState::Special => String::new(),
     }
 }
 
-const fn mode(node: &Node) -> Option<u32> {
+const fn mode(node: &FileState) -> Option<u32> {
     match node {
-        Node::File { mode, .. } | Node::Folder { mode } => Some(*mode),
+        FileState::File { mode, .. } | FileState::Directory { mode } => Some(*mode),
         _ => None,
     }
 }
 
-fn is_program(node: &Node) -> bool {
-    matches!(node, Node::File { mode, .. } if mode & 0o111 != 0)
+fn is_program(node: &FileState) -> bool {
+    matches!(node, FileState::File { mode, .. } if mode & 0o111 != 0)
 }
 
 /// How many changes there are, in a few words.

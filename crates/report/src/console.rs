@@ -10,7 +10,7 @@ use capsule_core::decision::{Decision, Verdict};
 use capsule_core::digest::Digest;
 use capsule_core::escape;
 use capsule_core::journal::{Event, StepEnding};
-use capsule_core::outcome::{Problem, Status};
+use capsule_core::outcome::{CodedError, Status};
 use capsule_core::units::{counted, show_duration, show_size};
 use capsule_store::{Note, is_origin};
 
@@ -205,7 +205,7 @@ impl Console {
     }
 
     /// What a denial or failure is about, and what to do instead.
-    fn trouble(&self, call: &CallStory, note: Option<&Problem>) -> Vec<String> {
+    fn trouble(&self, call: &CallStory, note: Option<&CodedError>) -> Vec<String> {
         let unexpected = note.is_some_and(|note| note.code == Code::PlanExpectation);
         let denied =
             call.decision.as_ref().filter(|own| call.was_held(own) && !own.is_misunderstood());
@@ -221,7 +221,7 @@ impl Console {
             return lines;
         }
         let misunderstood = call.decision.as_ref().filter(|own| own.is_misunderstood());
-        let misunderstood = misunderstood.cloned().map(Problem::from);
+        let misunderstood = misunderstood.cloned().map(CodedError::from);
         let problem = note.or(call.problem.as_ref()).or(misunderstood.as_ref());
         let mut lines = self.note(problem);
         if let Some(stderr) = first_lines(call) {
@@ -255,7 +255,7 @@ impl Console {
         lines
     }
 
-    fn note(&self, problem: Option<&Problem>) -> Vec<String> {
+    fn note(&self, problem: Option<&CodedError>) -> Vec<String> {
         let Some(problem) = problem else { return Vec::new() };
         let mut lines = self.bar(&format!("{} ({})", sentence(&problem.message), problem.code));
         if let Some(suggestion) = &problem.suggestion {

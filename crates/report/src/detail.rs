@@ -1,10 +1,10 @@
 //! One call with everything that is known about it.
 
 use capsule_core::capability::Capability;
-use capsule_core::confinement::{Enforcement, Hold};
+use capsule_core::confinement::{Enforcement, EnforcementLevel};
 use capsule_core::decision::Decision;
 use capsule_core::escape;
-use capsule_core::journal::Covers;
+use capsule_core::journal::UndoCoverage;
 use capsule_core::units::{show_duration, show_size};
 
 use crate::changes::change_lines;
@@ -43,7 +43,7 @@ pub fn call_detail(call: &CallStory, layout: Layout) -> Vec<String> {
         sheet.put("changes", "made in the workspace itself, and not collected");
     }
     match (call.can_be_undone(), call.covers()) {
-        (true, Some(Covers { paths, bytes })) => {
+        (true, Some(UndoCoverage { paths, bytes })) => {
             let plural = if paths == 1 { "path" } else { "paths" };
             sheet.put("undo", &format!("{paths} {plural}, {} kept", show_size(bytes)));
         }
@@ -87,7 +87,7 @@ impl Sheet {
 
     fn end(&mut self, call: &CallStory) {
         if let Some((_, finished)) = &call.finished {
-            let ended = format!("{:?} · {}", finished.ending, finished.status.word());
+            let ended = format!("{:?} · {}", finished.ending, finished.status.name());
             self.put("ended", &ended.to_lowercase());
             self.put("held by", &held(&finished.enforcement));
         } else if call.is_unknown() {
@@ -111,14 +111,14 @@ impl Sheet {
 fn held(enforcement: &Enforcement) -> String {
     match enforcement {
         Enforcement::InProcess => "in process, by descriptors".into(),
-        Enforcement::Nothing { bounds } => {
-            let bounds = bounds.iter().map(|own| format!(" · {} {}", own.bound.name(), own.detail));
+        Enforcement::Unconfined { limits: bounds } => {
+            let bounds = bounds.iter().map(|own| format!(" · {} {}", own.limit.name(), own.detail));
             format!("nothing: it could do whatever you can{}", bounds.collect::<String>())
         }
-        Enforcement::Walls(walls) => {
+        Enforcement::Sandboxed(walls) => {
             let layers = walls.layers.iter();
-            let layers = layers.map(|own| match own.hold {
-                Hold::Missing => format!(" · no {}", own.layer.name()),
+            let layers = layers.map(|own| match own.level {
+                EnforcementLevel::Missing => format!(" · no {}", own.layer.name()),
                 _ => format!(" · {} {}", own.layer.name(), own.detail),
             });
             format!("{}{}", walls.tier, layers.collect::<String>())

@@ -63,7 +63,7 @@ fn plain(call: &CallStory) -> Value {
 /// What was found out about a call. The walls stand there as such, or beside them why there are none.
 fn facts(call: &CallStory) -> Value {
     let mut told = json!(call.facts);
-    let walls = call.facts.as_ref().and_then(|facts| facts.walls.as_ref());
+    let walls = call.facts.as_ref().and_then(|facts| facts.sandbox.as_ref());
     if let (Some(map), Some(walls)) = (told.as_object_mut(), walls) {
         map.insert("walls".into(), json!(walls.as_ref().ok()));
         map.extend(walls.as_ref().err().map(|why| ("no_walls".to_owned(), json!(why))));

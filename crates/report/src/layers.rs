@@ -19,7 +19,7 @@ pub(crate) fn judged_by(opened: &RunOpened) -> Vec<String> {
             (None, Some(before)) => format!("{CARE}changed{CARE:#}, was {}", before.short()),
             (None, None) => String::from("first run with it"),
         };
-        let (word, digest) = (own.layer.word(), own.document.sha256.short());
+        let (word, digest) = (own.layer.keyword(), own.document.sha256.short());
         format!("layer      {word} {digest} · {since}")
     };
     let gone = opened.layer_gone.as_ref().map(|own| {

@@ -16,6 +16,7 @@ mod list;
 mod policy;
 mod programs;
 mod prompts;
+mod rule_changes;
 mod runs;
 mod stakes;
 mod stats;
@@ -32,10 +33,9 @@ pub use console::Console;
 pub use detail::call_detail;
 pub use feedback::Feedback;
 pub use json::{ReportError, call, write_run, write_runs};
-pub use policy::{
-    RuleChange, RuleChanges, RuleLine, Saying, layer_rules, policy_lines, policy_rules,
-};
+pub use policy::{RuleLine, Saying, layer_rules, policy_lines, policy_rules};
 pub use prompts::{Asked, Prompts};
+pub use rule_changes::{RuleChange, RuleChanges};
 pub use runs::{run_line, when};
 pub use stats::{Friction, Pattern, Row, Safety, Spread, Stats};
 pub use story::{

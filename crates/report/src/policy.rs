@@ -1,21 +1,19 @@
 //! A policy as it decides: every rule with its word, its bounds and its place, the base policy's
 //! rules among them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::confinement::{Network, WorkspaceAccess};
+use capsule_core::confinement::{NetworkAccess, WorkspaceAccess};
 use capsule_core::decision::Verdict;
-use capsule_core::diagnostic::{Lines, Position};
+use capsule_core::diagnostic::{LineIndex, Position};
 use capsule_core::escape;
 use capsule_core::net;
 use capsule_core::policy::{
-    AuditRule, CheckpointRule, Constraint, DIALECT, FetchRule, FileRule, Layer, LayerKind, Lift,
-    Never, PathPattern, PathRule, Payloads, Policy, Profile, Quota, Source, Token, ToolRule,
-    Unattended, UrlRule, WordPattern,
+    ArgumentPattern, AuditRule, CheckpointRule, Constraint, DIALECT, DroppedRule, FetchRule,
+    FileRule, HardDenyRule, LayerKind, PathPattern, PathRule, PayloadRetention, Policy,
+    PolicyLayer, Profile, Quota, SourceLocation, TokenMatcher, ToolRule, Unattended, UrlRule,
 };
 use capsule_core::units::{counted, show_size, show_span};
-use capsule_core::yaml::{self, Node, Value};
+use capsule_core::yaml::{self, YamlNode, YamlValue};
 use serde::Serialize;
 
 use crate::columns::{Layout, wrap};
@@ -48,7 +46,11 @@ pub struct Saying {
 }
 
 impl RuleLine {
-    pub(crate) fn new(section: &'static str, rule: impl Into<String>, source: &Source) -> Self {
+    pub(crate) fn new(
+        section: &'static str,
+        rule: impl Into<String>,
+        source: &SourceLocation,
+    ) -> Self {
         let at = Some(source.at.clone()).filter(|at| !at.is_empty());
         let layer = match at.as_deref().is_none_or(|at| at.starts_with("builtin:")) {
             true => "builtin",
@@ -83,11 +85,12 @@ impl RuleLine {
 /// `texts` are the policy as written and what it extends, each behind how its place is shown.
 #[must_use]
 pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
-    let mut lines: Vec<RuleLine> = policy.never.iter().map(|own| never("never", own)).collect();
+    let mut lines: Vec<RuleLine> =
+        policy.hard_denies.iter().map(|own| never("never", own)).collect();
     lines.extend(policy.base_denials.iter().map(|own| never("deny", own)));
     let asks = |own| never("ask", own).word(Some(Verdict::Ask));
     lines.extend(policy.base_questions.iter().map(asks));
-    lines.extend(policy.lifts.iter().map(|Lift { id, source, because, .. }| {
+    lines.extend(policy.dropped_rules.iter().map(|DroppedRule { id, source, because, .. }| {
         RuleLine::new("lift", id.clone(), source).says("because", [because])
     }));
     for (tool, rule) in &policy.tools {
@@ -109,10 +112,10 @@ pub fn policy_rules(policy: &Policy, texts: &[(&str, &str)]) -> Vec<RuleLine> {
 }
 
 /// What is kept and for how long, when the record is signed, and where that is told.
-fn audit(rule: &AuditRule, place: &Source) -> RuleLine {
+fn audit(rule: &AuditRule, place: &SourceLocation) -> RuleLine {
     let payloads = match rule.payloads {
-        Payloads::Full => "full",
-        Payloads::Digest => "digest",
+        PayloadRetention::Full => "full",
+        PayloadRetention::Digest => "digest",
     };
     let signed = &rule.checkpoints;
     let moments = [signed.approval, signed.denial, signed.run_end];
@@ -128,7 +131,7 @@ fn audit(rule: &AuditRule, place: &Source) -> RuleLine {
 
 /// What a layer says by itself, in the same order. `text` is its own, behind how its place is shown.
 #[must_use]
-pub fn layer_rules(layer: &Layer, text: (&str, &str)) -> Vec<RuleLine> {
+pub fn layer_rules(layer: &PolicyLayer, text: (&str, &str)) -> Vec<RuleLine> {
     let rules = policy_rules(&layer.policy, &[text]);
     // The rest is what it is laid over, and counts by itself.
     let is_own = |own: &RuleLine| {
@@ -136,40 +139,41 @@ pub fn layer_rules(layer: &Layer, text: (&str, &str)) -> Vec<RuleLine> {
         place.is_some_and(|place| place.starts_with(':'))
     };
     let own = rules.into_iter().filter(is_own);
-    own.map(|rule| RuleLine { layer: layer.kind.word(), ..rule }).collect()
+    own.map(|rule| RuleLine { layer: layer.kind.keyword(), ..rule }).collect()
 }
 
 /// Where the sections of a policy stand that become values without a place of their own.
 struct Written<'w> {
-    root: Option<Node>,
-    lines: Lines<'w>,
+    root: Option<YamlNode>,
+    lines: LineIndex<'w>,
     name: &'w str,
 }
 
 impl<'w> Written<'w> {
     fn of(text: &'w str, name: &'w str) -> Self {
         let root = yaml::parse(text, &DIALECT).ok().flatten();
-        Self { root, lines: Lines::of(text), name }
+        Self { root, lines: LineIndex::of(text), name }
     }
 
-    fn place(&self, section: &str) -> Source {
-        let Some(Value::Map(entries)) = self.root.as_ref().map(|root| &root.value) else {
-            return Source::default();
+    fn place(&self, section: &str) -> SourceLocation {
+        let Some(YamlValue::Map(entries)) = self.root.as_ref().map(|root| &root.value) else {
+            return SourceLocation::default();
         };
         let key = entries.iter().find(|(key, _)| key.text() == Some(section));
-        key.map_or_else(Source::default, |(key, _)| {
+        key.map_or_else(SourceLocation::default, |(key, _)| {
             let Position { line, column } = self.lines.position(key.span.start);
-            Source { at: format!("{}:{line}:{column}", self.name), span: key.span.clone() }
+            SourceLocation { at: format!("{}:{line}:{column}", self.name), span: key.span.clone() }
         })
     }
 }
 
-fn never(section: &'static str, rule: &Never) -> RuleLine {
-    let Never { id, source, capabilities, paths, except, tool, argv, effects, into, .. } = rule;
+fn never(section: &'static str, rule: &HardDenyRule) -> RuleLine {
+    let HardDenyRule { id, source, capabilities, paths, except, tool, argv, effects, into, .. } =
+        rule;
     let every: Capabilities = Capability::ALL.into_iter().collect();
     let named = (*capabilities != every).then_some(*capabilities);
     let words = argv.iter().map(|pattern| {
-        let words = pattern.words.iter().map(word_pattern);
+        let words = pattern.arguments.iter().map(word_pattern);
         words.chain(pattern.flags.iter().cloned()).collect::<Vec<_>>().join(" ")
     });
     RuleLine::new(section, id.clone(), source)
@@ -184,17 +188,17 @@ fn never(section: &'static str, rule: &Never) -> RuleLine {
         .why(&rule.because, &rule.suggest)
 }
 
-fn word_pattern(pattern: &WordPattern) -> String {
+fn word_pattern(pattern: &ArgumentPattern) -> String {
     match pattern {
-        WordPattern::Gap => "...".into(),
-        WordPattern::Any(tokens) => tokens.iter().map(token).collect::<Vec<_>>().join(" | "),
+        ArgumentPattern::Gap => "...".into(),
+        ArgumentPattern::Any(tokens) => tokens.iter().map(token).collect::<Vec<_>>().join(" | "),
     }
 }
 
-pub(crate) fn token(token: &Token) -> String {
+pub(crate) fn token(token: &TokenMatcher) -> String {
     match token {
-        Token::Word(word) => word.clone(),
-        Token::Regex(regex) => format!("/{}/", regex.as_str()),
+        TokenMatcher::Exact(word) => word.clone(),
+        TokenMatcher::Regex(regex) => format!("/{}/", regex.as_str()),
     }
 }
 
@@ -256,7 +260,10 @@ fn file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
         .says("not", texts(deny))
         .says("hidden", [if *hidden { "allow" } else { "deny" }])
         .says("symlinks", [if *links { "inside" } else { "deny" }])
-        .says("modes", modes.iter().map(|(mode, verdict, _)| format!("{} {verdict}", mode.word())));
+        .says(
+            "modes",
+            modes.iter().map(|(mode, verdict, _)| format!("{} {verdict}", mode.keyword())),
+        );
     // What only looks moves no bytes, and the rest gives no list.
     match tool {
         "fs.delete" => line,
@@ -271,7 +278,7 @@ fn file_rule(line: RuleLine, tool: &str, files: &FileRule) -> RuleLine {
 fn fetch_rule(line: RuleLine, fetch: &FetchRule) -> RuleLine {
     let FetchRule { allow: _, deny: _, private, redirects, cross_origin, bytes_max, inflated_max } =
         fetch;
-    let private: Vec<String> = private.iter().map(net::Range::to_string).collect();
+    let private: Vec<String> = private.iter().map(net::IpRange::to_string).collect();
     let private = if private.is_empty() { vec!["deny".into()] } else { private };
     line.says("private_ips", private)
         .says("redirects", [format!("{redirects}, to another origin: {cross_origin}")])
@@ -311,10 +318,11 @@ fn url_rule(tool: &str, rule: &UrlRule, decision: Option<Verdict>) -> RuleLine {
         .why(because, suggest)
 }
 
-fn profile(profile: &Profile, chosen: Source) -> RuleLine {
-    let Profile { name, source, words: _, rest: _, unattended, requires } = profile;
-    let words = Capability::ALL
-        .map(|capability| format!("{capability} {}", profile.word(Capabilities::of(capability))));
+fn profile(profile: &Profile, chosen: SourceLocation) -> RuleLine {
+    let Profile { name, source, verdicts: _, default: _, unattended, requires } = profile;
+    let words = Capability::ALL.map(|capability| {
+        format!("{capability} {}", profile.strictest_verdict(Capabilities::of(capability)))
+    });
     let unattended = match unattended {
         Unattended::Deny => "deny",
         Unattended::Fail => "fail",
@@ -330,10 +338,10 @@ fn profile(profile: &Profile, chosen: Source) -> RuleLine {
         .says("requires", requires.into_iter().flatten())
 }
 
-fn sandbox(policy: &Policy, place: &Source) -> RuleLine {
+fn sandbox(policy: &Policy, place: &SourceLocation) -> RuleLine {
     let rule = &policy.sandbox;
     let network = match rule.network {
-        Network::None => "none",
+        NetworkAccess::None => "none",
     };
     let workspace = match rule.workspace {
         WorkspaceAccess::ReadOnly => "read-only",
@@ -343,17 +351,20 @@ fn sandbox(policy: &Policy, place: &Source) -> RuleLine {
     RuleLine::new("sandbox", "sandbox", place)
         .says("require", rule.optional.then_some("false"))
         .says("floor", [rule.floor.name()])
-        .says("level", [if rule.writes { "workspace-write" } else { "strict" }])
+        .says("level", [if rule.writes_by_default { "workspace-write" } else { "strict" }])
         .says("network", [network])
         .says("workspace", [workspace])
 }
 
 /// What is masked, what becomes of masks, and the handles.
-fn secrets<'p>(policy: &'p Policy, place: &'p Source) -> impl Iterator<Item = RuleLine> + 'p {
+fn secrets<'p>(
+    policy: &'p Policy,
+    place: &'p SourceLocation,
+) -> impl Iterator<Item = RuleLine> + 'p {
     let own = &policy.redaction;
     let redaction = RuleLine::new("redaction", "redaction", place)
         .says("detectors", ["builtin"])
-        .says("returned_masks", [own.returned.word()]);
+        .says("returned_masks", [own.returned.keyword()]);
     let patterns = own.patterns.iter().map(|rule| {
         RuleLine::new("redaction", rule.pattern.id(), &rule.source).says("regex", [&rule.text])
     });
@@ -362,7 +373,7 @@ fn secrets<'p>(policy: &'p Policy, place: &'p Source) -> impl Iterator<Item = Ru
         RuleLine::new("secrets", secret.name.clone(), &secret.source)
             .says("from", ["env"])
             .says("only_for", rules)
-            .says("as", [format!("{}: {}", secret.header, secret.value("{}"))])
+            .says("as", [format!("{}: {}", secret.header, secret.header_value("{}"))])
     });
     std::iter::once(redaction).chain(patterns).chain(handles)
 }
@@ -377,7 +388,7 @@ pub fn policy_lines(rules: &[RuleLine], layout: Layout) -> Vec<String> {
             section = rule.section;
             lines.push(format!("{section}{}", said_of(section, is_of_layer(rule))));
         }
-        let word = rule.decision.map_or_else(|| by_default(rule), Verdict::word);
+        let word = rule.decision.map_or_else(|| by_default(rule), Verdict::keyword);
         let at = rule.at.as_deref().unwrap_or("not written, so this holds");
         let shown = format!("  {} {word}", escape::line(&rule.rule));
         lines.push(format!("{}  {}", shown.trim_end(), escape::line(at)));
@@ -401,7 +412,7 @@ const SAYINGS: usize = 14;
 
 /// Whether a rule is one of a layer, which only adds to what stands elsewhere.
 fn is_of_layer(rule: &RuleLine) -> bool {
-    LayerKind::ALL.iter().any(|kind| kind.word() == rule.layer)
+    LayerKind::ALL.iter().any(|kind| kind.keyword() == rule.layer)
 }
 
 fn said_of(section: &str, is_of_layer: bool) -> &'static str {
@@ -426,72 +437,4 @@ fn by_default(rule: &RuleLine) -> &'static str {
         "tools" => "(by the profile)",
         _ => "",
     }
-}
-
-/// How two policies differ, rule by rule.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct RuleChanges {
-    /// The rules that only the second has.
-    pub added: Vec<RuleLine>,
-    /// The rules that only the first has.
-    pub removed: Vec<RuleLine>,
-    /// The rules that both have, as they say something else.
-    pub changed: Vec<RuleChange>,
-}
-
-/// A rule that two policies have and that says something else.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RuleChange {
-    /// As the first has it.
-    pub before: RuleLine,
-    /// As the second has it.
-    pub after: RuleLine,
-}
-
-impl RuleChanges {
-    /// Lays the rules of two policies side by side. Where a rule stands is no difference.
-    #[must_use]
-    pub fn between(before: &[RuleLine], after: &[RuleLine]) -> Self {
-        let says =
-            |rule: &RuleLine| RuleLine { at: None, layer: "", rule: String::new(), ..rule.clone() };
-        let (old, new) = (named(before), named(after));
-        let mut changes = Self::default();
-        for (name, before) in &old {
-            match new.iter().find(|(other, _)| other == name) {
-                None => changes.removed.push((*before).clone()),
-                Some((_, after)) if says(before) != says(after) => {
-                    let (before, after) = ((*before).clone(), (*after).clone());
-                    changes.changed.push(RuleChange { before, after });
-                }
-                Some(_) => {}
-            }
-        }
-        let known: BTreeSet<_> = old.iter().map(|(name, _)| name).collect();
-        let added = new.iter().filter(|(name, _)| !known.contains(name));
-        changes.added = added.map(|(_, rule)| (*rule).clone()).collect();
-        changes
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
-    }
-}
-
-/// The rules, each with what it is the same by: its name, for an address without a name the address
-/// itself, and which of several of one name it is.
-fn named(rules: &[RuleLine]) -> Vec<((&'static str, String, usize), &RuleLine)> {
-    let mut seen: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
-    rules
-        .iter()
-        .map(|rule| {
-            let place = rule.rule.rsplit_once('/').map_or("", |(_, last)| last);
-            let url = rule.says.iter().find(|own| own.name == "url" && place.starts_with("url-"));
-            let name = url.and_then(|own| own.values.first()).unwrap_or(&rule.rule);
-            let which = seen.entry((rule.section, name.clone())).or_default();
-            *which += 1;
-            ((rule.section, name.clone(), *which), rule)
-        })
-        .collect()
 }

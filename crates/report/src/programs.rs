@@ -1,9 +1,11 @@
 //! What a policy says about programs, in words.
 
 use capsule_core::capability::Capability;
+use capsule_core::command_specs::Effect;
 use capsule_core::confinement::ProcessLimits;
-use capsule_core::policy::{CommandRule, ExecRule, FlagRule, Folders, Form, ProgramRule};
-use capsule_core::programs::Effect;
+use capsule_core::policy::{
+    CommandForm, CommandRule, ExecRule, FlagRule, ProgramRule, WorkDirectories,
+};
 use capsule_core::units::{show_size, show_span};
 
 use crate::policy::{RuleLine, texts, token};
@@ -13,15 +15,15 @@ pub(crate) fn exec_rule(line: RuleLine, exec: &ExecRule) -> RuleLine {
     let ExecRule { programs: _, form, effects, denied_tokens, cwd, env, limits, timeout_max_ms } =
         exec;
     let form = match form {
-        Form::Argv => "argv",
-        Form::Command => "command",
+        CommandForm::Argv => "argv",
+        CommandForm::Command => "command",
     };
     let set = env.set.iter().map(|(name, value)| format!("{name}={value}"));
     let effects = effects.iter().map(|_| "programs that no rule names go by what they do");
     line.says("form", [form])
         .says("effects", effects)
         .says("denied_tokens", denied_tokens.iter().map(|own| token(&own.token)))
-        .says("cwd", cwd.iter().flat_map(Folders::texts))
+        .says("cwd", cwd.iter().flat_map(WorkDirectories::texts))
         .says("env pass", &env.pass)
         .says("env set", set)
         .says("env accept", &env.accept)
@@ -52,7 +54,7 @@ pub(crate) fn bounds(limits: &ProcessLimits) -> [String; 6] {
 pub(crate) fn exec_rules(tool: &str, exec: &ExecRule) -> Vec<RuleLine> {
     let effects = exec.effects.iter().flat_map(|rule| {
         Effect::ALL.into_iter().map(|effect| {
-            let (word, source) = rule.word(effect);
+            let (word, source) = rule.verdict(effect);
             let id = format!("{tool}/effects.{}", effect.name());
             RuleLine::new("tools", id, source).word(Some(word))
         })

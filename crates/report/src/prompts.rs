@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::approval::{Outcome, Surface};
+use capsule_core::approval::{AnswerKind, AnswerSurface};
 use capsule_core::limits;
 use serde::Serialize;
 
@@ -84,17 +84,17 @@ impl Prompts {
             return;
         };
         match outcome {
-            Outcome::Approved => own.allowed += 1,
-            Outcome::Denied => own.denied += 1,
-            Outcome::Expired | Outcome::Withdrawn => own.neither += 1,
+            AnswerKind::Approved => own.allowed += 1,
+            AnswerKind::Denied => own.denied += 1,
+            AnswerKind::Expired | AnswerKind::Withdrawn => own.neither += 1,
         }
         // Whoever answers from elsewhere took the time that they were away.
-        if *surface == Surface::Command {
+        if *surface == AnswerSurface::Command {
             return;
         }
         own.millis.add(*latency_ms);
-        let least = approval.chars.saturating_mul(1_000) / limits::READING_CHARS;
-        own.unread += u64::from(*outcome == Outcome::Approved && *latency_ms < least);
+        let least = approval.chars.saturating_mul(1_000) / limits::READING_CHARS_PER_SECOND;
+        own.unread += u64::from(*outcome == AnswerKind::Approved && *latency_ms < least);
         own.is_unread = own.unread >= TELLING && own.unread * 2 > own.allowed;
     }
 
@@ -116,11 +116,11 @@ mod tests {
             at,
             chars,
             by: AnsweredBy::Person {
-                outcome: Outcome::Approved,
+                outcome: AnswerKind::Approved,
                 stops: false,
                 changed: false,
                 latency_ms,
-                surface: Surface::Terminal,
+                surface: AnswerSurface::Terminal,
                 why: None,
                 grant: None,
             },

@@ -1,39 +1,40 @@
 //! What a policy says about risk, budgets and prompts, in words.
 
-use capsule_core::approval::Grants;
+use capsule_core::approval::GrantPolicy;
 use capsule_core::capability::{Capabilities, Capability};
-use capsule_core::policy::{Budgets, Policy, Source, Stakes};
+use capsule_core::policy::{Budgets, Policy, RiskPolicy, SourceLocation};
 use capsule_core::units::{counted, show_size, show_span};
 
 use crate::policy::RuleLine;
 
 /// A line for the risk, one for the budgets, one for what prompts offer.
-pub(crate) fn lines(policy: &Policy, place: &dyn Fn(&str) -> Source) -> [RuleLine; 3] {
-    [risk(&policy.stakes, place), budgets(&policy.budgets), grants(&policy.grants, place)]
+pub(crate) fn lines(policy: &Policy, place: &dyn Fn(&str) -> SourceLocation) -> [RuleLine; 3] {
+    [risk(&policy.risk_policy, place), budgets(&policy.budgets), grants(&policy.grants, place)]
 }
 
-fn grants(grants: &Grants, place: &dyn Fn(&str) -> Source) -> RuleLine {
-    let Grants { offer, uses, after_ms, source } = grants;
+fn grants(grants: &GrantPolicy, place: &dyn Fn(&str) -> SourceLocation) -> RuleLine {
+    let GrantPolicy { offer, uses, expires_after_ms: after_ms, source } = grants;
     let source = source.clone().unwrap_or_else(|| place("grants"));
     let after = show_span(*after_ms);
     RuleLine::new("grants", "grants", &source)
-        .says("offer", offer.iter().map(|scope| scope.word()))
+        .says("offer", offer.iter().map(|scope| scope.keyword()))
         .says("expire", [counted(*uses, "use"), after])
 }
 
-fn risk(stakes: &Stakes, place: &dyn Fn(&str) -> Source) -> RuleLine {
-    let Stakes { source, floors: _, labels, escalate, block_at, unknown } = stakes;
+fn risk(stakes: &RiskPolicy, place: &dyn Fn(&str) -> SourceLocation) -> RuleLine {
+    let RiskPolicy { source, floors: _, labels, escalate, block_at, unknown } = stakes;
     let floors = Capability::ALL.map(|capability| {
         format!("{capability} {}", stakes.floor(Capabilities::of(capability)).name())
     });
-    let escalate = escalate.iter().map(|(hazard, to)| format!("{} {}", hazard.word(), to.name()));
+    let escalate =
+        escalate.iter().map(|(hazard, to)| format!("{} {}", hazard.keyword(), to.name()));
     let source = source.clone().unwrap_or_else(|| place("capabilities"));
     RuleLine::new("risk", "risk", &source)
         .says("floors", floors)
         .says("labels", labels.iter().map(|(capability, own)| format!("{capability}: {own}")))
         .says("escalate", escalate)
         .says("block_at", [block_at.map_or("none", |risk| risk.name())])
-        .says("unknown", unknown.map(|own| own.word()))
+        .says("unknown", unknown.map(|own| own.keyword()))
 }
 
 fn budgets(budgets: &Budgets) -> RuleLine {
@@ -46,7 +47,7 @@ fn budgets(budgets: &Budgets) -> RuleLine {
         same_call,
         denied_in_a_row,
         denied_total,
-        pauses,
+        asks_when_looping: pauses,
         attention,
     } = budgets;
     let wall = wall_ms.map(show_span);

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_core::action::{Action, Facts, parts};
+use capsule_core::action::{Action, Facts, sub_actions};
 use capsule_core::code::Code;
-use capsule_core::journal::{Fault, StepEnding};
-use capsule_core::programs::{self, CommandLine, Effect};
+use capsule_core::command_specs::{self, CommandLine, Effect};
+use capsule_core::journal::{DecisionFault, StepEnding};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -123,8 +123,8 @@ impl Stats {
         if let (Some(feedback), Some(subject)) = (&story.feedback, subject) {
             let about = (subject.to_string(), feedback.given.call);
             match feedback.given.fault {
-                Fault::WrongDenial => self.wrong_denials.insert(about),
-                Fault::WrongAllow => self.wrong_allows.insert(about),
+                DecisionFault::WrongDenial => self.wrong_denials.insert(about),
+                DecisionFault::WrongAllow => self.wrong_allows.insert(about),
             };
             return;
         }
@@ -295,7 +295,7 @@ fn command_lines(call: &CallStory) -> Vec<Vec<String>> {
         Some(Action::Command { steps, timeout_ms, .. }) => {
             // Each pipeline once, in however many folders it may run.
             let once = steps.chunk_by(|one, other| one.number == other.number);
-            let parts = |step| parts(step, *timeout_ms, &Facts::default());
+            let parts = |step| sub_actions(step, *timeout_ms, &Facts::default());
             let actions =
                 once.filter_map(|all| all.first()).flat_map(parts).map(|part| part.action);
             actions
@@ -311,9 +311,9 @@ fn command_lines(call: &CallStory) -> Vec<Vec<String>> {
 
 /// `git push`: the words behind the program only as far as the table of programs has them.
 fn program(argv: &[String]) -> Option<String> {
-    let name = plain(programs::base_name(argv.first()?));
-    let line = CommandLine::of(argv, None, false);
-    let levels = line.readings().next().map(|reading| reading.levels.as_slice());
+    let name = plain(command_specs::base_name(argv.first()?));
+    let line = CommandLine::parse(argv, None, false);
+    let levels = line.parsed_argvs().next().map(|reading| reading.levels.as_slice());
     let inner = levels.unwrap_or_default().iter().skip(1).take_while(|level| level.known);
     let words: Vec<&str> =
         std::iter::once(name).chain(inner.map(|own| own.name.as_str())).collect();
@@ -329,7 +329,7 @@ pub(crate) fn plain_rule(rule: &str) -> String {
     let mut words = inner.split('.');
     let name = plain(words.next().unwrap_or(inner));
     let mut shown = format!("{tool}/{name}");
-    let mut known = programs::known(name);
+    let mut known = command_specs::find_spec(name);
     for word in words {
         known = known.and_then(|own| own.subcommand(word));
         let is_shown = known.is_some() || inner.starts_with("effects.");
@@ -341,6 +341,6 @@ pub(crate) fn plain_rule(rule: &str) -> String {
 /// What a refused command would have done.
 fn effects(call: &CallStory) -> BTreeSet<&'static str> {
     let lines = command_lines(call);
-    let of = |argv: &Vec<String>| CommandLine::of(argv, None, false).effects();
+    let of = |argv: &Vec<String>| CommandLine::parse(argv, None, false).effects();
     lines.iter().flat_map(|argv| of(argv).iter()).map(Effect::name).collect()
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use capsule_core::action::{Action, Facts};
 use capsule_core::change::Change;
 use capsule_core::code::Code;
-use capsule_core::confinement::Bound;
+use capsule_core::confinement::ResourceLimit;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, CallFinished, CallProposed,
     CallStarted, Event, GrantUsed, PayloadRef, RunKind, RunOpened, RunResumed, RunSealed,
     StepEnded,
 };
-use capsule_core::outcome::{Ending, Problem, Status};
+use capsule_core::lifecycle::{recorded_action, recorded_decision};
+use capsule_core::outcome::{CodedError, Ending, Status};
 use capsule_core::tool::ToolName;
 use capsule_redact::holds_mask;
 use capsule_store::Payload;
@@ -140,7 +140,7 @@ pub struct CallStory {
     /// The result, as delivered.
     pub output: Option<Value>,
     /// What went wrong.
-    pub problem: Option<Problem>,
+    pub problem: Option<CodedError>,
     /// What it changed in a staged workspace.
     pub changes: Vec<Change>,
 }
@@ -153,7 +153,7 @@ pub struct StepStory {
     /// What was written.
     pub ended: StepEnded,
     /// What was expected and what came.
-    pub note: Option<Problem>,
+    pub note: Option<CodedError>,
     /// The last call that was made for it, by its number.
     pub call: Option<u64>,
 }
@@ -447,10 +447,12 @@ impl CallStory {
     #[must_use]
     pub fn limits(&self) -> Option<String> {
         let reached = self.output.as_ref()?.get("limits_reached")?;
-        let reached: Vec<Bound> = serde_json::from_value(reached.clone()).ok()?;
+        let reached: Vec<ResourceLimit> = serde_json::from_value(reached.clone()).ok()?;
         let was_ended = self.problem.as_ref().is_some_and(|own| own.code == Code::ExecMemory);
-        let name = |own: &Bound| match own {
-            Bound::Memory if !was_ended => format!("{} (a process of it was ended)", own.name()),
+        let name = |own: &ResourceLimit| match own {
+            ResourceLimit::Memory if !was_ended => {
+                format!("{} (a process of it was ended)", own.name())
+            }
             _ => own.name().to_owned(),
         };
         let names: Vec<String> = reached.iter().map(name).collect();

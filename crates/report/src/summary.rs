@@ -2,13 +2,13 @@
 
 use crate::approval::Approval;
 use crate::story::{CallStory, Story};
-use capsule_core::action::{Action, Facts, FileKind, Parsed, PathFact, PathTarget, parts};
-use capsule_core::change::{Change, Node};
+use capsule_core::action::{Action, Facts, FileKind, ParsedUrl, PathFact, PathTarget, sub_actions};
+use capsule_core::change::{Change, FileState};
+use capsule_core::command_specs::{CommandLine, PathAccess, base_name};
 use capsule_core::exit::Exit;
 use capsule_core::journal::StepEnding;
 use capsule_core::outcome::{Ending, Status};
 use capsule_core::path::WorkspacePath;
-use capsule_core::programs::{CommandLine, Use, base_name};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -195,7 +195,7 @@ impl Touched {
             }
             Action::Delete { path, .. } => self.deleted.extend(deleted_here(call, path)),
             Action::Fetch { url, .. } => {
-                if let Parsed::Url(address) = &url.parsed {
+                if let ParsedUrl::Url(address) = &url.parsed {
                     self.hosts.insert(address.host().to_string());
                 }
             }
@@ -205,7 +205,7 @@ impl Touched {
             Action::Run { .. } => self.command(call, action),
             Action::Command { steps, timeout_ms, .. } => {
                 let Some(facts) = &call.facts else { return };
-                for part in steps.iter().flat_map(|step| parts(step, *timeout_ms, facts)) {
+                for part in steps.iter().flat_map(|step| sub_actions(step, *timeout_ms, facts)) {
                     self.command(call, &part.action);
                 }
             }
@@ -246,32 +246,35 @@ impl Touched {
 
 /// The files that a command line names to be read.
 fn operands(action: &Action, argv: &[String], facts: &Facts) -> Vec<String> {
-    let program = argv.first().and_then(|name| facts.of_program(name)).or(facts.program.as_ref());
-    let line = CommandLine::of(argv, program, false);
-    let lines = line.all();
-    let named = lines.iter().flat_map(|line| line.readings()).flat_map(|own| &own.paths);
-    let named = named.filter(|used| used.usage == Use::Read && !used.guessed);
-    let places = named.flat_map(|used| action.argument(used, facts).unwrap_or_default());
-    let is_file =
-        |path: &WorkspacePath| facts.at(path).is_some_and(|fact| fact.kind == FileKind::File);
+    let program =
+        argv.first().and_then(|name| facts.program_named(name)).or(facts.program.as_ref());
+    let line = CommandLine::parse(argv, program, false);
+    let lines = line.with_nested();
+    let named = lines.iter().flat_map(|line| line.parsed_argvs()).flat_map(|own| &own.paths);
+    let named = named.filter(|used| used.access == PathAccess::Read && !used.guessed);
+    let places =
+        named.flat_map(|used| action.resolve_path_argument(used, facts).unwrap_or_default());
+    let is_file = |path: &WorkspacePath| {
+        facts.path_fact(path).is_some_and(|fact| fact.kind == FileKind::File)
+    };
     places.filter(is_file).map(|path| path.to_string()).collect()
 }
 
 /// The path of a change, if a file was written there.
 fn written_file(change: &Change) -> Option<String> {
-    matches!(change.after, Some(Node::File { .. })).then(|| change.path.clone())
+    matches!(change.after, Some(FileState::File { .. })).then(|| change.path.clone())
 }
 
 /// The path of a change, if a file or a link was there and is gone.
 fn deleted_file(change: &Change) -> Option<String> {
-    let was_file = matches!(change.before, Some(Node::File { .. } | Node::Link { .. }));
+    let was_file = matches!(change.before, Some(FileState::File { .. } | FileState::Link { .. }));
     (was_file && change.after.is_none()).then(|| change.path.clone())
 }
 
 /// The files and links that a call deleted, as they were found.
 fn deleted_here(call: &CallStory, path: &PathTarget) -> Vec<String> {
     let facts = call.facts.iter().flat_map(|facts| &facts.paths);
-    let files = facts.filter(|fact| fact.kind != FileKind::Folder);
+    let files = facts.filter(|fact| fact.kind != FileKind::Directory);
     let here = |fact: &PathFact| match path.inside() {
         Some(own) if *own == fact.path => path.asked.clone(),
         _ => fact.path.to_string(),

@@ -3,7 +3,7 @@
 
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::escape;
-use capsule_core::policy::{Check, Policy, Trace};
+use capsule_core::policy::{DecisionTrace, Policy, PolicyCheck};
 
 use crate::columns::{Layout, wrap};
 
@@ -12,7 +12,7 @@ use crate::columns::{Layout, wrap};
 pub fn trace_lines(
     policy: &Policy,
     decision: &Decision,
-    trace: &Trace,
+    trace: &DecisionTrace,
     layout: Layout,
 ) -> Vec<String> {
     let mut told = Told { policy, decision, layout, is_told: false, lines: Vec::new() };
@@ -30,25 +30,25 @@ struct Told<'t> {
 }
 
 impl Told<'_> {
-    fn trace(&mut self, trace: &Trace, indent: usize) {
+    fn trace(&mut self, trace: &DecisionTrace, indent: usize) {
         for (check, said) in &trace.checks {
             match said.as_slice() {
                 // What is about the whole is shown only where it says something.
-                [] if *check == Check::Command => {}
+                [] if *check == PolicyCheck::Command => {}
                 [] => self.put(indent, "✔", name(*check), &self.passed(*check)),
                 all => all.iter().for_each(|own| self.said(indent, *check, own)),
             }
         }
         for part in &trace.parts {
-            let line = format!("{:indent$}part {}", "", escape::line(&part.about));
+            let line = format!("{:indent$}part {}", "", escape::line(&part.subject));
             self.lines.push(line);
             self.trace(part, indent + 2);
         }
         for layer in &trace.layers {
-            let place = escape::line(&layer.about);
+            let place = escape::line(&layer.subject);
             self.lines.push(format!("{:indent$}layer {place}", ""));
             let before = self.lines.len();
-            self.layer(layer, &format!("{}:", layer.about), indent + 2);
+            self.layer(layer, &format!("{}:", layer.subject), indent + 2);
             if self.lines.len() == before {
                 self.lines.push(format!("{:indent$}  ✔ says nothing against it", ""));
             }
@@ -56,7 +56,7 @@ impl Told<'_> {
     }
 
     /// What a layer says itself; the rest it has from the policy, which says it above.
-    fn layer(&mut self, trace: &Trace, place: &str, indent: usize) {
+    fn layer(&mut self, trace: &DecisionTrace, place: &str, indent: usize) {
         let is_own = |own: &&Decision| own.at.as_deref().is_some_and(|at| at.starts_with(place));
         for (check, said) in &trace.checks {
             said.iter().filter(is_own).for_each(|own| self.said(indent, *check, own));
@@ -64,7 +64,7 @@ impl Told<'_> {
         trace.parts.iter().for_each(|part| self.layer(part, place, indent));
     }
 
-    fn said(&mut self, indent: usize, check: Check, own: &Decision) {
+    fn said(&mut self, indent: usize, check: PolicyCheck, own: &Decision) {
         let key = |own: &Decision| {
             (own.verdict, own.code, own.rule.clone(), own.at.clone(), own.reason.clone())
         };
@@ -83,24 +83,24 @@ impl Told<'_> {
     }
 
     /// What a check says that found nothing.
-    fn passed(&self, check: Check) -> String {
+    fn passed(&self, check: PolicyCheck) -> String {
         let policy = self.policy;
         match check {
-            Check::Budgets => "the run has not used itself up".into(),
-            Check::Never => {
-                let rules = policy.never.len() + policy.base_denials.len();
+            PolicyCheck::Budgets => "the run has not used itself up".into(),
+            PolicyCheck::HardDeny => {
+                let rules = policy.hard_denies.len() + policy.base_denials.len();
                 format!("none of {rules} rules forbids it")
             }
-            Check::Rule => "says nothing".into(),
-            Check::Quota => "the run has not used the tool up".into(),
-            Check::Profile => {
+            PolicyCheck::Rule => "says nothing".into(),
+            PolicyCheck::Quota => "the run has not used the tool up".into(),
+            PolicyCheck::Profile => {
                 format!("`{}` denies nothing of what it needs", policy.profile.name)
             }
-            Check::Risk => match policy.stakes.block_at {
+            PolicyCheck::Risk => match policy.risk_policy.block_at {
                 Some(level) => format!("below {level}, where calls are refused"),
                 None => "not high enough to be asked every time".into(),
             },
-            Check::Command => String::new(),
+            PolicyCheck::Command => String::new(),
         }
     }
 
@@ -121,14 +121,14 @@ impl Told<'_> {
 /// How wide the names of checks are.
 const NAMES: usize = 9;
 
-const fn name(check: Check) -> &'static str {
+const fn name(check: PolicyCheck) -> &'static str {
     match check {
-        Check::Budgets => "budgets",
-        Check::Never => "never",
-        Check::Rule => "rule",
-        Check::Quota => "quota",
-        Check::Profile => "profile",
-        Check::Risk => "risk",
-        Check::Command => "command",
+        PolicyCheck::Budgets => "budgets",
+        PolicyCheck::HardDeny => "never",
+        PolicyCheck::Rule => "rule",
+        PolicyCheck::Quota => "quota",
+        PolicyCheck::Profile => "profile",
+        PolicyCheck::Risk => "risk",
+        PolicyCheck::Command => "command",
     }
 }

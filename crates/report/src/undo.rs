@@ -3,7 +3,7 @@
 use capsule_core::action::Action;
 use capsule_core::capability::Capability;
 use capsule_core::confinement::WorkspaceAccess;
-use capsule_core::journal::{Covers, Unpulled};
+use capsule_core::journal::{PendingChanges, UndoCoverage};
 use capsule_core::outcome::Ending;
 
 use crate::story::{CallStory, StepStory, Story};
@@ -52,19 +52,19 @@ impl CallStory {
     /// Whether it changed something, or may have, of which nothing could be kept.
     #[must_use]
     pub fn is_irreversible(&self) -> bool {
-        let unkept = self.facts.as_ref().is_some_and(|facts| facts.unkept.is_some());
+        let unkept = self.facts.as_ref().is_some_and(|facts| facts.no_undo.is_some());
         unkept && self.started.as_ref().is_some_and(|(_, started)| started.undo.is_none())
     }
 
     /// What its undo record covers.
     #[must_use]
-    pub fn covers(&self) -> Option<Covers> {
+    pub fn covers(&self) -> Option<UndoCoverage> {
         self.started.as_ref().and_then(|(_, started)| started.covers)
     }
 }
 
 /// The line of a header for what waits from earlier runs.
-pub(crate) fn waiting(Unpulled { runs, paths }: Unpulled) -> String {
+pub(crate) fn waiting(PendingChanges { runs, paths }: PendingChanges) -> String {
     let run = if runs == 1 { "run" } else { "runs" };
     let path = if paths == 1 { "path" } else { "paths" };
     format!(

@@ -9,7 +9,7 @@ use capsule_core::journal::{
     RunSealed,
 };
 use capsule_core::json;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::AuditRule;
 use capsule_redact::Redactor;
 use capsule_store::{Payload, Signing, Store, StoreError};
@@ -26,11 +26,11 @@ pub enum AsideError {
     Store(#[from] StoreError),
     /// What was said makes no sense, or the run that it is about cannot be told.
     #[error("{}", .0.message)]
-    Problem(Problem),
+    Problem(CodedError),
 }
 
-impl From<Problem> for AsideError {
-    fn from(problem: Problem) -> Self {
+impl From<CodedError> for AsideError {
+    fn from(problem: CodedError) -> Self {
         Self::Problem(problem)
     }
 }
@@ -65,7 +65,7 @@ impl Aside<'_> {
         writer.sign_by(signing);
         let label = label(&writer)?;
         let mut again = |document: &Document| {
-            let text = writer.keep(PayloadClass::Document, &kept(document))?;
+            let text = writer.put_payload(PayloadClass::Document, &kept(document))?;
             Ok::<_, StoreError>(Document { text, ..document.clone() })
         };
         let policy = again(&subject.policy)?;
@@ -75,7 +75,7 @@ impl Aside<'_> {
             layer.document = again(&layer.document)?;
         }
         let nothing = Value::Object(serde_json::Map::new());
-        let inputs = writer.keep(PayloadClass::Document, &json::canonical(&nothing))?;
+        let inputs = writer.put_payload(PayloadClass::Document, &json::canonical(&nothing))?;
         let opened = RunOpened {
             label: label.clone(),
             origin: self.origin,
@@ -99,14 +99,14 @@ impl Aside<'_> {
             unpulled: None,
             ..*subject
         };
-        writer.append(Event::RunOpened(Box::new(opened)), Durability::Process)?;
+        writer.append(Event::RunOpened(Box::new(opened)), Durability::CrashSafe)?;
         let mut masked = 0;
         let why = self.why.map(|why| Redactor::builtin().text(why, &mut masked).into_owned());
-        let why = why.map(|why| writer.keep(PayloadClass::Text, &json::canonical(&why)));
-        writer.append(event(why.transpose()?), Durability::Process)?;
+        let why = why.map(|why| writer.put_payload(PayloadClass::Text, &json::canonical(&why)));
+        writer.append(event(why.transpose()?), Durability::CrashSafe)?;
         let sealed =
             RunSealed { exit: Exit::Ok, events: 3, calls: 0, outputs: None, suspended: None };
-        writer.append(Event::RunSealed(sealed), Durability::Process)?;
+        writer.append(Event::RunSealed(sealed), Durability::CrashSafe)?;
         writer.finish().unsigned.map_or(Ok(label), |error| Err(error.into()))
     }
 }
@@ -116,7 +116,8 @@ type Kept = Vec<(PayloadRef, Payload)>;
 
 /// How the run began that it is about, with the texts that it began with.
 fn beginning(store: &Store, run: &str) -> Result<(RunId, Box<RunOpened>, Kept), AsideError> {
-    let missing = || Problem::new(Code::RunUnknown, format!("the beginning of `{run}` is missing"));
+    let missing =
+        || CodedError::new(Code::RunUnknown, format!("the beginning of `{run}` is missing"));
     let first = store.event(run, 1)?.ok_or_else(missing)?;
     let payloads = store.payloads(first.leaf, &first.entry.event)?;
     let Event::RunOpened(subject) = first.entry.event else { return Err(missing().into()) };

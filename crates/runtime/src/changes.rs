@@ -5,12 +5,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::change::{Change, Changes};
+use capsule_core::change::{Change, ChangeSet};
 use capsule_core::code::Code;
 use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, RunKind, RunOpened, STAGED};
-use capsule_core::outcome::Problem;
+use capsule_core::journal::{Event, RunKind, RunOpened, STAGED_SUFFIX};
+use capsule_core::outcome::CodedError;
 use capsule_redact::Redactor;
 use capsule_store::{RunState, Store, StoreError, beside};
 use capsule_tools::{Staging, Workspace};
@@ -21,7 +21,7 @@ use crate::undo::Undone;
 
 /// Where the changes of a run are collected.
 pub(crate) fn place(store: &Path, run: RunId) -> PathBuf {
-    beside(store, STAGED).join(run.to_string())
+    beside(store, STAGED_SUFFIX).join(run.to_string())
 }
 
 /// Changes that wait for a person when a run has ended.
@@ -63,7 +63,7 @@ pub struct Subject {
     /// Its id.
     pub id: RunId,
     /// What it changed.
-    pub changes: Changes,
+    pub changes: ChangeSet,
     /// How far it came.
     pub state: RunState,
     /// Whether its changes are still there: neither applied nor discarded.
@@ -84,7 +84,9 @@ impl Subject {
     pub fn diffs(&self, variables: &Variables) -> Option<Diffs> {
         let staging = self.staging()?;
         let redactor = match Law::recorded(&self.texts, &self.opened) {
-            Ok(policy) => Redactor::with(&secrets(&policy, variables), &policy.patterns()),
+            Ok(policy) => {
+                Redactor::with(&secrets(&policy, variables), &policy.redaction_patterns())
+            }
             Err(_) => Redactor::builtin(),
         };
         Some(Diffs { staging, redactor })
@@ -118,11 +120,11 @@ pub enum ChangesError {
     Store(#[from] StoreError),
     /// Something else stands in the way.
     #[error("{}", .0.message)]
-    Problem(Problem),
+    Problem(CodedError),
 }
 
-impl From<Problem> for ChangesError {
-    fn from(problem: Problem) -> Self {
+impl From<CodedError> for ChangesError {
+    fn from(problem: CodedError) -> Self {
         Self::Problem(problem)
     }
 }
@@ -133,9 +135,9 @@ impl Subject {
     /// # Errors
     /// When the store cannot be read, or does not hold what the run changed.
     pub fn read(store: &Store, path: &Path, run: &str) -> Result<Self, ChangesError> {
-        let incomplete = |what: &str| Problem::new(Code::ChangeNone, what.to_owned());
+        let incomplete = |what: &str| CodedError::new(Code::ChangeNone, what.to_owned());
         let mut beginning = None;
-        let mut changes = Changes::default();
+        let mut changes = ChangeSet::default();
         store.visit::<ChangesError>(run, |stored| {
             match &stored.entry.event {
                 Event::RunOpened(opened) => {
@@ -209,15 +211,15 @@ impl Subject {
     ///
     /// # Errors
     /// When there is nothing to apply, or the run is not at its end.
-    pub fn check_state(&self) -> Result<(), Problem> {
+    pub fn check_state(&self) -> Result<(), CodedError> {
         // Whoever was stopped over applying them may have applied all of them: that is looked for.
         if self.became != Became::Lost || !self.is_begun {
             self.can_end("applied")?;
         }
         if !matches!(self.state, RunState::Sealed(_)) {
             let message = "the run crashed, and nobody knows all that it did";
-            return Err(Problem::new(Code::ChangeConflict, message)
-                .suggest("look at the changes, discard them, and run it again"));
+            return Err(CodedError::new(Code::ChangeConflict, message)
+                .with_suggestion("look at the changes, discard them, and run it again"));
         }
         Ok(())
     }
@@ -228,17 +230,17 @@ impl Subject {
     /// # Errors
     /// When there is nothing to apply, the run is not at its end, one of the `chosen` changes was refused or is
     /// still asked about, or the workspace is another one.
-    pub fn law(&self, chosen: &[Change]) -> Result<Law, Problem> {
+    pub fn law(&self, chosen: &[Change]) -> Result<Law, CodedError> {
         self.check_state()?;
         for Change { path, refused, .. } in chosen {
             if let Some(why) = refused {
-                return Err(Problem::new(Code::ChangeRefused, format!("`{path}`: {why}")));
+                return Err(CodedError::new(Code::ChangeRefused, format!("`{path}`: {why}")));
             }
         }
         if let Some(why) = chosen.iter().find_map(|own| own.asked.clone()) {
-            return Err(Problem::new(Code::ChangeAsked, why));
+            return Err(CodedError::new(Code::ChangeAsked, why));
         }
-        Law::again(&self.opened, &self.texts, |policy| policy.applying())
+        Law::again(&self.opened, &self.texts, |policy| policy.for_apply())
     }
 
     /// Whether what it changed can be made in the workspace, as far as its record says.
@@ -255,14 +257,15 @@ impl Subject {
     }
 
     /// Whether something may become of the changes now.
-    fn can_end(&self, word: &str) -> Result<(), Problem> {
+    fn can_end(&self, word: &str) -> Result<(), CodedError> {
         if !self.is_staged {
             return Err(self.became.problem());
         }
         match self.state {
             RunState::Running => {
                 let message = format!("the run is not at its end; then its changes can be {word}");
-                Err(Problem::new(Code::ChangeConflict, message).suggest("wait for its end"))
+                Err(CodedError::new(Code::ChangeConflict, message)
+                    .with_suggestion("wait for its end"))
             }
             _ => Ok(()),
         }
@@ -281,8 +284,8 @@ impl Subject {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {
                 let message = "somebody applies or drops these changes";
-                let problem = Problem::new(Code::ChangeConflict, message);
-                return Err(problem.suggest("try again when that is over").into());
+                let problem = CodedError::new(Code::ChangeConflict, message);
+                return Err(problem.with_suggestion("try again when that is over").into());
             }
             Err(error) => return Err(unremoved(&self.folder, &error).into()),
         };
@@ -310,13 +313,13 @@ impl Subject {
     ///
     /// # Errors
     /// When it cannot be removed.
-    pub fn clear(&self) -> Result<(), Problem> {
+    pub fn clear(&self) -> Result<(), CodedError> {
         remove(&self.folder)
     }
 }
 
 /// What became of changes that wait for nobody any more.
-fn became(store: &Store, run: &str, changes: &Changes) -> Result<Became, StoreError> {
+fn became(store: &Store, run: &str, changes: &ChangeSet) -> Result<Became, StoreError> {
     for applying in store.about(run, RunKind::Apply)?.iter().rev() {
         if store.state(applying)? == RunState::Sealed(Exit::Ok) {
             let undone = Undone::of(store, (run, applying), changes)?;
@@ -335,7 +338,7 @@ fn became(store: &Store, run: &str, changes: &Changes) -> Result<Became, StoreEr
 
 impl Became {
     /// Why nothing can become of them any more.
-    fn problem(&self) -> Problem {
+    fn problem(&self) -> CodedError {
         let (message, hint) = match self {
             Self::Applied { by, undone: Some(Undone { by: undone, .. }) } => (
                 format!(
@@ -365,15 +368,15 @@ impl Became {
                 "run it again to have them again".to_owned(),
             ),
         };
-        Problem::new(Code::ChangeNone, message).suggest(hint)
+        CodedError::new(Code::ChangeNone, message).with_suggestion(hint)
     }
 }
 
-pub(crate) fn remove(folder: &Path) -> Result<(), Problem> {
+pub(crate) fn remove(folder: &Path) -> Result<(), CodedError> {
     Staging::remove(folder).map_err(|error| unremoved(folder, &error))
 }
 
-fn unremoved(folder: &Path, error: &io::Error) -> Problem {
+fn unremoved(folder: &Path, error: &io::Error) -> CodedError {
     let message = format!("`{}` cannot be removed: {error}", folder.display());
-    Problem::new(Code::FileSystem, message)
+    CodedError::new(Code::FileSystem, message)
 }

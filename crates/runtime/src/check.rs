@@ -11,7 +11,8 @@ use capsule_core::code::Code;
 use capsule_core::decision::Decision;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::policy::{
-    Case, Expectation, Expected, Judgement, Policy, Source, Trace, Usage, decide,
+    DecisionExpectation, DecisionTrace, ExampleExpectation, Judgement, Policy, PolicyInput,
+    SourceLocation, Usage, decide,
 };
 use capsule_core::tool::ToolName;
 use capsule_tools::{CATALOGUE, describe};
@@ -30,37 +31,37 @@ pub fn explain_call<H: Hands>(
     hands: &mut H,
     tool: &str,
     args: Value,
-) -> (Decision, Option<Trace>) {
+) -> (Decision, Option<DecisionTrace>) {
     let id = CATALOGUE.find(tool).map_or(tool, |signature| signature.id);
     let call = ToolCall::by_person(id, args);
     match hands.preflight(&call) {
         Ok(understood) => {
             let usage = Usage::default();
-            let case = Case {
+            let case = PolicyInput {
                 tool: &call.tool,
                 action: &understood.action,
                 facts: &understood.facts,
                 usage: &usage,
                 tainted: &[],
-                call: None,
+                args_digest: None,
             };
             let (decision, trace) = trace_case(policy, &case);
             (decision, Some(trace))
         }
-        Err(problem) => (Decision::misunderstood(problem), None),
+        Err(problem) => (Decision::reject_invalid(problem), None),
     }
 }
 
 /// What the policy decides on a case that is known already, with what was asked on the way.
 #[must_use]
-pub fn trace_case(policy: &Arc<Policy>, case: &Case<'_>) -> (Decision, Trace) {
+pub fn trace_case(policy: &Arc<Policy>, case: &PolicyInput<'_>) -> (Decision, DecisionTrace) {
     let Judgement { decision, trace, .. } = decide(policy, case);
     (decision, trace)
 }
 
 /// What the policy decides on a case that is known already: a recorded one, with its recorded facts.
 #[must_use]
-pub fn explain_case(policy: &Arc<Policy>, case: &Case<'_>) -> Decision {
+pub fn explain_case(policy: &Arc<Policy>, case: &PolicyInput<'_>) -> Decision {
     decide(policy, case).decision
 }
 
@@ -68,7 +69,7 @@ pub fn explain_case(policy: &Arc<Policy>, case: &Case<'_>) -> Decision {
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// What it is called.
     pub name: String,
     /// What kind of claim it is.
@@ -82,7 +83,7 @@ pub struct Claim {
     /// What the host resolves to.
     pub resolves: Vec<IpAddr>,
     /// What is decided.
-    pub expect: Expectation,
+    pub expect: DecisionExpectation,
     /// A rule that is not the one that decides.
     pub not_by: Option<String>,
 }
@@ -95,10 +96,16 @@ pub fn claims(policy: &Policy) -> Vec<Claim> {
     for (tool, rule) in &policy.tools {
         for (index, example) in rule.examples.iter().enumerate() {
             let (expect, not_by) = match example.expect {
-                Expected::Verdict(verdict) => {
-                    (Expectation { decision: Some(verdict), ..Expectation::default() }, None)
+                ExampleExpectation::Verdict(verdict) => (
+                    DecisionExpectation {
+                        decision: Some(verdict),
+                        ..DecisionExpectation::default()
+                    },
+                    None,
+                ),
+                ExampleExpectation::NoMatch => {
+                    (DecisionExpectation::default(), Some(example.rule.clone()))
                 }
-                Expected::NoMatch => (Expectation::default(), Some(example.rule.clone())),
             };
             claims.push(Claim {
                 source: example.source.clone(),
@@ -191,10 +198,11 @@ impl<'p> Judge<'p> {
         match describe(claim.tool.as_str(), &claim.args, 0) {
             Ok(action) => {
                 let (tool, action, facts, usage) = (&claim.tool, &action, &facts, &self.usage);
-                let case = Case { tool, action, facts, usage, tainted: &[], call: None };
+                let case =
+                    PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
                 explain_case(&policy, &case)
             }
-            Err(problem) => Decision::misunderstood(problem),
+            Err(problem) => Decision::reject_invalid(problem),
         }
     }
 }
@@ -211,7 +219,7 @@ fn differences(claim: &Claim, decision: &Decision) -> Vec<String> {
             wrong.push(format!("the {kind} says {what}`{said}`, and it is `{is}`"));
         }
     };
-    compare("", expect.decision.map(|own| own.to_string()), decision.verdict.word());
+    compare("", expect.decision.map(|own| own.to_string()), decision.verdict.keyword());
     let by = decision.rule.as_deref().unwrap_or("");
     compare("rule ", expect.rule.clone(), by);
     compare("code ", expect.code.map(|own| own.to_string()), decision.code.slug());
@@ -244,16 +252,20 @@ pub fn check_claims(policy: &Arc<Policy>) -> Diagnostics {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests fail by panics")]
 
-    use capsule_core::policy::{Draft, Roots};
+    use capsule_core::policy::{BindRoots, PolicyDraft};
     use capsule_core::risk::Risk;
     use serde_json::json;
 
     use super::*;
 
     fn policy(text: &str) -> Arc<Policy> {
-        let (draft, _) = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-        let roots =
-            Roots { workspace: "/work".into(), own: Vec::new(), lifts: true, ..Roots::default() };
+        let (draft, _) = PolicyDraft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
+        let roots = BindRoots {
+            workspace: "/work".into(),
+            runtime_files: Vec::new(),
+            may_drop_base_rules: true,
+            ..BindRoots::default()
+        };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     }
 
@@ -261,7 +273,7 @@ mod tests {
     #[test]
     fn a_tainted_argument_raises_the_risk() {
         let action = describe("fs.read", &json!({ "path": "a" }), 0).unwrap();
-        let tool = ToolName::asked("fs.read");
+        let tool = ToolName::unchecked("fs.read");
         let tainted = ["path".to_owned()];
         let (facts, usage) = (Facts::default(), Usage::default());
         for (more, tainted, risk) in [
@@ -272,7 +284,7 @@ mod tests {
         ] {
             let text = format!("version: 1\n{more}\ntools: {{ fs.read: allow }}\n");
             let (tool, action, facts, usage) = (&tool, &action, &facts, &usage);
-            let case = Case { tool, action, facts, usage, tainted, call: None };
+            let case = PolicyInput { tool, action, facts, usage, tainted, args_digest: None };
             let decision = explain_case(&policy(&text), &case);
             assert_eq!(decision.risk, risk, "{more}");
             assert_eq!(decision.code == Code::RiskBlocked, risk == Risk::High, "{more}");

@@ -3,9 +3,9 @@
 use capsule_core::capability::Capabilities;
 use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::evidence::{Denied, Done};
 use capsule_core::exit::Exit;
-use capsule_core::outcome::{Problem, Status};
+use capsule_core::lifecycle::{Denied, FinishedCall};
+use capsule_core::outcome::{CodedError, Status};
 use serde_json::{Value, json};
 
 /// What came of a call, as its caller gets it.
@@ -20,7 +20,7 @@ pub struct Delivered {
     /// The result; none where nothing ran.
     pub value: Option<Value>,
     /// What went wrong.
-    pub problem: Option<Problem>,
+    pub problem: Option<CodedError>,
     /// Whether what it changed was kept for an undo.
     pub kept: bool,
 }
@@ -43,13 +43,13 @@ impl Delivered {
         Self { call: 0, decision, status, value, problem, kept: false }
     }
 
-    pub(crate) fn done(call: u64, decision: Decision, done: Done) -> Self {
-        let Done { status, value, problem, kept, .. } = done;
+    pub(crate) fn done(call: u64, decision: Decision, done: FinishedCall) -> Self {
+        let FinishedCall { status, value, problem, has_undo: kept, .. } = done;
         Self { call, decision, status, value: Some(value), problem, kept }
     }
 
     pub(crate) fn broken(call: u64, decision: Decision) -> Self {
-        let problem = Problem::new(Code::EnginePanicked, "the tool panicked");
+        let problem = CodedError::new(Code::EnginePanicked, "the tool panicked");
         let status = Status::RuntimeError;
         Self { call, decision, status, value: None, problem: Some(problem), kept: false }
     }
@@ -98,7 +98,7 @@ impl Delivered {
             map.insert("reason".into(), json!(problem.message));
             map.insert("suggestion".into(), json!(problem.suggestion));
             if self.status == Status::Denied {
-                map.insert("liftable".into(), json!(self.decision.liftable));
+                map.insert("liftable".into(), json!(self.decision.approvable));
                 let note = match &problem.suggestion {
                     Some(_) => format!("{NOTE} {MEANT}"),
                     None => NOTE.to_owned(),

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use capsule_core::code::Code;
 use capsule_core::id::RunId;
-use capsule_core::journal::{RunKind, UNDO};
-use capsule_core::outcome::Problem;
+use capsule_core::journal::{RunKind, UNDO_SUFFIX};
+use capsule_core::outcome::CodedError;
 use capsule_store::{Claim, Kin, RunState, Signer, Store, StoreError, beside};
 
 use crate::approval::{Pending, PendingState};
@@ -31,10 +31,10 @@ pub enum EraseError {
     Store(#[from] StoreError),
     /// The run is still needed, or there is none.
     #[error("{}", .0.message)]
-    Needed(Problem),
+    Needed(CodedError),
     /// It is erased, but for files that were kept for an undo.
     #[error("{}", .0.message)]
-    Left(Problem),
+    Left(CodedError),
 }
 
 /// What was erased.
@@ -91,7 +91,7 @@ impl<'s> Eraser<'s> {
 
     fn needed(&self, run: &str, why: &str) -> EraseError {
         let message = format!("`{}` is not erased: {why}", self.store.label(run));
-        EraseError::Needed(Problem::new(Code::AuditNeeded, message))
+        EraseError::Needed(CodedError::new(Code::AuditNeeded, message))
     }
 
     /// Why a run is still needed, if it is: by itself, or by one that goes on from it.
@@ -230,11 +230,11 @@ pub(crate) fn erase_due(store: &mut Store) -> Result<(), StoreError> {
 }
 
 /// Removes what was kept for undoing the calls of a run.
-fn forget(store: &Path, run: &str) -> Result<(), Problem> {
-    match fs::remove_dir_all(beside(store, UNDO).join(run)) {
+fn forget(store: &Path, run: &str) -> Result<(), CodedError> {
+    match fs::remove_dir_all(beside(store, UNDO_SUFFIX).join(run)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             let message = format!("what was kept for undoing `{run}` cannot be removed: {error}");
-            Err(Problem::new(Code::FileSystem, message))
+            Err(CodedError::new(Code::FileSystem, message))
         }
         _ => Ok(()),
     }
@@ -242,7 +242,7 @@ fn forget(store: &Path, run: &str) -> Result<(), Problem> {
 
 /// Removes what an eraser that was killed, or could not, has left of runs that were erased.
 fn sweep(store: &Store) -> Result<(), StoreError> {
-    let Ok(kept) = fs::read_dir(beside(store.path(), UNDO)) else { return Ok(()) };
+    let Ok(kept) = fs::read_dir(beside(store.path(), UNDO_SUFFIX)) else { return Ok(()) };
     let kept = kept.flatten().filter_map(|own| RunId::parse(own.file_name().to_str()?));
     let kept: Vec<RunId> = kept.collect();
     if kept.is_empty() {

@@ -1,7 +1,7 @@
 //! What a person says of a decision: a run of its own that is about the one with the decision, and
 //! changes nothing.
 
-use capsule_core::journal::{Event, Fault, FeedbackGiven, RunKind};
+use capsule_core::journal::{DecisionFault, Event, FeedbackGiven, RunKind};
 use capsule_store::Store;
 
 use crate::aside::{Aside, AsideError};
@@ -14,7 +14,7 @@ pub struct Feedback<'f> {
     /// The call that was decided so.
     pub call: u64,
     /// How it was wrong.
-    pub fault: Fault,
+    pub fault: DecisionFault,
     /// Why.
     pub why: Option<&'f str>,
 }

@@ -1,8 +1,6 @@
 //! From files to a policy that is bound to a workspace.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,9 +10,10 @@ use capsule_core::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::digest::Digest;
 use capsule_core::journal::{Document, LayerOpened, PayloadRef, RunKind, RunOpened};
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::{
-    DIALECT, Draft, Extended, Layer, Policy, Roots, shipped, shipped_names,
+    BindRoots, DIALECT, ExtendedPolicy, Policy, PolicyDraft, PolicyLayer, builtin_names,
+    builtin_text,
 };
 use capsule_core::tool::closest;
 use capsule_core::yaml;
@@ -23,6 +22,7 @@ use capsule_tools::{CATALOGUE, Workspace};
 
 use crate::layers::{self, LayerText};
 use crate::places::{all_real, links_to, real, real_place};
+use crate::source_text::{Text, read_text, shown_name};
 
 /// Where a policy comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,26 +44,17 @@ impl PolicySource {
     }
 }
 
-/// A text with where it was read.
-#[derive(Clone, Debug)]
-pub struct Text {
-    /// How its place is shown.
-    pub name: String,
-    /// The text.
-    pub text: String,
-}
-
 /// Why there is no policy to decide by. Everything is denied.
 #[derive(Debug)]
 pub enum LawError {
     /// It could not be found or read.
-    Problem(Problem),
+    Problem(CodedError),
     /// It was read and is wrong.
     Wrong(Text, Diagnostics),
 }
 
-impl From<Problem> for LawError {
-    fn from(problem: Problem) -> Self {
+impl From<CodedError> for LawError {
+    fn from(problem: CodedError) -> Self {
         Self::Problem(problem)
     }
 }
@@ -76,7 +67,7 @@ pub struct Law {
     /// Its text.
     pub text: Text,
     /// The policy that it extends, where that is not the base policy alone.
-    pub extended: Option<Extended>,
+    pub extended: Option<ExtendedPolicy>,
     /// Where its file really is.
     pub file: Option<PathBuf>,
     /// What tightens it.
@@ -84,7 +75,7 @@ pub struct Law {
     /// The folder.
     pub workspace: Rc<Workspace>,
     /// What it is bound to.
-    pub roots: Roots,
+    pub roots: BindRoots,
     /// The folder that `~` stands for.
     pub home: String,
     /// What its author probably did not mean.
@@ -118,7 +109,7 @@ impl Law {
     pub fn load(lookup: &Lookup<'_>) -> Result<Self, LawError> {
         let (text, file) = read_policy(lookup.source)?;
         let home = lookup.home.to_string_lossy();
-        let (draft, warnings) = Draft::parse(&text.text, &text.name, &home, CATALOGUE)
+        let (draft, warnings) = PolicyDraft::parse(&text.text, &text.name, &home, CATALOGUE)
             .map_err(|problems| LawError::Wrong(text.clone(), problems))?;
         let extended = draft.extended().cloned();
         let root = workspace_root(lookup, draft.root(), file.as_deref())?;
@@ -129,19 +120,21 @@ impl Law {
         let own = own.chain(layers.iter().map(|own| own.path.clone()));
         let own = own.chain(draft.anchors().map(|path| real_place(Path::new(path))));
         let own = own.chain(ways(lookup));
-        let roots = Roots {
+        let roots = BindRoots {
             workspace: workspace.path().to_string_lossy().into_owned(),
-            own: own.map(|path| path.to_string_lossy().into_owned()).collect(),
+            runtime_files: own.map(|path| path.to_string_lossy().into_owned()).collect(),
             spelling: workspace.spelling(),
             // A policy that came with the workspace only tightens.
-            lifts: file.as_deref().is_none_or(|file| is_from_outside(file, workspace.path())),
+            may_drop_base_rules: file
+                .as_deref()
+                .is_none_or(|file| is_from_outside(file, workspace.path())),
         };
-        let tightening: Result<Vec<Layer>, LawError> =
+        let tightening: Result<Vec<PolicyLayer>, LawError> =
             layers.iter_mut().map(|layer| bound_layer(layer, &draft, &roots, &home)).collect();
         let policy = draft
             .bind(&roots, &home, CATALOGUE)
             .map_err(|problems| LawError::Wrong(text.clone(), problems))?;
-        let policy = under(policy, lookup.profile)?.tightened(tightening?);
+        let policy = under(policy, lookup.profile)?.with_layers(tightening?);
         Ok(Self {
             policy: Arc::new(policy),
             text,
@@ -158,7 +151,7 @@ impl Law {
     /// Whether it is the base policy by itself.
     #[must_use]
     pub fn is_base(&self) -> bool {
-        self.file.is_none() && shipped("base") == Some(self.text.text.as_str())
+        self.file.is_none() && builtin_text("base") == Some(self.text.text.as_str())
     }
 
     /// The path of the policy's file, or its built-in name: with what it calls itself, which policy it is.
@@ -171,7 +164,7 @@ impl Law {
     /// The policy without its layers, for what its author says of it alone.
     #[must_use]
     pub fn alone(&self) -> Arc<Policy> {
-        Arc::new(Policy::clone(&self.policy).tightened(Vec::new()))
+        Arc::new(Policy::clone(&self.policy).with_layers(Vec::new()))
     }
 
     /// Binds the recorded texts of a run's policy to the workspace that was recorded; nothing is
@@ -182,8 +175,8 @@ impl Law {
     pub fn recorded(texts: &Texts, opened: &RunOpened) -> Result<Arc<Policy>, Diagnostics> {
         let policy = bind_again(texts, opened, true)?;
         Ok(Arc::new(match opened.origin {
-            RunKind::Apply => policy.applying(),
-            RunKind::Undo => policy.undoing(),
+            RunKind::Apply => policy.for_apply(),
+            RunKind::Undo => policy.for_undo(),
             _ => policy,
         }))
     }
@@ -197,18 +190,19 @@ impl Law {
         opened: &RunOpened,
         texts: &Texts,
         by_person: impl FnOnce(Policy) -> Policy,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CodedError> {
         let own = &opened.workspace;
         let missing =
-            |why: String| Problem::new(Code::WorkspaceMissing, format!("`{}` {why}", own.path));
+            |why: String| CodedError::new(Code::WorkspaceMissing, format!("`{}` {why}", own.path));
         let workspace = Workspace::open(Path::new(&own.path))
             .map_err(|error| missing(format!("cannot be opened: {error}")))?;
         let identity = (workspace.device().to_string(), workspace.inode().to_string());
         if identity != (own.device.clone(), own.inode.clone()) {
             return Err(missing("is another folder than the run's workspace".into()));
         }
-        let policy = bind_again(texts, opened, false)
-            .map_err(|_| Problem::new(Code::ChangeNone, "the run's policy cannot be read again"))?;
+        let policy = bind_again(texts, opened, false).map_err(|_| {
+            CodedError::new(Code::ChangeNone, "the run's policy cannot be read again")
+        })?;
         Ok(Self {
             policy: Arc::new(by_person(policy)),
             text: texts.own.clone(),
@@ -216,11 +210,14 @@ impl Law {
             file: Some(opened.policy.path.clone().into()),
             layers: texts.layers.clone(),
             workspace: Rc::new(workspace),
-            roots: Roots {
+            roots: BindRoots {
                 workspace: own.path.clone(),
-                own: opened.own.clone(),
+                runtime_files: opened.own.clone(),
                 spelling: own.spelling,
-                lifts: is_from_outside(Path::new(&opened.policy.path), Path::new(&own.path)),
+                may_drop_base_rules: is_from_outside(
+                    Path::new(&opened.policy.path),
+                    Path::new(&own.path),
+                ),
             },
             home: opened.home.clone(),
             warnings: Diagnostics::default(),
@@ -242,17 +239,17 @@ fn no_workspace(lookup: &Lookup<'_>, text: &Text, root: &Path, error: &std::io::
                 "a relative folder is seen from the policy's own; `--workspace` names another one";
             LawError::Wrong(text.clone(), vec![problem.hint(hint)])
         }
-        None => Problem::new(Code::WorkspaceMissing, message).into(),
+        None => CodedError::new(Code::WorkspaceMissing, message).into(),
     }
 }
 
 /// A layer over a policy, bound to its workspace.
 fn bound_layer(
     layer: &mut LayerText,
-    draft: &Draft,
-    roots: &Roots,
+    draft: &PolicyDraft,
+    roots: &BindRoots,
     home: &str,
-) -> Result<Layer, LawError> {
+) -> Result<PolicyLayer, LawError> {
     let LayerText { kind, text: Text { name, text }, .. } = layer;
     let read = draft.layer((text, name), *kind, home, CATALOGUE);
     let bound = read.and_then(|(draft, warnings)| Ok((draft.bind(roots)?, warnings)));
@@ -268,7 +265,7 @@ pub struct Texts {
     /// The policy.
     pub own: Text,
     /// The policy that it extends.
-    pub extended: Option<Extended>,
+    pub extended: Option<ExtendedPolicy>,
     /// What tightens it.
     pub layers: Vec<LayerText>,
 }
@@ -282,7 +279,9 @@ impl Texts {
         let mut text = |payload: &PayloadRef| String::from_utf8(kept(payload)?).ok();
         let own = Text { name: shown_name(&opened.policy.path), text: text(&opened.policy.text)? };
         let extended = match &opened.extends {
-            Some(under) => Some(Extended { name: under.path.clone(), text: text(&under.text)? }),
+            Some(under) => {
+                Some(ExtendedPolicy { name: under.path.clone(), text: text(&under.text)? })
+            }
             None => None,
         };
         let mut layers = Vec::new();
@@ -312,7 +311,9 @@ impl Texts {
         };
         let own = find(&opened.policy)?;
         let extended = match &opened.extends {
-            Some(under) => Some(Extended { name: under.path.clone(), text: find(under)?.text }),
+            Some(under) => {
+                Some(ExtendedPolicy { name: under.path.clone(), text: find(under)?.text })
+            }
             None => None,
         };
         let mut layers = Vec::new();
@@ -337,9 +338,14 @@ fn bind_again(texts: &Texts, opened: &RunOpened, is_same: bool) -> Result<Policy
     let RunOpened { workspace, own, home, .. } = opened;
     let lifts = is_from_outside(Path::new(&opened.policy.path), Path::new(&workspace.path));
     let spelling = workspace.spelling;
-    let roots = Roots { workspace: workspace.path.clone(), own: own.clone(), spelling, lifts };
+    let roots = BindRoots {
+        workspace: workspace.path.clone(),
+        runtime_files: own.clone(),
+        spelling,
+        may_drop_base_rules: lifts,
+    };
     let Texts { own: Text { name, text }, extended, layers } = texts;
-    let (draft, _) = Draft::parse_again(text, name, home, CATALOGUE, extended.as_ref())?;
+    let (draft, _) = PolicyDraft::parse_recorded(text, name, home, CATALOGUE, extended.as_ref())?;
     let mut tightening = Vec::new();
     for (LayerText { kind, text: Text { name, text }, .. }, then) in
         layers.iter().zip(&opened.layers)
@@ -354,12 +360,12 @@ fn bind_again(texts: &Texts, opened: &RunOpened, is_same: bool) -> Result<Policy
         let message = format!("there is no profile `{}`", opened.profile);
         vec![Diagnostic::error(Code::PolicyProfile, 0..0, message)]
     };
-    Ok(policy.under(&opened.profile).ok_or_else(missing)?.tightened(tightening))
+    Ok(policy.under(&opened.profile).ok_or_else(missing)?.with_layers(tightening))
 }
 
 /// The policy under the profile that was chosen. A person may choose any that their policy defines,
 /// and those that are built in as far as they tighten.
-fn under(policy: Policy, profile: Option<&str>) -> Result<Policy, Problem> {
+fn under(policy: Policy, profile: Option<&str>) -> Result<Policy, CodedError> {
     let Some(name) = profile else { return Ok(policy) };
     let names: Vec<String> = policy.profile_names().map(|own| format!("`{own}`")).collect();
     let (own, is_offered) =
@@ -367,7 +373,7 @@ fn under(policy: Policy, profile: Option<&str>) -> Result<Policy, Problem> {
     let chosen = policy.under(name).ok_or_else(|| {
         let message = format!("the policy has no profile `{name}`");
         let suggestion = format!("there are {}", names.join(", "));
-        Problem::new(Code::PolicyProfile, message).suggest(suggestion)
+        CodedError::new(Code::PolicyProfile, message).with_suggestion(suggestion)
     })?;
     match chosen.profile.milder_than(&own).filter(|_| !is_offered) {
         None => Ok(chosen),
@@ -375,7 +381,8 @@ fn under(policy: Policy, profile: Option<&str>) -> Result<Policy, Problem> {
             let own = &own.name;
             let message =
                 format!("for `{capability}`, `{name}` is milder than the policy's `{own}`");
-            Err(Problem::new(Code::PolicyMilder, message).suggest(Code::PolicyMilder.next_step()))
+            Err(CodedError::new(Code::PolicyMilder, message)
+                .with_suggestion(Code::PolicyMilder.next_step()))
         }
     }
 }
@@ -394,18 +401,18 @@ fn ways(lookup: &Lookup<'_>) -> BTreeSet<PathBuf> {
     folders.into_iter().chain(links).flat_map(links_to).collect()
 }
 
-fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem> {
+fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), CodedError> {
     match source {
         PolicySource::Builtin(name) => {
-            let text = shipped(name).ok_or_else(|| {
+            let text = builtin_text(name).ok_or_else(|| {
                 let message = format!("this build carries no policy `builtin:{name}`");
                 let names: Vec<String> =
-                    shipped_names().map(|own| format!("`builtin:{own}`")).collect();
-                let suggestion = match closest(name, shipped_names()) {
+                    builtin_names().map(|own| format!("`builtin:{own}`")).collect();
+                let suggestion = match closest(name, builtin_names()) {
                     Some(near) => format!("did you mean `builtin:{near}`?"),
                     None => format!("it carries {}", names.join(", ")),
                 };
-                Problem::new(Code::PolicyMissing, message).suggest(suggestion)
+                CodedError::new(Code::PolicyMissing, message).with_suggestion(suggestion)
             })?;
             Ok((Text { name: format!("builtin:{name}"), text: text.into() }, None))
         }
@@ -417,46 +424,6 @@ fn read_policy(source: &PolicySource) -> Result<(Text, Option<PathBuf>), Problem
     }
 }
 
-/// How the place of a text is shown in decisions and problems: by the file's own name, which is never
-/// taken for one of ours.
-#[must_use]
-pub fn shown_name(path: &str) -> String {
-    let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path);
-    match name.starts_with("builtin:") && path.contains('/') {
-        true => format!("./{name}"),
-        false => name.to_owned(),
-    }
-}
-
-/// Reads a text file that a person wrote: a regular file, UTF-8, not too large.
-///
-/// # Errors
-/// With `code`; [`Code::PolicyMissing`] for a policy that is not there.
-pub fn read_text(path: &Path, most: usize, code: Code) -> Result<String, Problem> {
-    let shown = path.display();
-    let failed = |why: String| Problem::new(code, format!("`{shown}` cannot be read: {why}"));
-    let meta = path.metadata().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound if code == Code::PolicyUnreadable => {
-            Problem::new(Code::PolicyMissing, format!("there is no policy at `{shown}`"))
-                .suggest("write a starter with `capsule init`")
-        }
-        _ => failed(error.to_string()),
-    })?;
-    if !meta.is_file() {
-        return Err(failed("it is not a regular file".into()));
-    }
-    let mut text = Vec::new();
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    let limit = u64::try_from(most).unwrap_or(u64::MAX);
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut text)
-        .map_err(|error| failed(error.to_string()))?;
-    if text.len() > most {
-        return Err(failed(format!("it has more than {most} bytes")));
-    }
-    String::from_utf8(text).map_err(|_| failed("it is not UTF-8".into()))
-}
-
 /// The workspace: the one that was named, else the policy's, else the current folder. The home
 /// folder and `/` are taken only when they are named.
 ///
@@ -466,7 +433,7 @@ pub(crate) fn workspace_root(
     lookup: &Lookup<'_>,
     named_by_policy: Option<&str>,
     policy: Option<&Path>,
-) -> Result<PathBuf, Problem> {
+) -> Result<PathBuf, CodedError> {
     if let Some(named) = lookup.workspace {
         return Ok(lookup.cwd.join(named));
     }
@@ -482,8 +449,8 @@ pub(crate) fn workspace_root(
     if here == real(lookup.home) || here == Path::new("/") {
         let message =
             format!("`{}` is not taken as a workspace unless it is named", here.display());
-        return Err(Problem::new(Code::WorkspaceRefused, message)
-            .suggest("name the folder with `--workspace`"));
+        return Err(CodedError::new(Code::WorkspaceRefused, message)
+            .with_suggestion("name the folder with `--workspace`"));
     }
     Ok(here)
 }

@@ -13,15 +13,16 @@ use capsule_core::digest::Digest;
 use capsule_core::escape;
 use capsule_core::journal::{Event, LayerGone, LayerOpened, RunOpened};
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::{LayerKind, is_layer};
 use capsule_redact::Redactor;
 use capsule_store::{Store, StoreError};
 use capsule_tools::Workspace;
 
-use crate::law::{Law, LawError, Text, read_text};
+use crate::law::{Law, LawError};
 use crate::less::less;
 use crate::places::real;
+use crate::source_text::{Text, read_text};
 
 /// Where a workspace has its layer: at the place where `capsule init` writes a policy.
 const PLACE: &str = ".capsule/policy.yaml";
@@ -80,11 +81,12 @@ pub(crate) fn find(
 }
 
 /// The text at the workspace's place.
-fn workspace_text(workspace: &Workspace) -> Result<Option<String>, Problem> {
+fn workspace_text(workspace: &Workspace) -> Result<Option<String>, CodedError> {
     let failed = |why: String| {
         let message = format!("the workspace's `{PLACE}` cannot be read: {why}");
-        Problem::new(Code::PolicyUnreadable, message)
-            .suggest("it could be a layer, so that nothing is decided; see what stands there")
+        CodedError::new(Code::PolicyUnreadable, message).with_suggestion(
+            "it could be a layer, so that nothing is decided; see what stands there",
+        )
     };
     let most = limits::POLICY_BYTES;
     let Some(bytes) = workspace.read_plain(PLACE, most).map_err(failed)? else { return Ok(None) };
@@ -139,7 +141,7 @@ impl Met {
     /// When the store cannot be read.
     pub(crate) fn of(law: &Law, store: &Store) -> Result<(Self, Vec<News>), StoreError> {
         let last = store.last_in(&law.roots.workspace)?;
-        let redactor = Redactor::with(&[], &law.policy.patterns());
+        let redactor = Redactor::with(&[], &law.policy.redaction_patterns());
         let first = |layer: &LayerText| first(layer, &redactor);
         let (mut met, mut news) = (Self::default(), Vec::new());
         let Some(last) = last else { return Ok((met, law.layers.iter().map(first).collect())) };
@@ -220,7 +222,7 @@ impl News {
 
     /// Why nothing runs until a person has seen it.
     #[must_use]
-    pub fn refusal(&self) -> Problem {
+    pub fn refusal(&self) -> CodedError {
         let (name, run) = (&self.name, self.run.as_deref().unwrap_or("before"));
         let message = match self.now {
             None => format!("the workspace's layer `{name}` is gone, which {run} still met"),
@@ -230,7 +232,7 @@ impl News {
                 format!("the workspace's layer `{name}` says less than when {run} met it: {lost}")
             }
         };
-        Problem::new(Code::PolicyWeaker, message).suggest(Code::PolicyWeaker.next_step())
+        CodedError::new(Code::PolicyWeaker, message).with_suggestion(Code::PolicyWeaker.next_step())
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use capsule_core::diagnostic::Diagnostic;
 use capsule_core::policy::DIALECT;
-use capsule_core::yaml::{self, Node, Scalar, Value};
+use capsule_core::yaml::{self, YamlNode, YamlScalar, YamlValue};
 
 /// Columns of one level.
 const STEP: usize = 2;
@@ -44,13 +44,13 @@ pub fn lay_out(text: &str) -> Result<String, LayoutError> {
 }
 
 /// Whether two trees say the same, wherever they stand.
-fn same(one: &Node, other: &Node) -> bool {
+fn same(one: &YamlNode, other: &YamlNode) -> bool {
     match (&one.value, &other.value) {
-        (Value::Scalar(one), Value::Scalar(other)) => one == other,
-        (Value::List(one), Value::List(other)) => {
+        (YamlValue::Scalar(one), YamlValue::Scalar(other)) => one == other,
+        (YamlValue::List(one), YamlValue::List(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
-        (Value::Map(one), Value::Map(other)) => {
+        (YamlValue::Map(one), YamlValue::Map(other)) => {
             one.len() == other.len()
                 && one
                     .iter()
@@ -105,18 +105,18 @@ impl<'t> Sheet<'t> {
 
     /// Notes where everything begins that stands on a level of its own. Nothing where that cannot be
     /// told.
-    fn block(&mut self, node: &Node, key: Option<(usize, usize)>, depth: usize) -> Option<()> {
+    fn block(&mut self, node: &YamlNode, key: Option<(usize, usize)>, depth: usize) -> Option<()> {
         let indent = depth * STEP;
         // What is in brackets takes up at least its bracket.
         let is_block = node.span.is_empty();
         match &node.value {
-            Value::Map(entries) if is_block => entries.iter().try_for_each(|(key, value)| {
+            YamlValue::Map(entries) if is_block => entries.iter().try_for_each(|(key, value)| {
                 let place = self.place(key.span.start);
                 self.token(place, indent);
                 self.text(key, place.0);
                 self.value(value, place, depth + 1)
             }),
-            Value::List(items) if is_block => {
+            YamlValue::List(items) if is_block => {
                 let column = self.dashes(node, key);
                 items.iter().try_for_each(|item| {
                     let dash = self.dash(self.place(item.span.start).0, column)?;
@@ -136,31 +136,33 @@ impl<'t> Sheet<'t> {
     }
 
     /// A value whose key or dash stands here.
-    fn value(&mut self, node: &Node, owner: (usize, usize), depth: usize) -> Option<()> {
+    fn value(&mut self, node: &YamlNode, owner: (usize, usize), depth: usize) -> Option<()> {
         match &node.value {
-            Value::Scalar(scalar) => {
+            YamlValue::Scalar(scalar) => {
                 self.scalar(node, scalar, owner.0);
                 Some(())
             }
-            Value::List(_) | Value::Map(_) if node.span.is_empty() => {
+            YamlValue::List(_) | YamlValue::Map(_) if node.span.is_empty() => {
                 self.block(node, Some(owner), depth)
             }
-            Value::List(items) => items.iter().try_for_each(|item| self.value(item, INSIDE, depth)),
-            Value::Map(entries) => entries.iter().try_for_each(|(key, value)| {
+            YamlValue::List(items) => {
+                items.iter().try_for_each(|item| self.value(item, INSIDE, depth))
+            }
+            YamlValue::Map(entries) => entries.iter().try_for_each(|(key, value)| {
                 self.text(key, INSIDE.0);
                 self.value(value, INSIDE, depth)
             }),
         }
     }
 
-    fn text(&mut self, node: &Node, owner: usize) {
-        if let Value::Scalar(scalar) = &node.value {
+    fn text(&mut self, node: &YamlNode, owner: usize) {
+        if let YamlValue::Scalar(scalar) = &node.value {
             self.scalar(node, scalar, owner);
         }
     }
 
     /// Notes the lines of a text that must stay as they are among themselves.
-    fn scalar(&mut self, node: &Node, scalar: &Scalar, owner: usize) {
+    fn scalar(&mut self, node: &YamlNode, scalar: &YamlScalar, owner: usize) {
         let (first, _) = self.place(node.span.start);
         let (mut last, column) = self.place(node.span.end);
         // It may end on the line of what follows it, before that begins.
@@ -183,7 +185,7 @@ impl<'t> Sheet<'t> {
     }
 
     /// The column of the dashes of a list. Below a key they may stand as far out as the key itself.
-    fn dashes(&self, list: &Node, key: Option<(usize, usize)>) -> usize {
+    fn dashes(&self, list: &YamlNode, key: Option<(usize, usize)>) -> usize {
         let (line, column) = self.place(list.span.start);
         let is_out =
             |(above, own): &(usize, usize)| self.dash(line, *own).is_some_and(|dash| dash > *above);

@@ -5,7 +5,7 @@
 
 use capsule_core::decision::Verdict;
 use capsule_core::policy::DIALECT;
-use capsule_core::yaml::{self, Node, Value};
+use capsule_core::yaml::{self, YamlNode, YamlValue};
 
 /// What a text says that decides nothing.
 const WORDS: &[&str] = &["name", "description", "because", "suggest", "examples", "tests"];
@@ -23,10 +23,10 @@ pub(crate) fn less(before: Option<&str>, now: &str) -> Vec<String> {
     lost
 }
 
-fn compare(at: &str, before: &Node, now: &Node, lost: &mut Vec<String>) {
+fn compare(at: &str, before: &YamlNode, now: &YamlNode, lost: &mut Vec<String>) {
     let name = at.rsplit('.').next().unwrap_or(at);
     match (&before.value, &now.value) {
-        (Value::Map(old), Value::Map(new)) => {
+        (YamlValue::Map(old), YamlValue::Map(new)) => {
             for (key, value) in old {
                 let key = key.text().unwrap_or("");
                 if WORDS.contains(&key) {
@@ -40,7 +40,7 @@ fn compare(at: &str, before: &Node, now: &Node, lost: &mut Vec<String>) {
             }
             // Beneath a word, another one for a part of it is an exception.
             let are_parts = !["", "tools", "profiles"].contains(&at);
-            let is_new = |key: &&Node| before.get(key.text().unwrap_or("")).is_none();
+            let is_new = |key: &&YamlNode| before.get(key.text().unwrap_or("")).is_none();
             let added = new.iter().filter(|(key, value)| is_new(&key) && is_milder(value));
             if are_parts && let Some((key, _)) = added.into_iter().next() {
                 lost.push(format!(
@@ -49,31 +49,32 @@ fn compare(at: &str, before: &Node, now: &Node, lost: &mut Vec<String>) {
                 ));
             }
         }
-        (Value::List(old), Value::List(new)) if DENYING.contains(&name) => {
+        (YamlValue::List(old), YamlValue::List(new)) if DENYING.contains(&name) => {
             for item in old.iter().filter(|own| !new.iter().any(|new| is_said(own, new))) {
-                let id = item.get("id").and_then(Node::text).or_else(|| item.text());
+                let id = item.get("id").and_then(YamlNode::text).or_else(|| item.text());
                 lost.push(id.map_or_else(|| at.to_owned(), |id| format!("{at} {id}")));
             }
         }
-        (Value::Scalar(_), Value::Scalar(_)) if is_stricter(before, now) => {}
+        (YamlValue::Scalar(_), YamlValue::Scalar(_)) if is_stricter(before, now) => {}
         _ if is_said(before, now) => {}
         _ => lost.push(at.to_owned()),
     }
 }
 
 /// Whether two values say the same, but for words that decide nothing.
-fn is_said(before: &Node, now: &Node) -> bool {
+fn is_said(before: &YamlNode, now: &YamlNode) -> bool {
     match (&before.value, &now.value) {
-        (Value::Scalar(one), Value::Scalar(other)) => one.text == other.text,
-        (Value::List(one), Value::List(other)) => {
+        (YamlValue::Scalar(one), YamlValue::Scalar(other)) => one.text == other.text,
+        (YamlValue::List(one), YamlValue::List(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, new)| is_said(one, new))
         }
-        (Value::Map(one), Value::Map(other)) => {
-            let kept =
-                |(key, _): &&(Node, Node)| key.text().is_none_or(|own| !WORDS.contains(&own));
+        (YamlValue::Map(one), YamlValue::Map(other)) => {
+            let kept = |(key, _): &&(YamlNode, YamlNode)| {
+                key.text().is_none_or(|own| !WORDS.contains(&own))
+            };
             let (old, new): (Vec<_>, Vec<_>) =
                 (one.iter().filter(kept).collect(), other.iter().filter(kept).collect());
-            let named = |key: &Node| new.iter().find(|(own, _)| own.text() == key.text());
+            let named = |key: &YamlNode| new.iter().find(|(own, _)| own.text() == key.text());
             old.len() == new.len()
                 && old
                     .iter()
@@ -84,17 +85,19 @@ fn is_said(before: &Node, now: &Node) -> bool {
 }
 
 /// Whether a value holds a word that lets something through.
-fn is_milder(node: &Node) -> bool {
+fn is_milder(node: &YamlNode) -> bool {
     match &node.value {
-        Value::Scalar(own) => Verdict::from_word(&own.text).is_some_and(|own| own != Verdict::Deny),
-        Value::List(items) => items.iter().any(is_milder),
-        Value::Map(entries) => entries.iter().any(|(_, value)| is_milder(value)),
+        YamlValue::Scalar(own) => {
+            Verdict::from_keyword(&own.text).is_some_and(|own| own != Verdict::Deny)
+        }
+        YamlValue::List(items) => items.iter().any(is_milder),
+        YamlValue::Map(entries) => entries.iter().any(|(_, value)| is_milder(value)),
     }
 }
 
 /// Whether both are words of a rule, and the new one is not milder.
-fn is_stricter(before: &Node, now: &Node) -> bool {
-    let word = |node: &Node| node.text().and_then(Verdict::from_word);
+fn is_stricter(before: &YamlNode, now: &YamlNode) -> bool {
+    let word = |node: &YamlNode| node.text().and_then(Verdict::from_keyword);
     matches!((word(before), word(now)), (Some(old), Some(new)) if new >= old)
 }
 

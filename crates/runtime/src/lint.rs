@@ -4,17 +4,17 @@ use std::path::Path;
 
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
+use capsule_core::command_specs::{self, CommandLine, Effect};
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::decision::Verdict;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics};
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{
-    CommandRule, Constraint, ExecRule, FetchRule, FileRule, Never, PathPattern, PathRule, Policy,
-    ProgramRule, Source, TestRule, ToolRule, UrlRule,
+    CommandRule, Constraint, ExecRule, FetchRule, FileRule, HardDenyRule, PathPattern, PathRule,
+    Policy, ProgramRule, SourceLocation, TestRule, ToolRule, UrlRule,
 };
-use capsule_core::programs::{self, CommandLine, Effect};
 use capsule_core::tool::ToolName;
-use capsule_core::url::Address;
+use capsule_core::url::HttpUrl;
 use capsule_tools::{CATALOGUE, taken};
 
 use crate::unconfined::names_unconfined;
@@ -54,7 +54,8 @@ const MANY_IN_ONE: &[&str] = &[
 #[must_use]
 pub fn lint(policy: &Policy) -> Diagnostics {
     let mut notes = Vec::new();
-    for never in policy.never.iter().filter(|never| !never.source.at.starts_with("builtin:")) {
+    for never in policy.hard_denies.iter().filter(|never| !never.source.at.starts_with("builtin:"))
+    {
         if never.because.is_none() {
             let message = format!("the rule `{}` does not say why: add `because`", never.id);
             notes.push(note(&never.source, message));
@@ -82,12 +83,12 @@ pub fn lint(policy: &Policy) -> Diagnostics {
     notes
 }
 
-fn note(source: &Source, message: impl Into<String>) -> Diagnostic {
+fn note(source: &SourceLocation, message: impl Into<String>) -> Diagnostic {
     Diagnostic::warning(Code::PolicyLint, source.span.clone(), message)
 }
 
 fn say_why(
-    source: &Source,
+    source: &SourceLocation,
     id: &str,
     verdict: Option<Verdict>,
     because: &Option<String>,
@@ -109,7 +110,7 @@ fn within(inner: &PathPattern, outer: &PathPattern) -> bool {
 
 fn files_rules(policy: &Policy, files: &FileRule, notes: &mut Diagnostics) {
     let closing = policy
-        .never
+        .hard_denies
         .iter()
         .flat_map(|never| never.paths.iter().map(move |pattern| (never, pattern)));
     let closing: Vec<_> = closing.collect();
@@ -160,7 +161,7 @@ fn changes_nevertheless(
     let power = signature.and_then(|own| own.capabilities.iter().find(changing));
     let Some(power) = power else { return };
     let denied =
-        rule.decision == Some(Verdict::Deny) || policy.profile.of_one(*power) == Verdict::Deny;
+        rule.decision == Some(Verdict::Deny) || policy.profile.verdict_for(*power) == Verdict::Deny;
     if policy.sandbox.read_only && !denied && !files.allow.is_empty() {
         let message = format!(
             "`{tool}` changes the workspace: `sandbox.workspace: read-only` binds programs alone"
@@ -197,8 +198,8 @@ fn test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diag
     if let Some(path) = test.command.first() {
         unseen_place(path, &rule.source, notes);
     }
-    let line = CommandLine::of(&test.command, None, false);
-    let shell = policy.never.iter().find(|never| {
+    let line = CommandLine::parse(&test.command, None, false);
+    let shell = policy.hard_denies.iter().find(|never| {
         never.id == "no-shells" && never.argv.iter().any(|pattern| pattern.matches(&line))
     });
     if shell.is_some() {
@@ -209,7 +210,7 @@ fn test_rule(policy: &Policy, rule: &ToolRule, test: &TestRule, notes: &mut Diag
 
 /// What can mean anything, or what cannot be brought back, allowed without a question.
 fn effect_words(exec: &ExecRule, notes: &mut Diagnostics) {
-    for (effect, verdict, source) in exec.effects.iter().flat_map(|rule| &rule.words) {
+    for (effect, verdict, source) in exec.effects.iter().flat_map(|rule| &rule.verdicts) {
         let why = match effect {
             Effect::Code => "any program text that is given may run; only the sandbox holds it",
             Effect::Unknown => "what nobody knows may run; only the sandbox holds it",
@@ -259,7 +260,7 @@ fn url_rules(fetch: &FetchRule, notes: &mut Diagnostics) {
 
 /// An address that a rule means, with words in place of its wildcards that no other rule can name.
 /// Whatever matches it means all that the rule means.
-fn sample(rule: &UrlRule) -> Option<Address> {
+fn sample(rule: &UrlRule) -> Option<HttpUrl> {
     const WORD: &str = "any-name-at-all";
     let text = rule.pattern.as_str();
     let text = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
@@ -268,7 +269,7 @@ fn sample(rule: &UrlRule) -> Option<Address> {
     let host = host.strip_prefix("*.").map_or_else(|| host.into(), |own| format!("{WORD}.{own}"));
     let host = host.strip_suffix(":*").unwrap_or(&host);
     let path = path.replace("**", &format!("{WORD}/{WORD}")).replace(['*', '?'], WORD);
-    Address::parse(&format!("{scheme}://{host}/{path}")).ok()
+    HttpUrl::parse(&format!("{scheme}://{host}/{path}")).ok()
 }
 
 /// The place that a pattern names from the workspace down, up to its first wildcard.
@@ -285,10 +286,10 @@ fn holds(open: &PathPattern, closed: &PathPattern) -> bool {
 fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: &mut Diagnostics) {
     let name = program.name.as_str();
     let argv = vec![String::from(name)];
-    let mut line = CommandLine::of(&argv, None, false);
-    line.names.extend(program.path.as_deref().map(|path| programs::base_name(path).into()));
+    let mut line = CommandLine::parse(&argv, None, false);
+    line.names.extend(program.path.as_deref().map(|path| command_specs::base_name(path).into()));
     let forbidden = policy
-        .never
+        .hard_denies
         .iter()
         .chain(&policy.base_denials)
         .find(|never| never.argv.iter().any(|pattern| pattern.matches(&line)));
@@ -297,14 +298,15 @@ fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: 
         notes.push(note(&program.source, message));
         return;
     }
-    if exec.denied_tokens.iter().any(|pattern| pattern.token.is(name)) {
+    if exec.denied_tokens.iter().any(|pattern| pattern.token.matches(name)) {
         let message = format!("`{name}` is never reached: `denied_tokens` holds it");
         notes.push(note(&program.source, message));
         return;
     }
     let denied = program.command.decision == Some(Verdict::Deny);
     let whole = program.command.subcommands.is_empty();
-    let has_many = programs::known(name).is_some_and(|known| !known.subcommands.is_empty())
+    let has_many = command_specs::find_spec(name)
+        .is_some_and(|known| !known.subcommands.is_empty())
         || MANY_IN_ONE.contains(&name);
     if whole && !denied && has_many {
         let message = format!("`{name}` is many programs in one; name its `subcommands`");
@@ -322,7 +324,7 @@ fn program_rule(policy: &Policy, exec: &ExecRule, program: &ProgramRule, notes: 
 }
 
 /// A program in a folder of which every command has its own.
-fn unseen_place(path: &str, source: &Source, notes: &mut Diagnostics) {
+fn unseen_place(path: &str, source: &SourceLocation, notes: &mut Diagnostics) {
     if let Some(folder) = taken(Path::new(path)) {
         let message = format!("`{path}` cannot be run: a command has a `{folder}` of its own");
         notes.push(note(source, message).hint("name a program that lies elsewhere"));
@@ -337,7 +339,7 @@ fn unconfined(policy: &Policy, program: &ProgramRule, notes: &mut Diagnostics) {
     let name = &program.name;
     let message = if !policy.sandbox.optional {
         format!("`proc.unconfined` gives `{name}` nothing: `sandbox.require` is true")
-    } else if policy.stakes.block_at.is_some() {
+    } else if policy.risk_policy.block_at.is_some() {
         format!(
             "`proc.unconfined` gives `{name}` nothing: where there is no sandbox it is of high risk, and \
              refused"
@@ -358,7 +360,7 @@ fn cannot_have(policy: &Policy, name: &str, rule: &CommandRule, notes: &mut Diag
         notes.push(note(&rule.source, message));
     }
     let changes = [Capability::FsWrite, Capability::FsDelete].into_iter().any(names);
-    let may = rule.writes.as_ref().map_or(policy.sandbox.writes, |own| !own.is_empty());
+    let may = rule.writes.as_ref().map_or(policy.sandbox.writes_by_default, |own| !own.is_empty());
     if changes && !may {
         let message = format!("`{name}` may change nothing: no `writes` of its rule names a path");
         notes.push(note(&rule.source, message));
@@ -410,7 +412,7 @@ fn commands<'p>(
         let id = format!("{name} {own}");
         say_why(&inner.source, &id, inner.decision, &inner.because, notes);
         let argv: Vec<String> = id.split(' ').map(String::from).collect();
-        let line = CommandLine::of(&argv, None, false);
+        let line = CommandLine::parse(&argv, None, false);
         let opens = inner.decision.is_some_and(|verdict| verdict != Verdict::Deny);
         if let Some(never) = closing(policy, &line).filter(|_| opens) {
             let message = format!("`{id}` is never reached: the rule `{}` denies it", never.id);
@@ -421,11 +423,11 @@ fn commands<'p>(
 }
 
 /// The rule that denies a command whatever options it has.
-fn closing<'p>(policy: &'p Policy, line: &CommandLine<'_>) -> Option<&'p Never> {
-    let mut rules = policy.never.iter().chain(&policy.base_denials);
+fn closing<'p>(policy: &'p Policy, line: &CommandLine<'_>) -> Option<&'p HardDenyRule> {
+    let mut rules = policy.hard_denies.iter().chain(&policy.base_denials);
     let does = line.effects();
     rules.find(|never| {
         never.argv.iter().any(|pattern| pattern.flags.is_empty() && pattern.matches(line))
-            || never.into.is_empty() && does.meets(never.effects)
+            || never.into.is_empty() && does.intersects(never.effects)
     })
 }

@@ -9,9 +9,9 @@
 use capsule_core::action::{FolderChange, ListPart};
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
-use capsule_core::language::{Join, Stream, parse};
 use capsule_core::limits;
-use capsule_core::outcome::{Problem, Status};
+use capsule_core::outcome::{CodedError, Status};
+use capsule_core::shell_syntax::{ListOperator, StdStream, parse};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
@@ -37,9 +37,9 @@ impl List {
         let mut sum = Sum::new(whole);
         for part in self.0 {
             let due = match part.join {
-                Join::First | Join::Then => true,
-                Join::And => sum.good,
-                Join::Or => !sum.good,
+                ListOperator::First | ListOperator::Then => true,
+                ListOperator::And => sum.good,
+                ListOperator::Or => !sum.good,
             };
             if !due {
                 continue;
@@ -120,17 +120,17 @@ impl Sum {
     }
 
     /// What a part comes to that could not be started.
-    fn ended(&self, code: u8, stream: Option<Stream>, says: &str) -> Delivered {
+    fn ended(&self, code: u8, stream: Option<StdStream>, says: &str) -> Delivered {
         let mut value = json!({ "exit_code": code, "stdout": "", "stderr": "" });
         let name = match stream {
-            Some(Stream::Out) => "stdout",
-            Some(Stream::Err) => "stderr",
+            Some(StdStream::Out) => "stdout",
+            Some(StdStream::Err) => "stderr",
             None => "",
         };
         if let Some(text) = value.get_mut(name) {
             *text = format!("{says}\n").into();
         }
-        let problem = Some(Problem::new(Code::ExecFailed, says));
+        let problem = Some(CodedError::new(Code::ExecFailed, says));
         let (status, value) = (Status::ToolError, Some(value));
         Delivered { status, value, problem, ..self.whole.clone() }
     }
@@ -148,7 +148,7 @@ impl Sum {
             Code::FileSystem if is_over => 1,
             _ => return done,
         };
-        let ended = self.ended(code, Some(Stream::Err), &problem.message);
+        let ended = self.ended(code, Some(StdStream::Err), &problem.message);
         Delivered { problem: done.problem, decision: done.decision, ..ended }
     }
 
@@ -210,7 +210,7 @@ impl Sum {
 }
 
 /// Whether the `cd` that a part of a list is goes back to the folder before, and where it complains.
-fn change(call: &ToolCall, number: usize) -> Option<(bool, Option<Stream>)> {
+fn change(call: &ToolCall, number: usize) -> Option<(bool, Option<StdStream>)> {
     let script = parse(call.args.get("command")?.as_str()?).ok()?;
     let element = script.elements.get(number.checked_sub(1)?)?;
     let change = FolderChange::of(element.pipeline.stages.first()?)?.ok()?;
@@ -270,12 +270,12 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::{Child, Command, Stdio};
 
-    use capsule_core::action::{Action, PathTarget, Place, Step};
+    use capsule_core::action::{Action, CommandStep, PathLocation, PathTarget};
     use capsule_core::capability::Capabilities;
     use capsule_core::decision::{Decision, Verdict};
     use capsule_core::exit::Exit;
-    use capsule_core::language::{Redirect, Stage, Word};
     use capsule_core::risk::Risk;
+    use capsule_core::shell_syntax::{PipelineStage, Redirection, ShellWord};
     use proptest::prelude::*;
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
@@ -353,11 +353,11 @@ mod tests {
             capabilities: Capabilities::NONE,
             reason: String::new(),
             suggestion: None,
-            liftable: false,
+            approvable: false,
         }
     }
 
-    fn delivered(value: Value, problem: Option<Problem>) -> Delivered {
+    fn delivered(value: Value, problem: Option<CodedError>) -> Delivered {
         let status = if problem.is_none() { Status::Ok } else { Status::ToolError };
         Delivered {
             call: 1,
@@ -407,20 +407,20 @@ mod tests {
         Some((stdout, code, tree(root.path())))
     }
 
-    fn understood(call: &ToolCall) -> Option<Vec<Step>> {
+    fn understood(call: &ToolCall) -> Option<Vec<CommandStep>> {
         match crate::describe(call.tool.as_str(), &call.args, 0).ok()? {
             Action::Command { steps, .. } => Some(steps),
             _ => None,
         }
     }
 
-    fn part(root: &Path, step: &Step) -> Delivered {
-        let place = |cwd: &PathTarget| match &cwd.place {
-            Place::Inside(path) => root.join(path.as_str()),
-            Place::Outside(_) => root.join("nowhere"),
+    fn part(root: &Path, step: &CommandStep) -> Delivered {
+        let place = |cwd: &PathTarget| match &cwd.location {
+            PathLocation::Inside(path) => root.join(path.as_str()),
+            PathLocation::Outside(_) => root.join("nowhere"),
         };
         let cwd = place(&step.cwd);
-        if step.is_change() {
+        if step.is_cd() {
             return match fs::metadata(&cwd).is_ok_and(|meta| meta.is_dir()) {
                 true => {
                     let folder = step.cwd.asked.clone();
@@ -430,7 +430,7 @@ mod tests {
                 }
                 false => delivered(
                     json!({ "exit_code": 1, "stdout": "" }),
-                    Some(Problem::new(Code::ExecFailed, "no folder")),
+                    Some(CodedError::new(Code::ExecFailed, "no folder")),
                 ),
             };
         }
@@ -438,24 +438,24 @@ mod tests {
             Ok((stdout, Ok(0))) => delivered(json!({ "exit_code": 0, "stdout": stdout }), None),
             Ok((stdout, Ok(code))) => delivered(
                 json!({ "exit_code": code, "stdout": stdout }),
-                Some(Problem::new(Code::ExecFailed, "failed")),
+                Some(CodedError::new(Code::ExecFailed, "failed")),
             ),
             Ok((stdout, Err(signal))) => delivered(
                 json!({ "exit_code": null, "signal": signal, "stdout": stdout }),
-                Some(Problem::new(Code::ExecSignal, "ended by a signal")),
+                Some(CodedError::new(Code::ExecSignal, "ended by a signal")),
             ),
-            Err((code, why)) => delivered(json!({}), Some(Problem::new(code, why.to_string()))),
+            Err((code, why)) => delivered(json!({}), Some(CodedError::new(code, why.to_string()))),
         }
     }
 
     /// What the programs print, and the status of the last or the signal that ended it.
     fn pipeline(
         cwd: &Path,
-        stages: &[Stage],
+        stages: &[PipelineStage],
     ) -> Result<(String, Result<i32, i32>), (Code, io::Error)> {
         let mut children: Vec<Child> = Vec::new();
         for (index, stage) in stages.iter().enumerate() {
-            let words: Vec<&str> = stage.words.iter().filter_map(Word::plain).collect();
+            let words: Vec<&str> = stage.words.iter().filter_map(ShellWord::literal).collect();
             let mut command = program(words[0], cwd);
             command.args(&words[1..]).stderr(Stdio::null()).stdout(Stdio::piped());
             command.stdin(match children.last_mut().and_then(|own| own.stdout.take()) {
@@ -464,16 +464,16 @@ mod tests {
             });
             for redirect in &stage.redirects {
                 let opened = match redirect {
-                    Redirect::File { path, append: true, .. } => {
+                    Redirection::File { path, append: true, .. } => {
                         OpenOptions::new().append(true).create(true).open(cwd.join(path))
                     }
-                    Redirect::File { path, .. } => File::create(cwd.join(path)),
-                    Redirect::Input { path } => File::open(cwd.join(path)),
+                    Redirection::File { path, .. } => File::create(cwd.join(path)),
+                    Redirection::Input { path } => File::open(cwd.join(path)),
                     other => panic!("{other:?}"),
                 };
                 let file = Stdio::from(opened.map_err(|error| (Code::FileSystem, error))?);
                 match redirect {
-                    Redirect::Input { .. } => command.stdin(file),
+                    Redirection::Input { .. } => command.stdin(file),
                     _ => command.stdout(file),
                 };
             }
@@ -633,8 +633,9 @@ mod tests {
             let list = List(ListPart::of(&steps));
             let _ = list.run(&whole, delivered(json!({}), None), |call| {
                 let own = understood(&call).unwrap().remove(0);
-                let seen =
-                    |step: &Step| step.number == own.number && step.cwd.place == own.cwd.place;
+                let seen = |step: &CommandStep| {
+                    step.number == own.number && step.cwd.location == own.cwd.location
+                };
                 // Outside is denied, whatever follows.
                 let outside = steps.iter().any(|step| step.cwd.inside().is_none());
                 assert!(outside || steps.iter().any(seen), "{text:?}: {own:?}");

@@ -2,7 +2,7 @@
 
 use capsule_core::digest::Digest;
 use capsule_core::journal::{
-    Durability, Event, Journal, PayloadClass, PayloadRef, Recalled, Recorded,
+    Durability, EntryPosition, Event, Journal, PayloadClass, PayloadRef, RecordedDecision,
 };
 
 /// An event that was written, with its payloads.
@@ -19,7 +19,7 @@ pub struct Note<'n> {
 }
 
 /// Sees every event of a run once it is on record, in order: one that is written with the next one
-/// ([`Durability::Next`]) is seen with it, and what was written while a call was on its way to its beginning is
+/// ([`Durability::Deferred`]) is seen with it, and what was written while a call was on its way to its beginning is
 /// seen when it has begun. It can show, and change nothing.
 pub trait Observer {
     /// An event was written.
@@ -46,7 +46,7 @@ pub struct Observed<'o, J> {
 
 /// An event that is written with the next one.
 struct Unseen {
-    recorded: Recorded,
+    recorded: EntryPosition,
     event: Event,
     payloads: Vec<(PayloadRef, Vec<u8>)>,
 }
@@ -71,7 +71,7 @@ impl<'o, J: Journal> Observed<'o, J> {
     /// Tells of all that is on record by now.
     fn tell(&mut self) {
         for Unseen { recorded, event, payloads } in self.unseen.drain(..) {
-            let Recorded { seq, at } = recorded;
+            let EntryPosition { seq, at } = recorded;
             self.observer.see(&Note { seq, at, event: &event, payloads: &payloads });
         }
     }
@@ -86,8 +86,8 @@ const fn leads_on(event: &Event) -> bool {
 impl<J: Journal> Journal for Observed<'_, J> {
     type Error = J::Error;
 
-    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, J::Error> {
-        let reference = self.journal.keep(class, payload)?;
+    fn put_payload(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, J::Error> {
+        let reference = self.journal.put_payload(class, payload)?;
         if !class.is_private() {
             self.waiting.push((reference, payload.to_vec()));
         }
@@ -98,17 +98,17 @@ impl<J: Journal> Journal for Observed<'_, J> {
         self.journal.seal_arguments(raw)
     }
 
-    fn recall(&mut self) -> Option<Recalled> {
-        self.journal.recall()
+    fn recorded_decision(&mut self) -> Option<RecordedDecision> {
+        self.journal.recorded_decision()
     }
 
-    fn written(&self) -> u64 {
-        self.journal.written()
+    fn event_count(&self) -> u64 {
+        self.journal.event_count()
     }
 
-    fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, J::Error> {
+    fn append(&mut self, event: Event, durability: Durability) -> Result<EntryPosition, J::Error> {
         let recorded = self.journal.append(event.clone(), durability)?;
-        let waits = durability == Durability::Next || leads_on(&event);
+        let waits = durability == Durability::Deferred || leads_on(&event);
         self.unseen.push(Unseen { recorded, event, payloads: std::mem::take(&mut self.waiting) });
         if !waits {
             self.tell();
@@ -116,13 +116,13 @@ impl<J: Journal> Journal for Observed<'_, J> {
         Ok(recorded)
     }
 
-    fn meanwhile(&mut self) {
+    fn run_idle_work(&mut self) {
         self.tell();
-        self.journal.meanwhile();
+        self.journal.run_idle_work();
     }
 
-    fn flush(&mut self) -> Result<(), J::Error> {
-        self.journal.flush()?;
+    fn flush_deferred(&mut self) -> Result<(), J::Error> {
+        self.journal.flush_deferred()?;
         self.tell();
         Ok(())
     }
@@ -141,7 +141,7 @@ mod tests {
     impl Journal for Endless {
         type Error = std::convert::Infallible;
 
-        fn keep(&mut self, _: PayloadClass, _: &[u8]) -> Result<PayloadRef, Self::Error> {
+        fn put_payload(&mut self, _: PayloadClass, _: &[u8]) -> Result<PayloadRef, Self::Error> {
             Ok(PayloadRef { commit: Digest::of(b""), bytes: 0 })
         }
 
@@ -149,16 +149,16 @@ mod tests {
             Ok(Digest::of(raw))
         }
 
-        fn written(&self) -> u64 {
+        fn event_count(&self) -> u64 {
             self.0
         }
 
-        fn append(&mut self, _: Event, _: Durability) -> Result<Recorded, Self::Error> {
+        fn append(&mut self, _: Event, _: Durability) -> Result<EntryPosition, Self::Error> {
             self.0 += 1;
-            Ok(Recorded { seq: self.0, at: 0 })
+            Ok(EntryPosition { seq: self.0, at: 0 })
         }
 
-        fn flush(&mut self) -> Result<(), Self::Error> {
+        fn flush_deferred(&mut self) -> Result<(), Self::Error> {
             Ok(())
         }
     }
@@ -190,13 +190,13 @@ mod tests {
                 covers: None,
             })
         };
-        let Ok(_) = journal.append(covered(), Durability::Next);
-        let Ok(_) = journal.append(started(), Durability::Power);
+        let Ok(_) = journal.append(covered(), Durability::Deferred);
+        let Ok(_) = journal.append(started(), Durability::PowerSafe);
         assert!(seen.borrow().is_empty(), "a call is about to begin");
-        journal.meanwhile();
+        journal.run_idle_work();
         assert_eq!(*seen.borrow(), [1, 2]);
-        let Ok(_) = journal.append(started(), Durability::Power);
-        let Ok(_) = journal.append(covered(), Durability::Process);
+        let Ok(_) = journal.append(started(), Durability::PowerSafe);
+        let Ok(_) = journal.append(covered(), Durability::CrashSafe);
         assert_eq!(*seen.borrow(), [1, 2, 3, 4]);
     }
 }

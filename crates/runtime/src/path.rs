@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
-use capsule_core::evidence::{self, Judged};
 use capsule_core::journal::Journal;
+use capsule_core::lifecycle::{self, Judged};
 
 use crate::approval::{Settled, settle};
 use crate::delivered::Delivered;
@@ -15,7 +15,7 @@ use crate::run::{Run, count};
 
 /// Takes a call, and after it every part of the list that it may be, down the path. The end of a call that
 /// changes and sends nothing is on record with the event after it: whoever tells somebody outside of the run what
-/// came of it writes that event, or [flushes](Journal::flush), before.
+/// came of it writes that event, or [flushes](Journal::flush_deferred), before.
 ///
 /// # Errors
 /// When something cannot be written, or a replay's recording has something else. Without a written
@@ -46,29 +46,29 @@ fn pass<J: Journal, H: Hands>(
 ) -> Result<(ToolCall, Delivered), J::Error> {
     let call = run.count(call);
     let (redactor, journal) = (&run.redactor, &mut run.journal);
-    let proposed = evidence::propose(call.clone(), run.calls, redactor, journal)?;
+    let proposed = lifecycle::propose(call.clone(), run.calls, redactor, journal)?;
     let tool = call.tool.clone();
     let made = proposed.args_mac();
     let understanding = match run.hands.preflight(proposed.call()) {
         Ok(understanding) => understanding,
         Err(problem) => {
-            let denied = proposed.misunderstood(problem, redactor, journal)?;
-            run.usage.made(&tool, made);
-            run.usage.denied();
+            let denied = proposed.reject_invalid(problem, redactor, journal)?;
+            run.usage.count_call(&tool, made);
+            run.usage.count_denial();
             return Ok((call, Delivered::denied(run.calls, &denied)));
         }
     };
     let action = understanding.action.clone();
-    let preflight = proposed.understood(understanding);
+    let preflight = proposed.into_preflight(understanding);
     let judged = preflight.judge(&run.policy, &run.usage, redactor, journal)?;
-    run.usage.made(&tool, made);
+    run.usage.count_call(&tool, made);
     let awaited = std::mem::take(&mut run.awaited);
     let settled = match judged {
         Judged::Allowed(allowed) if awaited => {
-            Settled::Denied(allowed.unasked(&run.redactor, &mut run.journal)?)
+            Settled::Denied(allowed.refuse_unasked(&run.redactor, &mut run.journal)?)
         }
         Judged::Allowed(allowed) => Settled::Cleared(Box::new(allowed.clear())),
-        Judged::Asking(asking) => settle(run, asking)?,
+        Judged::NeedsApproval(asking) => settle(run, asking)?,
         Judged::Denied(denied) => Settled::Denied(denied),
     };
     let mut cleared = match settled {
@@ -77,18 +77,18 @@ fn pass<J: Journal, H: Hands>(
         Settled::Denied(denied) => {
             if denied.decision().code == Code::ApprovalWaiting {
                 run.waiting = Some(run.calls);
-                run.usage.waits(&tool, made);
+                run.usage.uncount_call(&tool, made);
             } else {
-                run.usage.denied();
+                run.usage.count_denial();
             }
             return Ok((call, Delivered::denied(run.calls, &denied)));
         }
     };
-    run.union = cleared.take_union().or(run.union.take());
+    run.union = cleared.take_batch_approval().or(run.union.take());
     let (redactor, journal) = (&run.redactor, &mut run.journal);
     let decision = cleared.decision().clone();
     let acted = catch_unwind(AssertUnwindSafe(|| {
-        evidence::run(*cleared, redactor, journal, |permit, prepared| prepared.run(permit))
+        lifecycle::run(*cleared, redactor, journal, |permit, prepared| prepared.run(permit))
     }));
     match acted {
         Ok(done) => {

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use capsule_core::approval::{Outcome, Person, Scope};
-use capsule_core::change::Changes;
+use capsule_core::approval::{AnswerKind, GrantLifetime, Person};
+use capsule_core::change::ChangeSet;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::journal::{Document, Event, RunResumed};
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_store::{Claim, Store, StoreError};
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ pub struct Resumption {
     /// The tool and the arguments, where it was a single call and no plan.
     pub call: Option<(String, Value)>,
     answer: Answered,
-    changes: Option<Changes>,
+    changes: Option<ChangeSet>,
     _claim: Claim,
 }
 
@@ -51,8 +51,8 @@ pub enum ResumeError {
     Replay(#[from] ReplayError),
 }
 
-impl From<Problem> for ResumeError {
-    fn from(problem: Problem) -> Self {
+impl From<CodedError> for ResumeError {
+    fn from(problem: CodedError) -> Self {
         Self::Aside(problem.into())
     }
 }
@@ -64,12 +64,12 @@ impl From<StoreError> for ResumeError {
 }
 
 /// Something that a run began with is another by now.
-fn changed(what: &str) -> Problem {
-    Problem::new(
+fn changed(what: &str) -> CodedError {
+    CodedError::new(
         Code::ResumeChanged,
         format!("{what} is not what it was when the run was suspended"),
     )
-    .suggest("put it back as it was, or run the plan anew")
+    .with_suggestion("put it back as it was, or run the plan anew")
 }
 
 impl Resumption {
@@ -109,7 +109,7 @@ impl Resumption {
     ///
     /// # Errors
     /// [`Code::ResumeChanged`] where it is not.
-    pub fn is_plan(&self, text: &str) -> Result<(), Problem> {
+    pub fn is_plan(&self, text: &str) -> Result<(), CodedError> {
         let own = self.pending.opened.plan.as_ref();
         let same = own.is_some_and(|own| is_same(own, text));
         same.then_some(()).ok_or_else(|| changed("the plan"))
@@ -119,7 +119,7 @@ impl Resumption {
     ///
     /// # Errors
     /// [`Code::ResumeChanged`] where it is not.
-    pub fn is_law(&self, law: &Law) -> Result<(), Problem> {
+    pub fn is_law(&self, law: &Law) -> Result<(), CodedError> {
         let opened = &self.pending.opened;
         let extended = match (&opened.extends, &law.extended) {
             (None, None) => true,
@@ -145,7 +145,7 @@ impl Resumption {
     }
 
     /// Whether the run staged changes that this one begins with.
-    pub(crate) const fn changes(&self) -> Option<&Changes> {
+    pub(crate) const fn changes(&self) -> Option<&ChangeSet> {
         self.changes.as_ref()
     }
 
@@ -161,16 +161,16 @@ impl Resumption {
         // The record of what somebody said at a user interface.
         let by = Person::present();
         let said = match (given.outcome, given.scope) {
-            (Outcome::Approved, None | Some(Scope::Once)) => Said::Allow(by, None),
-            (Outcome::Approved, Some(scope)) => {
+            (AnswerKind::Approved, None | Some(GrantLifetime::Once)) => Said::Allow(by, None),
+            (AnswerKind::Approved, Some(scope)) => {
                 match card.offers.iter().position(|offer| offer.scope == scope) {
                     Some(place) => Said::Allow(by, Some(place)),
                     None => Said::Withdrawn,
                 }
             }
-            (Outcome::Denied, _) if given.stops => Said::Stop(by, why.clone()),
-            (Outcome::Denied, _) => Said::Deny(by, why.clone()),
-            (Outcome::Expired | Outcome::Withdrawn, _) => Said::Withdrawn,
+            (AnswerKind::Denied, _) if given.stops => Said::Stop(by, why.clone()),
+            (AnswerKind::Denied, _) => Said::Deny(by, why.clone()),
+            (AnswerKind::Expired | AnswerKind::Withdrawn, _) => Said::Withdrawn,
         };
         let reply = Reply { said, latency_ms: given.latency_ms, surface: given.surface };
         Stored { bound: *bound, card: card.clone(), reply }
@@ -187,10 +187,12 @@ fn is_same(document: &Document, text: &str) -> bool {
     document.sha256 == Digest::of(text.as_bytes())
 }
 
-fn unanswered(pending: &Pending) -> Problem {
+fn unanswered(pending: &Pending) -> CodedError {
     let name = pending.name();
-    Problem::new(Code::ApprovalWaiting, format!("nobody has answered {name} yet"))
-        .suggest(format!("`capsule approvals show {name}`, then `capsule approvals answer {name}`"))
+    CodedError::new(Code::ApprovalWaiting, format!("nobody has answered {name} yet"))
+        .with_suggestion(format!(
+            "`capsule approvals show {name}`, then `capsule approvals answer {name}`"
+        ))
 }
 
 /// The call that waits, as it was asked for.
@@ -212,7 +214,7 @@ fn asked(store: &Store, run: &str, call: u64) -> Result<(String, Value), ResumeE
 }
 
 /// What the run changed and is staged still; none if it changed nothing.
-fn taken_up(store: &Store, path: &Path, run: &str) -> Result<Option<Changes>, ResumeError> {
+fn taken_up(store: &Store, path: &Path, run: &str) -> Result<Option<ChangeSet>, ResumeError> {
     let subject = Subject::read(store, path, run)?;
     if subject.changes.0.is_empty() {
         return Ok(None);

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use capsule_core::action::{Action, Parsed};
+use capsule_core::action::{Action, ParsedUrl};
 use capsule_core::call::ToolCall;
-use capsule_core::confinement::Walls;
+use capsule_core::confinement::SandboxStatus;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::Union;
 use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Bare, Document, Durability, Event, Journal, LayerOpened, PayloadClass, PayloadRef, RunKind,
-    RunOpened, RunSealed, Unpulled, Workspace,
+    Document, Durability, Event, Journal, LayerOpened, NoSandbox, PayloadClass, PayloadRef,
+    PendingChanges, RunKind, RunOpened, RunSealed, WorkspaceIdentity,
 };
 use capsule_core::json;
+use capsule_core::lifecycle::BatchApproval;
 use capsule_core::policy::{Policy, Usage, written_by_words};
-use capsule_core::tool::{Kind, ToolName};
+use capsule_core::tool::{ArgumentKind, ToolName};
 use capsule_redact::Redactor;
 use capsule_store::{RunWriter, StoreError};
 use capsule_tools::CATALOGUE;
@@ -39,7 +39,7 @@ pub struct Run<J, H> {
     /// How many calls were proposed.
     pub calls: u64,
     /// What was approved with the list whose parts run now.
-    pub(crate) union: Option<Union>,
+    pub(crate) union: Option<BatchApproval>,
     /// The call that waits for an answer: nothing comes after it.
     pub(crate) waiting: Option<u64>,
     /// Whether the next call is the one that waited and was answered.
@@ -49,7 +49,7 @@ pub struct Run<J, H> {
 impl<J: Journal, H: Hands> Run<J, H> {
     /// A run that was opened.
     pub fn new(policy: Arc<Policy>, journal: J, hands: H) -> Self {
-        let redactor = Redactor::with(&[], &policy.patterns());
+        let redactor = Redactor::with(&[], &policy.redaction_patterns());
         Self {
             policy,
             journal,
@@ -73,7 +73,7 @@ impl<J: Journal, H: Hands> Run<J, H> {
     pub(crate) fn count(&mut self, mut call: ToolCall) -> ToolCall {
         self.calls += 1;
         if let Some(signature) = CATALOGUE.find(call.tool.as_str()) {
-            call.tool = ToolName::asked(signature.id);
+            call.tool = ToolName::unchecked(signature.id);
         }
         call
     }
@@ -83,7 +83,7 @@ impl<J: Journal, H: Hands> Run<J, H> {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&mut self, event: Event) -> Result<(), J::Error> {
-        self.journal.append(event, Durability::Process).map(|_| ())
+        self.journal.append(event, Durability::CrashSafe).map(|_| ())
     }
 
     /// Writes an event that is not part of a call together with the next one: what comes between them
@@ -92,7 +92,7 @@ impl<J: Journal, H: Hands> Run<J, H> {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn write_with_next(&mut self, event: Event) -> Result<(), J::Error> {
-        self.journal.append(event, Durability::Next).map(|_| ())
+        self.journal.append(event, Durability::Deferred).map(|_| ())
     }
 
     /// Keeps a text that may quote the world.
@@ -106,7 +106,7 @@ impl<J: Journal, H: Hands> Run<J, H> {
     fn keep_masked(&mut self, class: PayloadClass, value: Value) -> Result<PayloadRef, J::Error> {
         let mut masked = 0;
         let clean = self.redactor.value(value, &mut masked);
-        self.journal.keep(class, &json::canonical_value(&clean))
+        self.journal.put_payload(class, &json::canonical_value(&clean))
     }
 }
 
@@ -136,15 +136,15 @@ pub(crate) struct Opening<'o> {
     /// The run's key, as it was kept.
     pub key: PayloadRef,
     /// The folder.
-    pub workspace: Workspace,
+    pub workspace: WorkspaceIdentity,
     /// The folder that `~` stands for.
     pub home: String,
     /// The runtime's own files.
     pub own: Vec<String>,
     /// The walls that commands will stand behind.
-    pub walls: Option<Walls>,
+    pub walls: Option<SandboxStatus>,
     /// What is said where there are none.
-    pub(crate) bare: Option<Bare>,
+    pub(crate) bare: Option<NoSandbox>,
     /// How many steps the plan has.
     pub steps: u64,
     /// Whether what it changes is staged.
@@ -152,7 +152,7 @@ pub(crate) struct Opening<'o> {
     /// Whether its commands may change the workspace itself.
     pub direct: bool,
     /// What waits in the workspace from earlier runs.
-    pub unpulled: Option<Unpulled>,
+    pub unpulled: Option<PendingChanges>,
 }
 
 impl Opening<'_> {
@@ -217,7 +217,7 @@ fn document<J: Journal, H: Hands>(
 ) -> Result<Document, J::Error> {
     let mut masked = 0;
     let clean = run.redactor.text(text, &mut masked);
-    let kept = run.journal.keep(PayloadClass::Document, clean.as_bytes())?;
+    let kept = run.journal.put_payload(PayloadClass::Document, clean.as_bytes())?;
     Ok(Document { path: path.to_owned(), sha256: Digest::of(text.as_bytes()), text: kept })
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn seal<J: Journal, H: Hands>(
 ) -> Result<(), J::Error> {
     let mut keep = |outputs: &Value| run.keep_masked(PayloadClass::Output, outputs.clone());
     let outputs = outputs.map(&mut keep).transpose()?;
-    let events = run.journal.written() + 1;
+    let events = run.journal.event_count() + 1;
     let sealed = RunSealed { exit, events, calls: run.calls, outputs, suspended: run.waiting };
     run.write(Event::RunSealed(sealed))
 }
@@ -271,7 +271,7 @@ pub fn tools_digest() -> Digest {
                 .iter()
                 .map(|own| {
                     let words = match own.kind {
-                        Kind::Word(words) => words,
+                        ArgumentKind::OneOf(words) => words,
                         _ => &[],
                     };
                     serde_json::json!([own.name, own.kind.name(), words, own.required, own.about])
@@ -297,8 +297,8 @@ pub fn tools_digest() -> Digest {
 pub fn count(usage: &mut Usage, tool: &ToolName, action: &Action, result: &Value, micros: u64) {
     let host = match action {
         Action::Fetch { url, .. } => match &url.parsed {
-            Parsed::Url(address) => Some(address.host().to_string()),
-            Parsed::Refused(_) => None,
+            ParsedUrl::Url(address) => Some(address.host().to_string()),
+            ParsedUrl::Refused(_) => None,
         },
         _ => None,
     };
@@ -327,5 +327,5 @@ pub fn count(usage: &mut Usage, tool: &ToolName, action: &Action, result: &Value
             lengths.map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX)).sum()
         }
     };
-    usage.count(tool, bytes, micros, host);
+    usage.count_run(tool, bytes, micros, host);
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
-use capsule_core::confinement::{Tier, Walls, WorkspaceAccess};
+use capsule_core::confinement::{SandboxStatus, SandboxTier, WorkspaceAccess};
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    Bare, Journal, PayloadClass, PayloadRef, RunKind, Unpulled, Workspace,
+    Journal, NoSandbox, PayloadClass, PayloadRef, PendingChanges, RunKind, WorkspaceIdentity,
 };
 use capsule_core::json;
-use capsule_core::outcome::Problem;
-use capsule_core::policy::{Payloads, Profile, Unattended};
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::{PayloadRetention, Profile, Unattended};
 use capsule_redact::Redactor;
 use capsule_store::{RunWriter, Signer, Signing, Store, StoreError};
 use capsule_tools::{Cancel, Commands, Sink};
@@ -92,7 +92,7 @@ impl Start<'_, '_> {
         let mut masked = 0;
         let policy = &self.law.policy;
         let known = secrets(policy, &self.variables);
-        let redactor = Redactor::with(&known, &policy.patterns());
+        let redactor = Redactor::with(&known, &policy.redaction_patterns());
         let _ = redactor.value(self.inputs.clone(), &mut masked);
         self.law.policy.profile.unattended == Unattended::Wait
             && !self.law.policy.fails_unattended()
@@ -100,19 +100,19 @@ impl Start<'_, '_> {
                 self.origin,
                 RunKind::Plan | RunKind::Call | RunKind::Exec | RunKind::Resume
             )
-            && self.law.policy.audit.payloads == Payloads::Full
+            && self.law.policy.audit.payloads == PayloadRetention::Full
             && masked == 0
     }
 
     /// Whether what the run changes is staged.
     fn stages(&self) -> bool {
         !self.applies()
-            && self.law.policy.confining().workspace == WorkspaceAccess::Staged
+            && self.law.policy.sandbox_in_force().workspace == WorkspaceAccess::Staged
             && self.capabilities.intersects(CHANGING)
     }
 
     /// What waits in the workspace. A person's own command is about that, or about none of it.
-    fn unpulled(&self, store: &Store) -> Option<Unpulled> {
+    fn unpulled(&self, store: &Store) -> Option<PendingChanges> {
         let own = (self.law.workspace.device(), self.law.workspace.inode());
         let waits = || stake::unpulled(store, self.store, own);
         self.subject.is_none().then(waits).flatten()
@@ -121,7 +121,7 @@ impl Start<'_, '_> {
     /// Whether its commands may change the workspace itself.
     fn is_direct(&self) -> bool {
         !self.applies()
-            && self.law.policy.confining().workspace == WorkspaceAccess::Direct
+            && self.law.policy.sandbox_in_force().workspace == WorkspaceAccess::Direct
             && self.capabilities.contains(Capability::ProcExec)
     }
 }
@@ -134,14 +134,14 @@ pub enum OpenError {
     Store(#[from] StoreError),
     /// The profile wants more than the machine or the policy gives.
     #[error("{}", .0.message)]
-    Refused(Problem),
+    Refused(CodedError),
     /// The workspace's layer is gone or says less, and nobody said that it may.
     #[error("{}", .0.refusal().message)]
     Weaker(Box<News>),
 }
 
-impl From<Problem> for OpenError {
-    fn from(problem: Problem) -> Self {
+impl From<CodedError> for OpenError {
+    fn from(problem: CodedError) -> Self {
         Self::Refused(problem)
     }
 }
@@ -149,18 +149,18 @@ impl From<Problem> for OpenError {
 impl Start<'_, '_> {
     /// What the profiles want before anything begins. Whoever applies changes is a person, whom no
     /// profile holds back.
-    fn required(&self) -> Result<(), Problem> {
+    fn required(&self) -> Result<(), CodedError> {
         if self.applies() {
             return Ok(());
         }
         self.law.policy.profiles_in_force().try_for_each(|own| self.required_by(own))
     }
 
-    fn required_by(&self, profile: &Profile) -> Result<(), Problem> {
-        let confining = self.law.policy.confining();
+    fn required_by(&self, profile: &Profile) -> Result<(), CodedError> {
+        let confining = self.law.policy.sandbox_in_force();
         let Profile { name, requires, .. } = profile;
         let refused = |why: String| {
-            Err(Problem::new(Code::ProfileRequires, format!("the profile `{name}` wants {why}")))
+            Err(CodedError::new(Code::ProfileRequires, format!("the profile `{name}` wants {why}")))
         };
         if requires.disposable
             && confining.workspace != WorkspaceAccess::Staged
@@ -174,8 +174,8 @@ impl Start<'_, '_> {
         }
         let floor = confining.floor;
         match self.commands.walls() {
-            Some(Ok(walls)) if walls.reach(floor) => Ok(()),
-            Some(Ok(walls)) if !walls.reach(Tier::Landlock) => {
+            Some(Ok(walls)) if walls.meets(floor) => Ok(()),
+            Some(Ok(walls)) if !walls.meets(SandboxTier::Landlock) => {
                 refused(format!("an enforced sandbox, and there is none: {}", missing(&walls)))
             }
             Some(Ok(walls)) => refused(format!(
@@ -217,7 +217,7 @@ pub struct Session<'o> {
     pub made_key: Option<String>,
     /// Where its changes are collected.
     staged: Option<PathBuf>,
-    workspace: Workspace,
+    workspace: WorkspaceIdentity,
     /// Whether that holds what an earlier run changed, whatever becomes of this one.
     keeps: bool,
 }
@@ -230,8 +230,8 @@ fn key_of_new(store: &Store, law: &Law) -> Result<Option<String>, OpenError> {
     }
     if store.size()? > 0 {
         let wants = "the policy wants the log signed, and there is no key beside the store";
-        let problem = Problem::new(Code::AuditNoKey, wants);
-        return Err(problem.suggest(Code::AuditNoKey.next_step()).into());
+        let problem = CodedError::new(Code::AuditNoKey, wants);
+        return Err(problem.with_suggestion(Code::AuditNoKey.next_step()).into());
     }
     let (signer, is_new) = Signer::take_or_make(store.path(), None)?;
     Ok(is_new.then(|| signer.verifier().to_string()))
@@ -244,7 +244,7 @@ fn writer(
     with: Option<&Resumption>,
 ) -> Result<(RunWriter, String), OpenError> {
     let audit = &law.policy.audit;
-    let signing = Signing::of(&store, audit, !law.roots.lifts)?;
+    let signing = Signing::of(&store, audit, !law.roots.may_drop_base_rules)?;
     let mut writer = store.begin(Box::new(now), audit.payloads)?;
     writer.sign_by(signing);
     if let Some(with) = with {
@@ -259,7 +259,7 @@ fn opening<'a>(
     start: &Start<'a, '_>,
     place: &'a str,
     (label, key): (String, PayloadRef),
-    (met, policy_since, unpulled): (Met, Option<String>, Option<Unpulled>),
+    (met, policy_since, unpulled): (Met, Option<String>, Option<PendingChanges>),
 ) -> Opening<'a> {
     let law = start.law;
     Opening {
@@ -276,7 +276,7 @@ fn opening<'a>(
         key,
         workspace: workspace(law),
         home: law.home.clone(),
-        own: law.roots.own.clone(),
+        own: law.roots.runtime_files.clone(),
         walls: None,
         bare: None,
         steps: start.steps,
@@ -318,15 +318,15 @@ fn go_on_with<J: Journal, H: Hands>(
     with: &Resumption,
 ) -> Result<(), J::Error> {
     let progress = json::canonical(&with.progress);
-    let progress = run.journal.keep(PayloadClass::Output, &progress)?;
+    let progress = run.journal.put_payload(PayloadClass::Output, &progress)?;
     run.write(with.event(progress))?;
     run.awaited = true;
     Ok(())
 }
 
 /// The folder that a run works in, as it is recorded.
-fn workspace(law: &Law) -> Workspace {
-    Workspace {
+fn workspace(law: &Law) -> WorkspaceIdentity {
+    WorkspaceIdentity {
         path: law.roots.workspace.clone(),
         device: law.workspace.device().to_string(),
         inode: law.workspace.inode().to_string(),
@@ -336,33 +336,36 @@ fn workspace(law: &Law) -> Workspace {
 
 /// Where the policy was read, as it is recorded.
 /// The walls that commands will stand behind; only a run with commands needs to know.
-fn walls(hands: &Live, needs: Capabilities) -> Option<Result<Walls, String>> {
+fn walls(hands: &Live, needs: Capabilities) -> Option<Result<SandboxStatus, String>> {
     needs.contains(Capability::ProcExec).then(|| hands.walls()).flatten()
 }
 
 /// The first layer that a sandbox of any kind would need.
-fn missing(walls: &Walls) -> String {
-    match walls.lacks(Tier::Landlock).or(walls.lacks(Tier::Namespaces)) {
+fn missing(walls: &SandboxStatus) -> String {
+    match walls
+        .missing_layer(SandboxTier::Landlock)
+        .or(walls.missing_layer(SandboxTier::Namespaces))
+    {
         Some(gap) => format!("no {}: {}", gap.layer.name(), gap.detail),
         None => "the machine has none".into(),
     }
 }
 
 /// What is said where there are none. Commands may run there only if the machine itself said so.
-fn bare(law: &Law, gone: Result<Walls, String>) -> Bare {
+fn bare(law: &Law, gone: Result<SandboxStatus, String>) -> NoSandbox {
     let answered = gone.is_ok();
     let why = match gone {
         Err(why) => why,
         Ok(walls) => missing(&walls),
     };
-    Bare { why, unconfined: answered && runs_unconfined(&law.policy) }
+    NoSandbox { why, unconfined: answered && runs_unconfined(&law.policy) }
 }
 
 /// Has the executor build what commands will see while the record is begun, where nothing has to be
 /// recorded before that.
 fn show_ahead(hands: &Live, law: &Law, opening: &Opening<'_>) {
     if !opening.staged && !opening.direct && opening.subject.is_none() {
-        hands.show_ahead(law.policy.confining().floor);
+        hands.show_ahead(law.policy.sandbox_in_force().floor);
     }
 }
 
@@ -422,7 +425,7 @@ impl<'o> Session<'o> {
         let redactor = hands.redactor().clone();
         let mut run = Run { redactor, ..Run::new(Arc::clone(&law.policy), journal, hands) };
         match walls {
-            Some(Ok(walls)) if walls.reach(Tier::Landlock) => opening.walls = Some(walls),
+            Some(Ok(walls)) if walls.meets(SandboxTier::Landlock) => opening.walls = Some(walls),
             Some(gone) => opening.bare = Some(bare(law, gone)),
             None => {}
         }

@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, STAGED, Unpulled, Workspace};
+use capsule_core::journal::{Event, PendingChanges, STAGED_SUFFIX, WorkspaceIdentity};
 use capsule_store::{RunState, Store, beside};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ struct Note {
 }
 
 /// Notes what waits when a run has ended. Without the note nobody is told of it until they ask.
-pub(crate) fn note(folder: &Path, workspace: &Workspace, waiting: Waiting) {
+pub(crate) fn note(folder: &Path, workspace: &WorkspaceIdentity, waiting: Waiting) {
     let note = Note {
         device: workspace.device.clone(),
         inode: workspace.inode.clone(),
@@ -53,7 +53,7 @@ pub struct Unapplied {
 #[must_use]
 pub fn unapplied(store: &Store, path: &Path, workspace: (u64, u64)) -> Vec<Unapplied> {
     let own = (workspace.0.to_string(), workspace.1.to_string());
-    let all = fs::read_dir(beside(path, STAGED)).into_iter().flatten().flatten();
+    let all = fs::read_dir(beside(path, STAGED_SUFFIX)).into_iter().flatten().flatten();
     let mut found: Vec<Unapplied> = all
         .filter_map(|entry| {
             let run = entry.file_name().into_string().ok()?;
@@ -86,9 +86,13 @@ fn read(folder: &Path) -> Option<Note> {
 }
 
 /// The same in numbers; none where nothing waits.
-pub(crate) fn unpulled(store: &Store, path: &Path, workspace: (u64, u64)) -> Option<Unpulled> {
+pub(crate) fn unpulled(
+    store: &Store,
+    path: &Path,
+    workspace: (u64, u64),
+) -> Option<PendingChanges> {
     let all = unapplied(store, path, workspace);
     let paths = all.iter().filter_map(|own| own.paths).fold(0, u64::saturating_add);
     let runs = u64::try_from(all.len()).unwrap_or(u64::MAX);
-    (runs > 0).then_some(Unpulled { runs, paths })
+    (runs > 0).then_some(PendingChanges { runs, paths })
 }

@@ -8,8 +8,8 @@ use capsule_core::policy::{CommandRule, Constraint, Policy, Profile, ProgramRule
 /// to.
 #[must_use]
 pub fn runs_unconfined(policy: &Policy) -> bool {
-    let denies = |own: &Profile| own.of_one(Capability::ProcUnconfined) == Verdict::Deny;
-    policy.confining().optional
+    let denies = |own: &Profile| own.verdict_for(Capability::ProcUnconfined) == Verdict::Deny;
+    policy.sandbox_in_force().optional
         && !policy.profiles_in_force().any(denies)
         && programs(policy).any(names_unconfined)
 }

@@ -10,10 +10,10 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use capsule_core::approval::{Person, Reach, Scope, Undoing};
+use capsule_core::approval::{GrantLifetime, GrantPattern, Person, Reversibility};
 use capsule_core::code::Code;
 use capsule_core::exit::Exit;
-use capsule_core::journal::{Event, Unpulled};
+use capsule_core::journal::{Event, PendingChanges};
 use capsule_runtime::Said;
 use capsule_store::Store;
 use serde_json::json;
@@ -56,7 +56,7 @@ fn a_yes_lets_the_call_run_and_is_in_the_record() {
         ]
     );
     let card = &done.cards[0];
-    assert_eq!(card.undo, Undoing::Recorded);
+    assert_eq!(card.undo, Reversibility::Recorded);
     assert!(card.exact.iter().any(|own| own.text == "docs/a.md"), "{card:?}");
     let shown = done.events().into_iter().find_map(|event| match event {
         Event::ApprovalShown(shown) => Some(shown),
@@ -185,7 +185,7 @@ fn a_grant_answers_for_calls_like_the_one() {
         write("each/c.md"),
         write("no/d"),
     ];
-    let done = place.run(vec![offer(Scope::Session)], &calls);
+    let done = place.run(vec![offer(GrantLifetime::Session)], &calls);
     let codes: Vec<Code> = (0..calls.len()).map(|at| done.code(at)).collect();
     use Code::{ApprovalNeeded, Asked, RuleDenied};
     assert_eq!(codes, [Asked, Asked, ApprovalNeeded, ApprovalNeeded, RuleDenied]);
@@ -200,7 +200,7 @@ fn a_grant_answers_for_calls_like_the_one() {
         .collect();
     assert_eq!(used.len(), 1);
     assert_eq!(used[0].1, 18, "the call that it was given with was the first of 20");
-    let Reach::Folder { folder, .. } = &done.cards[0].offers[0].reach else { panic!() };
+    let GrantPattern::Directory { folder, .. } = &done.cards[0].offers[0].pattern else { panic!() };
     assert_eq!(folder, "docs");
 }
 
@@ -209,7 +209,7 @@ fn a_grant_ends_by_its_uses() {
     let policy = POLICY.replace("tools:", "grants: { expire: { uses: 2 } }\ntools:");
     let place = Place::with(&policy);
     let calls = [write("docs/a.md"), write("docs/b.md"), write("docs/c.md")];
-    let done = place.run(vec![offer(Scope::Task)], &calls);
+    let done = place.run(vec![offer(GrantLifetime::Task)], &calls);
     assert_eq!(done.code(1), Code::Asked);
     assert_eq!(done.code(2), Code::ApprovalNeeded);
 }
@@ -221,9 +221,12 @@ fn a_policy_says_what_is_offered() {
     assert_eq!(done.cards[0].offers, []);
     let done =
         Place::with(POLICY).run(vec![yes(), yes()], &[write("docs/a.md"), write("each/a.md")]);
-    let scopes: Vec<Scope> = done.cards[0].offers.iter().map(|offer| offer.scope).collect();
-    assert_eq!(scopes, [Scope::Task, Scope::Session, Scope::Session]);
-    assert!(matches!(done.cards[0].offers[2].reach, Reach::Whole { .. }), "the widest comes last");
+    let scopes: Vec<GrantLifetime> = done.cards[0].offers.iter().map(|offer| offer.scope).collect();
+    assert_eq!(scopes, [GrantLifetime::Task, GrantLifetime::Session, GrantLifetime::Session]);
+    assert!(
+        matches!(done.cards[0].offers[2].pattern, GrantPattern::AnyWithCapability { .. }),
+        "the widest comes last"
+    );
     assert_eq!(done.cards[1].offers, [], "what is asked each time is never granted");
     let hidden = Place::with(POLICY).run(vec![yes()], &[write("docs/a\u{202e}.md")]);
     assert_eq!(hidden.cards[0].offers, [], "what cannot be shown as it is is never granted");
@@ -249,7 +252,7 @@ fn a_revoked_grant_is_gone_at_once() {
         Said::Deny(Person::present(), None)
     });
     let calls = [write("docs/a.md"), write("top.md"), write("docs/b.md")];
-    let done = place.run(vec![offer(Scope::Session), revoke], &calls);
+    let done = place.run(vec![offer(GrantLifetime::Session), revoke], &calls);
     assert_eq!(done.code(1), Code::ApprovalDenied);
     assert_eq!(done.code(2), Code::ApprovalNeeded);
 }
@@ -267,10 +270,10 @@ fn a_card_tells_what_is_at_stake() {
     fs::write(staged.join("waiting"), note.to_string()).unwrap();
     fs::File::create(place.file("docs/a.md")).unwrap().set_len(64_000_001).unwrap();
     let done = place.run(vec![yes(), yes()], &[write("docs/a.md"), write("docs/b.md")]);
-    assert_eq!(done.cards[0].undo, Undoing::Not);
-    assert_eq!(done.cards[1].undo, Undoing::Recorded);
+    assert_eq!(done.cards[0].undo, Reversibility::Irreversible);
+    assert_eq!(done.cards[1].undo, Reversibility::Recorded);
     for card in &done.cards {
-        assert_eq!(card.unpulled, Some(Unpulled { runs: 1, paths: 3 }));
+        assert_eq!(card.pending_changes, Some(PendingChanges { runs: 1, paths: 3 }));
     }
     assert_eq!(fs::read_to_string(place.file("docs/a.md")).unwrap(), "new\n");
 }

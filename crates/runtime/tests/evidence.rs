@@ -11,14 +11,14 @@ use capsule_core::action::Facts;
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{
-    self, Cleared, Done, Judged, Permit, Prepared, Preserved, Understanding,
-};
 use capsule_core::journal::{
-    Durability, Event, Journal, PayloadClass, PayloadRef, Recorded, commitment,
+    Durability, EntryPosition, Event, Journal, PayloadClass, PayloadRef, commitment,
 };
-use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::{Bounds, Draft, Policy, Roots, Usage};
+use capsule_core::lifecycle::{
+    self, Cleared, FinishedCall, Judged, Operation, Permit, PreflightReport, SavedUndo,
+};
+use capsule_core::outcome::{CodedError, Outcome};
+use capsule_core::policy::{BindRoots, Policy, PolicyDraft, Restrictions, Usage};
 use capsule_redact::Redactor;
 use capsule_runtime::{CATALOGUE, describe};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ struct Full;
 impl Journal for Memory {
     type Error = Full;
 
-    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, Full> {
+    fn put_payload(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, Full> {
         self.payloads.push((class, payload.to_vec()));
         Ok(PayloadRef { commit: commitment(b"salt", payload), bytes: payload.len() as u64 })
     }
@@ -52,25 +52,25 @@ impl Journal for Memory {
         Ok(Digest::of(raw))
     }
 
-    fn written(&self) -> u64 {
+    fn event_count(&self) -> u64 {
         self.events.len() as u64
     }
 
-    fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, Full> {
+    fn append(&mut self, event: Event, durability: Durability) -> Result<EntryPosition, Full> {
         if self.full_at == Some(event.kind()) {
             return Err(Full);
         }
         self.events.push((event.kind(), durability));
         self.log.borrow_mut().push(event.kind());
-        let at = self.written();
-        Ok(Recorded { seq: at, at })
+        let at = self.event_count();
+        Ok(EntryPosition { seq: at, at })
     }
 
-    fn flush(&mut self) -> Result<(), Full> {
+    fn flush_deferred(&mut self) -> Result<(), Full> {
         Ok(())
     }
 
-    fn meanwhile(&mut self) {
+    fn run_idle_work(&mut self) {
         self.log.borrow_mut().push("meanwhile");
     }
 }
@@ -87,7 +87,7 @@ impl Memory {
 
 /// Hands that say what they are told to, and count.
 struct Hands {
-    undo: Result<Option<Preserved>, Problem>,
+    undo: Result<Option<SavedUndo>, CodedError>,
     act: fn() -> Outcome,
     log: Log,
 }
@@ -98,16 +98,16 @@ impl Hands {
     }
 }
 
-impl Prepared for Hands {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+impl Operation for Hands {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         self.undo.clone()
     }
 
-    fn make_ready(&mut self, _: &Bounds) {
+    fn prepare(&mut self, _: &Restrictions) {
         self.log.borrow_mut().push("ready");
     }
 
-    fn begin(&mut self, _: &Permit<'_>) {
+    fn start(&mut self, _: &Permit<'_>) {
         self.log.borrow_mut().push("begin");
     }
 
@@ -119,12 +119,12 @@ impl Prepared for Hands {
 
 fn policy() -> Arc<Policy> {
     let text = "version: 1\ntools:\n  fs.read: allow\n  fs.write: allow\n";
-    let (draft, _) = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-    let roots = Roots {
+    let (draft, _) = PolicyDraft::parse(text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
+    let roots = BindRoots {
         workspace: "/home/ada/work".into(),
-        own: Vec::new(),
-        lifts: true,
-        ..Roots::default()
+        runtime_files: Vec::new(),
+        may_drop_base_rules: true,
+        ..BindRoots::default()
     };
     Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
 }
@@ -133,19 +133,19 @@ fn policy() -> Arc<Policy> {
 fn cleared(tool: &str, args: &Value, hands: Hands, journal: &mut Memory) -> Option<Cleared> {
     let redactor = Redactor::builtin();
     let call = ToolCall::by_person(tool, args.clone());
-    let proposed = evidence::propose(call, 1, &redactor, journal).unwrap();
+    let proposed = lifecycle::propose(call, 1, &redactor, journal).unwrap();
     let action = describe(tool, args, 0).unwrap();
     let understanding =
-        Understanding { action, facts: Facts::default(), prepared: Box::new(hands) };
-    let preflight = proposed.understood(understanding);
+        PreflightReport { action, facts: Facts::default(), operation: Box::new(hands) };
+    let preflight = proposed.into_preflight(understanding);
     match preflight.judge(&policy(), &Usage::default(), &redactor, journal).unwrap() {
         Judged::Allowed(allowed) => Some(allowed.clear()),
-        Judged::Asking(_) | Judged::Denied(_) => None,
+        Judged::NeedsApproval(_) | Judged::Denied(_) => None,
     }
 }
 
-fn act(cleared: Cleared, journal: &mut Memory) -> Result<Done, Full> {
-    evidence::run(cleared, &Redactor::builtin(), journal, |permit, hands| hands.run(permit))
+fn act(cleared: Cleared, journal: &mut Memory) -> Result<FinishedCall, Full> {
+    lifecycle::run(cleared, &Redactor::builtin(), journal, |permit, hands| hands.run(permit))
 }
 
 fn write() -> Value {
@@ -153,7 +153,7 @@ fn write() -> Value {
 }
 
 fn fine() -> Outcome {
-    Outcome::failed(Problem::new(Code::FileNotFound, "it went as it went"))
+    Outcome::failed(CodedError::new(Code::FileNotFound, "it went as it went"))
 }
 
 const NEVER: fn() -> Outcome = || panic!("it ran");
@@ -178,10 +178,10 @@ fn stages_are_written_in_order() {
         let sure: Vec<Durability> =
             journal.events.iter().map(|(_, durability)| *durability).collect();
         let (start, end) = match effects {
-            true => (Durability::Power, Durability::Process),
-            false => (Durability::Process, Durability::Next),
+            true => (Durability::PowerSafe, Durability::CrashSafe),
+            false => (Durability::CrashSafe, Durability::Deferred),
         };
-        assert_eq!(sure, [Durability::Process, Durability::Next, start, end], "{tool}");
+        assert_eq!(sure, [Durability::CrashSafe, Durability::Deferred, start, end], "{tool}");
     }
 }
 
@@ -241,7 +241,11 @@ fn a_panic_is_written_down() {
         let ended = catch_unwind(AssertUnwindSafe(|| act(cleared, &mut journal)));
         std::panic::set_hook(quiet);
         assert!(ended.is_err(), "the panic goes on");
-        assert_eq!(journal.events.last(), Some(&("call.finished", Durability::Process)), "{tool}");
+        assert_eq!(
+            journal.events.last(),
+            Some(&("call.finished", Durability::CrashSafe)),
+            "{tool}"
+        );
         assert!(journal.texts().contains(Code::EnginePanicked.slug()));
     }
 }
@@ -250,7 +254,7 @@ fn a_panic_is_written_down() {
 #[test]
 fn what_cannot_be_brought_back_does_not_run() {
     let mut journal = Memory::default();
-    let problem = Problem::new(Code::FileUndoTooLarge, "too large to be kept");
+    let problem = CodedError::new(Code::FileUndoTooLarge, "too large to be kept");
     let hands = Hands { undo: Err(problem), ..Hands::new(NEVER) };
     let refused = cleared("fs.write", &write(), hands, &mut journal).unwrap();
     let done = act(refused, &mut journal).unwrap();
@@ -258,7 +262,7 @@ fn what_cannot_be_brought_back_does_not_run() {
     assert_eq!(journal.kinds(), ["call.proposed", "call.decided", "call.finished"]);
 
     let mut journal = Memory::default();
-    let kept = Preserved { record: b"before".to_vec(), covers: None };
+    let kept = SavedUndo { record: b"before".to_vec(), coverage: None };
     let hands = Hands { undo: Ok(Some(kept)), ..Hands::new(fine) };
     let kept = cleared("fs.write", &write(), hands, &mut journal).unwrap();
     let _ = act(kept, &mut journal).unwrap();

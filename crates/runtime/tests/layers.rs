@@ -11,19 +11,20 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use capsule_core::action::Facts;
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::confinement::{
-    Confinement, Hold, Layer as Wall, LayerHeld, ProcessLimits, Tier, Walls,
+    Confinement, EnforcementLevel, LayerStatus, ProcessLimits, SandboxLayer, SandboxStatus,
+    SandboxTier,
 };
 use capsule_core::decision::Verdict;
 use capsule_core::digest::Digest;
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{
-    Bounds, Case, Draft, Environment, Judgement, Layer, LayerKind, Policy, Roots, Scope, Usage,
-    decide,
+    BindRoots, EnvironmentRule, Judgement, LayerKind, PathScope, Policy, PolicyDraft, PolicyInput,
+    PolicyLayer, Restrictions, Usage, decide,
 };
 use capsule_core::tool::ToolName;
-use capsule_core::url::Address;
+use capsule_core::url::HttpUrl;
 use capsule_runtime::{CATALOGUE, describe};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -190,16 +191,21 @@ impl Text {
     }
 }
 
-fn roots() -> Roots {
-    Roots { workspace: "/home/ada/work".into(), own: Vec::new(), lifts: true, ..Roots::default() }
+fn roots() -> BindRoots {
+    BindRoots {
+        workspace: "/home/ada/work".into(),
+        runtime_files: Vec::new(),
+        may_drop_base_rules: true,
+        ..BindRoots::default()
+    }
 }
 
-fn draft(text: &str) -> Draft {
-    let read = Draft::parse(text, "policy.yaml", "/home/ada", CATALOGUE);
+fn draft(text: &str) -> PolicyDraft {
+    let read = PolicyDraft::parse(text, "policy.yaml", "/home/ada", CATALOGUE);
     read.unwrap_or_else(|problems| panic!("{text}\n{problems:#?}")).0
 }
 
-fn layer(policy: &Draft, text: &str, kind: LayerKind) -> Layer {
+fn layer(policy: &PolicyDraft, text: &str, kind: LayerKind) -> PolicyLayer {
     let read = policy.layer((text, "layer.yaml"), kind, "/home/ada", CATALOGUE);
     let (read, _) = read.unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
     read.bind(&roots()).unwrap()
@@ -210,7 +216,7 @@ fn pair(policy: &str, text: &str, kind: LayerKind) -> (Arc<Policy>, Arc<Policy>)
     let draft = draft(policy);
     let layer = layer(&draft, text, kind);
     let alone = draft.bind(&roots(), "/home/ada", CATALOGUE).unwrap();
-    (Arc::new(alone.clone()), Arc::new(alone.tightened(vec![layer])))
+    (Arc::new(alone.clone()), Arc::new(alone.with_layers(vec![layer])))
 }
 
 const COMMANDS: &[&str] = &[
@@ -268,17 +274,20 @@ fn judge_on(
     args: &Value,
     (used, bare): (u64, bool),
 ) -> Judgement {
-    let none =
-        |layer: &Wall| LayerHeld { layer: *layer, hold: Hold::Missing, detail: String::new() };
-    let layers = Wall::ALL.iter().map(none).collect();
-    let walls = Walls { tier: Tier::Landlock, layers, bounds: Vec::new() };
-    let facts = Facts { walls: bare.then_some(Ok(walls)), ..Facts::default() };
-    let name = ToolName::asked(tool);
+    let none = |layer: &SandboxLayer| LayerStatus {
+        layer: *layer,
+        level: EnforcementLevel::Missing,
+        detail: String::new(),
+    };
+    let layers = SandboxLayer::ALL.iter().map(none).collect();
+    let walls = SandboxStatus { tier: SandboxTier::Landlock, layers, limits: Vec::new() };
+    let facts = Facts { sandbox: bare.then_some(Ok(walls)), ..Facts::default() };
+    let name = ToolName::unchecked(tool);
     let mut usage = Usage::default();
-    (0..used).for_each(|_| usage.count(&name, 10, 10, None));
-    let action = describe(tool, args, 0).unwrap().found(&facts);
+    (0..used).for_each(|_| usage.count_run(&name, 10, 10, None));
+    let action = describe(tool, args, 0).unwrap().resolve_confinement(&facts);
     let (tool, action, facts, usage) = (&name, &action, &facts, &usage);
-    decide(policy, &Case { tool, action, facts, usage, tainted: &[], call: None })
+    decide(policy, &PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None })
 }
 
 fn path(text: &str) -> WorkspacePath {
@@ -290,31 +299,31 @@ const PATHS: &[&str] =
 
 /// Whether everything that the bounds let through the others let through as well.
 fn within(
-    (inner, by): (&Bounds, &Policy),
-    (outer, or_by): (&Bounds, &Policy),
+    (inner, by): (&Restrictions, &Policy),
+    (outer, or_by): (&Restrictions, &Policy),
 ) -> Result<(), String> {
     let check = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
     match (inner, outer) {
-        (Bounds::Nothing, _) => Ok(()),
+        (Restrictions::Nothing, _) => Ok(()),
         (
-            Bounds::Look { results, timeout_ms, sight, .. },
-            Bounds::Look { results: most, timeout_ms: time, sight: seen, .. },
+            Restrictions::Listing { results, timeout_ms, scope: sight, .. },
+            Restrictions::Listing { results: most, timeout_ms: time, scope: seen, .. },
         ) => {
             check(results <= most && timeout_ms <= time, "looks")?;
             let hidden = PATHS.iter().all(|own| !sight.shows(&path(own)) || seen.shows(&path(own)));
             check(hidden, "sight")
         }
         (
-            Bounds::Read { bytes, timeout_ms, .. },
-            Bounds::Read { bytes: most, timeout_ms: time, .. },
+            Restrictions::Read { bytes, timeout_ms, .. },
+            Restrictions::Read { bytes: most, timeout_ms: time, .. },
         ) => check(bytes <= most && timeout_ms <= time, "reads"),
-        (Bounds::Write { timeout_ms }, Bounds::Write { timeout_ms: time }) => {
+        (Restrictions::Write { timeout_ms }, Restrictions::Write { timeout_ms: time }) => {
             check(timeout_ms <= time, "writes")
         }
         (
-            Bounds::Fetch { reach, bytes_max, inflated_max, redirects, timeout_ms },
-            Bounds::Fetch {
-                reach: far,
+            Restrictions::Fetch { egress: reach, bytes_max, inflated_max, redirects, timeout_ms },
+            Restrictions::Fetch {
+                egress: far,
                 bytes_max: bytes,
                 inflated_max: inflated,
                 redirects: hops,
@@ -330,19 +339,20 @@ fn within(
             )?;
             for ip in ["10.1.2.3", "93.184.216.34", "127.0.0.1"] {
                 let ip: IpAddr = ip.parse().unwrap();
-                check(reach.dial(ip).is_err() || far.dial(ip).is_ok(), "dials")?;
+                check(reach.check_address(ip).is_err() || far.check_address(ip).is_ok(), "dials")?;
             }
             let urls = ["https://example.org/a/x", "https://docs.rs/y", "https://10.1.2.3/"];
-            let urls = urls.map(|own| Address::parse(own).unwrap());
+            let urls = urls.map(|own| HttpUrl::parse(own).unwrap());
             for (from, to) in urls.iter().flat_map(|from| urls.iter().map(move |to| (from, to))) {
-                let follows = reach.follow(from, to).is_err() || far.follow(from, to).is_ok();
+                let follows =
+                    reach.check_redirect(from, to).is_err() || far.check_redirect(from, to).is_ok();
                 check(follows, "follows")?;
             }
             Ok(())
         }
         (
-            Bounds::Run { confinement, environment, reads, writes, .. },
-            Bounds::Run {
+            Restrictions::Run { confinement, environment, reads, writes, .. },
+            Restrictions::Run {
                 confinement: walls,
                 environment: other,
                 reads: seen,
@@ -354,7 +364,7 @@ fn within(
             check(surrounded(environment, other), "environment")?;
             for own in PATHS.iter().map(|own| path(own)) {
                 // A command without a scope sees what no invariant conceals.
-                let sees = |scope: &Option<Scope>, policy: &Policy| match scope {
+                let sees = |scope: &Option<PathScope>, policy: &Policy| match scope {
                     Some(scope) => walked(&own, |path, folder| scope.conceals(path, folder)),
                     None => walked(&own, |path, _| policy.conceals(path)),
                 };
@@ -362,22 +372,26 @@ fn within(
                 let change = Change {
                     path: own.as_str().into(),
                     before: None,
-                    after: Some(Node::File { bytes: 1, sha256: Digest::of(b"x"), mode: 0o644 }),
+                    after: Some(FileState::File {
+                        bytes: 1,
+                        sha256: Digest::of(b"x"),
+                        mode: 0o644,
+                    }),
                     refused: None,
                     asked: None,
                 };
-                let may = |own: &Option<Scope>| {
-                    own.as_ref().is_some_and(|own| own.judge(&change).is_ok())
+                let may = |own: &Option<PathScope>| {
+                    own.as_ref().is_some_and(|own| own.judge_change(&change).is_ok())
                 };
                 check(!may(writes) || may(changed), "changes")?;
             }
             Ok(())
         }
         (
-            Bounds::Unconfined { limits, environment, .. },
-            Bounds::Unconfined { limits: most, environment: other, .. },
+            Restrictions::Unconfined { limits, environment, .. },
+            Restrictions::Unconfined { limits: most, environment: other, .. },
         ) => {
-            check(limits.within(*most) == *limits, "limits")?;
+            check(limits.intersect(*most) == *limits, "limits")?;
             check(surrounded(environment, other), "environment")
         }
         _ => Err("another kind".into()),
@@ -425,7 +439,7 @@ fn confined(inner: &Confinement, outer: &Confinement) -> bool {
         && inner.workspace <= outer.workspace
 }
 
-fn surrounded(inner: &Environment, outer: &Environment) -> bool {
+fn surrounded(inner: &EnvironmentRule, outer: &EnvironmentRule) -> bool {
     let values = ["", "1", "x", "xy", "xyz", "cat", "a b"];
     let narrower = ["A", "B", "PAGER", "C"].into_iter().all(|name| {
         values.iter().all(|value| !inner.accepts(name, value) || outer.accepts(name, value))
@@ -435,9 +449,11 @@ fn surrounded(inner: &Environment, outer: &Environment) -> bool {
 
 /// What commands and runs are confined to as a whole.
 fn whole(inner: &Policy, outer: &Policy) -> Result<(), TestCaseError> {
-    let (held, was) = (inner.confining(), outer.confining());
+    let (held, was) = (inner.sandbox_in_force(), outer.sandbox_in_force());
     prop_assert!(held.floor >= was.floor && held.network <= was.network);
-    prop_assert!(held.workspace <= was.workspace && (was.writes || !held.writes));
+    prop_assert!(
+        held.workspace <= was.workspace && (was.writes_by_default || !held.writes_by_default)
+    );
     prop_assert!(was.optional || !held.optional);
     prop_assert!(inner.fails_unattended() || !outer.fails_unattended());
     for own in PATHS.iter().map(|own| path(own)) {
@@ -455,7 +471,7 @@ proptest! {
     #[test]
     fn a_layer_never_loosens(policy in text(), layer in layer_text(), used in 0_u64..4) {
         for kind in LayerKind::ALL {
-            let head = format!("layer: {}\n", kind.word());
+            let head = format!("layer: {}\n", kind.keyword());
             let (alone, with) = pair(&policy.write(""), &layer.write(&head), kind);
             let calls = calls().into_iter();
             let calls = calls.flat_map(|own| machines(own.0).iter().map(move |bare| (own.clone(), (used, *bare))));
@@ -464,13 +480,13 @@ proptest! {
                 let (was, is) = (before.decision.verdict, after.decision.verdict);
                 prop_assert!(is >= was, "{tool} {args} was {was} and is {is}: {}", after.decision.reason);
                 prop_assert!(after.decision.risk >= before.decision.risk, "{tool} {args}");
-                let held = within((&after.bounds, &with), (&before.bounds, &alone));
+                let held = within((&after.restrictions, &with), (&before.restrictions, &alone));
                 prop_assert!(held.is_ok(), "{tool} {args}: {}", held.unwrap_err());
                 // And whatever the layer says holds.
                 let own = &with.layers[0].policy;
                 let layer = judge_on(own, tool, &args, on);
                 prop_assert!(is >= layer.decision.verdict, "{tool} {args}");
-                let held = within((&after.bounds, &with), (&layer.bounds, own));
+                let held = within((&after.restrictions, &with), (&layer.restrictions, own));
                 prop_assert!(held.is_ok(), "{tool} {args} by the layer: {}", held.unwrap_err());
             }
             whole(&with, &alone)?;
@@ -482,14 +498,14 @@ proptest! {
     fn a_silent_layer_changes_nothing(policy in text(), used in 0_u64..4) {
         let text = policy.write("");
         for kind in LayerKind::ALL {
-            let layer = format!("version: 1\nlayer: {}\n", kind.word());
+            let layer = format!("version: 1\nlayer: {}\n", kind.keyword());
             let (alone, with) = pair(&text, &layer, kind);
             let calls = calls().into_iter();
             let calls = calls.flat_map(|own| machines(own.0).iter().map(move |bare| (own.clone(), (used, *bare))));
             for ((tool, args), on) in calls {
                 let (before, after) = (judge_on(&alone, tool, &args, on), judge_on(&with, tool, &args, on));
                 prop_assert_eq!(&before.decision, &after.decision, "{} {}", tool, args);
-                let held = within((&before.bounds, &alone), (&after.bounds, &with));
+                let held = within((&before.restrictions, &alone), (&after.restrictions, &with));
                 prop_assert!(held.is_ok(), "{tool} {args}: {}", held.unwrap_err());
             }
             whole(&alone, &with)?;
@@ -501,12 +517,12 @@ proptest! {
     fn layers_add_up(policy in text(), one in layer_text(), other in layer_text()) {
         let policy = draft(&policy.write(""));
         let layer = |own: &Text, kind: LayerKind| {
-            layer(&policy, &own.write(&format!("layer: {}\n", kind.word())), kind)
+            layer(&policy, &own.write(&format!("layer: {}\n", kind.keyword())), kind)
         };
         let one = layer(&one, LayerKind::User);
         let other = layer(&other, LayerKind::Workspace);
         let bound = policy.clone().bind(&roots(), "/home/ada", CATALOGUE).unwrap();
-        let with = |layers| Arc::new(bound.clone().tightened(layers));
+        let with = |layers| Arc::new(bound.clone().with_layers(layers));
         let (first, second) = (with(vec![one.clone()]), with(vec![other.clone()]));
         let both = with(vec![one, other]);
         for (tool, args) in calls() {
@@ -514,7 +530,7 @@ proptest! {
             for own in [&first, &second] {
                 let one = judge(own, tool, &args, 0);
                 prop_assert!(all.decision.verdict >= one.decision.verdict, "{} {}", tool, args);
-                let held = within((&all.bounds, &both), (&one.bounds, own));
+                let held = within((&all.restrictions, &both), (&one.restrictions, own));
                 prop_assert!(held.is_ok(), "{tool} {args}: {}", held.unwrap_err());
             }
         }
@@ -547,7 +563,7 @@ fn what_a_layer_opens_stays_closed() {
     let layer = "version: 1\nlayer: workspace\ntools: { shell.run: { executables: { cat: { reads: [\"docs/**\", \"*.md\"], writes: [\"**\"] } } } }\n";
     let (_, with) = pair(policy, layer, LayerKind::Workspace);
     let judged = judge(&with, "shell.run", &json!({ "argv": ["cat", "README.md"] }), 0);
-    let Bounds::Run { reads: Some(reads), writes: None, .. } = judged.bounds else {
+    let Restrictions::Run { reads: Some(reads), writes: None, .. } = judged.restrictions else {
         panic!("{judged:?}")
     };
     for (own, is_seen) in [("docs/a.md", false), ("README.md", true), ("src/a.rs", false)] {
@@ -564,12 +580,15 @@ fn what_is_refused_in_a_new_text_is_read_where_it_was_recorded() {
         let text = format!(
             "version: 1\ntools: {{ shell.run: {{ limits: {{ {limits} }}, executables: [ls] }} }}\n"
         );
-        let refused = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap_err();
+        let refused = PolicyDraft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap_err();
         assert!(refused.iter().any(|own| own.message.starts_with("the least that")), "{refused:?}");
-        let read = Draft::parse_again(&text, "policy.yaml", "/home/ada", CATALOGUE, None);
+        let read = PolicyDraft::parse_recorded(&text, "policy.yaml", "/home/ada", CATALOGUE, None);
         assert!(read.is_ok(), "{limits}: {read:?}");
         // More than the most was never let through.
         let more = text.replace("1B", "1TB").replace(": 0", ": 99999");
-        assert!(Draft::parse_again(&more, "policy.yaml", "/home/ada", CATALOGUE, None).is_err());
+        assert!(
+            PolicyDraft::parse_recorded(&more, "policy.yaml", "/home/ada", CATALOGUE, None)
+                .is_err()
+        );
     }
 }

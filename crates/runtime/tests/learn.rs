@@ -40,7 +40,7 @@ fn past(number: usize, path: &str, answer: Answer) -> Past {
     let action = describe("fs.write", &json!({ "path": path, "content": "x" }), 0).unwrap();
     Past {
         label: format!("r-TEST:{number}"),
-        tool: ToolName::asked("fs.write"),
+        tool: ToolName::unchecked("fs.write"),
         action,
         facts: Facts::default(),
         usage: Usage::default(),

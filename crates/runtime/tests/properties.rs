@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use capsule_core::action::Facts;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::outcome::Problem;
-use capsule_core::policy::{Case, Draft, Policy, Roots, Usage, decide};
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::{BindRoots, Policy, PolicyDraft, PolicyInput, Usage, decide};
 use capsule_core::tool::ToolName;
 use capsule_runtime::{CATALOGUE, describe};
 use proptest::prelude::*;
@@ -129,13 +129,13 @@ impl Parts {
             list("executables"),
             list("effects"),
         );
-        let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE)
+        let (draft, _) = PolicyDraft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE)
             .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
-        let roots = Roots {
+        let roots = BindRoots {
             workspace: "/home/ada/work".into(),
-            own: Vec::new(),
-            lifts: true,
-            ..Roots::default()
+            runtime_files: Vec::new(),
+            may_drop_base_rules: true,
+            ..BindRoots::default()
         };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     }
@@ -147,21 +147,21 @@ impl Parts {
 }
 
 fn decision(policy: &Arc<Policy>, tool: &str, args: &Value) -> Decision {
-    let (facts, usage, name) = (Facts::default(), Usage::default(), ToolName::asked(tool));
+    let (facts, usage, name) = (Facts::default(), Usage::default(), ToolName::unchecked(tool));
     match describe(tool, args, 0) {
         Ok(action) => {
-            let case = Case {
+            let case = PolicyInput {
                 tool: &name,
                 action: &action,
                 facts: &facts,
                 usage: &usage,
                 tainted: &[],
-                call: None,
+                args_digest: None,
             };
             decide(policy, &case).decision
         }
-        Err(Problem { code, message, suggestion }) => {
-            Decision::misunderstood(Problem { code, message, suggestion })
+        Err(CodedError { code, message, suggestion }) => {
+            Decision::reject_invalid(CodedError { code, message, suggestion })
         }
     }
 }
@@ -266,12 +266,12 @@ fn streams_write_where_programs_may() {
         let text = format!(
             "version: 1\ntools:\n  shell.run: {{ form: command, effects: {{ {effects} }} }}\n{more}"
         );
-        let (draft, _) = Draft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
-        let roots = Roots {
+        let (draft, _) = PolicyDraft::parse(&text, "policy.yaml", "/home/ada", CATALOGUE).unwrap();
+        let roots = BindRoots {
             workspace: "/home/ada/work".into(),
-            own: Vec::new(),
-            lifts: true,
-            ..Roots::default()
+            runtime_files: Vec::new(),
+            may_drop_base_rules: true,
+            ..BindRoots::default()
         };
         Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap())
     };

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::approval::{Outcome, Scope};
+use capsule_core::approval::{AnswerKind, GrantLifetime};
 use capsule_core::call::ToolCall;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
@@ -98,7 +98,7 @@ impl Waits {
     }
 
     fn allow(&self, now: u64) -> Result<String, AsideError> {
-        Pending::answer(self.store(), &self.run, &Say::Allow(Scope::Once), now)
+        Pending::answer(self.store(), &self.run, &Say::Allow(GrantLifetime::Once), now)
     }
 
     /// What was written about the question; each run of it replays.
@@ -143,7 +143,7 @@ fn an_answer_may_come_too_late() {
         assert_eq!(waits.pending().standing(own.asked_at), PendingState::Expired);
     }
     let [given] = waits.answers().try_into().unwrap();
-    assert_eq!((given.outcome, given.scope, given.stops), (Outcome::Expired, None, false));
+    assert_eq!((given.outcome, given.scope, given.stops), (AnswerKind::Expired, None, false));
     assert_eq!((given.call, given.card), (own.call, own.card.digest()));
 }
 
@@ -158,7 +158,7 @@ fn a_yes_may_be_used_too_late() {
         let ResumeError::Aside(late) = late else { panic!("{late:?}") };
         is_late(&late);
     }
-    let outcomes: Vec<Outcome> = waits.answers().iter().map(|own| own.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Approved, Outcome::Expired]);
+    let outcomes: Vec<AnswerKind> = waits.answers().iter().map(|own| own.outcome).collect();
+    assert_eq!(outcomes, [AnswerKind::Approved, AnswerKind::Expired]);
     assert!(!waits.folder.path().join("ws/docs/a.md").exists());
 }

@@ -11,7 +11,7 @@ mod person;
 
 use std::fs;
 
-use capsule_core::approval::{Outcome, Person, Reach, Scope};
+use capsule_core::approval::{AnswerKind, GrantLifetime, GrantPattern, Person};
 use capsule_core::exit::Exit;
 use capsule_core::journal::Event;
 use capsule_runtime::Said;
@@ -74,13 +74,16 @@ fn a_plan_is_one_question_and_what_is_beyond_it_another() {
         assert!(texts.contains(&path), "{texts:?}");
     }
     assert!(!texts.contains(&"docs/c.md"), "its content is not known yet: {texts:?}");
-    assert!(card.says.contains("1 more cannot be shown"), "{}", card.says);
+    assert!(card.consequence.contains("1 more cannot be shown"), "{}", card.consequence);
     let news =
         ["one: the first change beneath docs/ here", "two: the first change beneath docs/ here"];
     assert_eq!(card.new_here, news);
     let offer = &card.offers[0];
-    assert_eq!((offer.scope, offer.uses), (Scope::Task, 2));
-    assert!(matches!(&offer.reach, Reach::Steps { steps } if steps.len() == 2), "{offer:?}");
+    assert_eq!((offer.scope, offer.uses), (GrantLifetime::Task, 2));
+    assert!(
+        matches!(&offer.pattern, GrantPattern::Steps { steps } if steps.len() == 2),
+        "{offer:?}"
+    );
     assert_eq!(done.cards[1].step.as_deref(), Some("three"));
     assert_eq!(used(&done), [1, 2], "the first two steps ran by it, and only they");
     assert_eq!(done.kinds()[..3], ["run.opened", "plan.shown", "plan.answered"]);
@@ -100,7 +103,7 @@ fn a_no_to_the_plan_is_one_to_all_of_it() {
         assert_eq!(done.kinds(), ["run.opened", "plan.shown", "plan.answered", "run.sealed"]);
         let events = done.events();
         let Event::PlanAnswered(answered) = &events[2] else { panic!("{:?}", events[2]) };
-        assert_eq!((answered.outcome, answered.stops), (Outcome::Denied, stops));
+        assert_eq!((answered.outcome, answered.stops), (AnswerKind::Denied, stops));
         assert_eq!(answered.why.is_some(), !stops);
         assert!(!place.file("docs/a.md").exists());
         done.replays();

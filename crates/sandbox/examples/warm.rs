@@ -9,7 +9,7 @@ use std::fs::File;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_core::confinement::{ProcessLimits, Tier};
+use capsule_core::confinement::{ProcessLimits, SandboxTier};
 use capsule_sandbox::{
     EXECUTOR_ARGUMENT, Executor, FileIdentity, Launch, Program, Stage, Stream, View, Watch,
 };
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         let workspace = File::open(&folder).unwrap().into();
         executor
             .enter(View {
-                floor: Tier::default(),
+                floor: SandboxTier::default(),
                 workspace,
                 staging: None,
                 masks: Vec::new(),

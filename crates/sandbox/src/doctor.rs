@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use capsule_core::confinement::{Hold, ProcessLimits, Tier};
+use capsule_core::confinement::{EnforcementLevel, ProcessLimits, SandboxTier};
 use capsule_core::path::WORKSPACE_MOUNT;
 use capsule_core::units;
 use rustix::process::{Pid, test_kill_process};
@@ -80,7 +80,7 @@ pub fn try_laying(place: &Path, workspace: &Path) -> Result<(), String> {
     let changes = Changes::lay(&folder)?;
     let mut executor = Executor::start().map_err(|error| error.to_string())?;
     let view = View {
-        floor: Tier::Landlock,
+        floor: SandboxTier::Landlock,
         workspace: File::open(workspace).map_err(text)?.into(),
         staging: Some(changes.overlay()?),
         masks: Vec::new(),
@@ -162,15 +162,16 @@ impl Trial {
         let gaps: Vec<String> = walls
             .gaps()
             .filter(|gap| tier.layers().contains(&gap.layer))
-            .map(|gap| format!("{}: {:?}, {}", gap.layer.name(), gap.hold, gap.detail))
+            .map(|gap| format!("{}: {:?}, {}", gap.layer.name(), gap.level, gap.detail))
             .collect();
-        let held = walls.layers.iter().filter(|layer| layer.hold == Hold::Held).count();
+        let held =
+            walls.layers.iter().filter(|layer| layer.level == EnforcementLevel::Held).count();
         let walls =
             if gaps.is_empty() { format!("{tier}, {held} layers held") } else { gaps.join("; ") };
         // Without namespaces everything is where it is.
         let (attempter, inside) = match tier {
-            Tier::Namespaces => (PathBuf::from(ATTEMPTER), PathBuf::from(WORKSPACE_MOUNT)),
-            Tier::Landlock => {
+            SandboxTier::Namespaces => (PathBuf::from(ATTEMPTER), PathBuf::from(WORKSPACE_MOUNT)),
+            SandboxTier::Landlock => {
                 let shown = match &staging {
                     Some(Staging::Copied(copy)) => place_of(copy),
                     _ => Ok(bait.workspace()),
@@ -181,7 +182,7 @@ impl Trial {
         let own = File::open("/proc/self/exe").map_err(|error| error.to_string())?;
         let workspace = File::open(bait.workspace()).map_err(|error| error.to_string())?;
         let view = View {
-            floor: Tier::Landlock,
+            floor: SandboxTier::Landlock,
             workspace: workspace.into(),
             staging,
             masks: hidden(),

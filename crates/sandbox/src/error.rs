@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capsule_core::confinement::{Bound, Layer};
+use capsule_core::confinement::{ResourceLimit, SandboxLayer};
 use thiserror::Error;
 
 /// Why a command was not run, or its end is not known.
@@ -13,7 +13,7 @@ pub enum SandboxError {
     #[error("this machine cannot hold the {}: {reason}", .layer.name())]
     Unavailable {
         /// The wall.
-        layer: Layer,
+        layer: SandboxLayer,
         /// Why not.
         reason: String,
     },
@@ -21,7 +21,7 @@ pub enum SandboxError {
     #[error("this machine cannot bound {bound:?}: {reason}")]
     Unbounded {
         /// The bound.
-        bound: Bound,
+        bound: ResourceLimit,
         /// Why not.
         reason: String,
     },

@@ -7,13 +7,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use capsule_core::confinement::{Bound, ProcessLimits, Tier, Walls};
+use capsule_core::confinement::{ProcessLimits, ResourceLimit, SandboxStatus, SandboxTier};
 
 /// What the commands of a run see besides the system.
 #[derive(Debug)]
 pub struct View {
     /// The weakest walls that will do.
-    pub floor: Tier,
+    pub floor: SandboxTier,
     /// The root of the workspace, opened (`O_PATH` will do). It appears at
     /// [`WORKSPACE_MOUNT`](capsule_core::path::WORKSPACE_MOUNT), read-only; without namespaces, where
     /// it is. Other mounts in it are hidden.
@@ -270,11 +270,11 @@ pub struct Exit {
     /// Its standard error.
     pub stderr: Captured,
     /// The walls that it ran behind.
-    pub walls: Walls,
+    pub walls: SandboxStatus,
     /// How long it took, in microseconds, set-up included.
     pub micros: u64,
     /// The bounds that it ran into, as far as the kernel tells.
-    pub reached: Vec<Bound>,
+    pub reached: Vec<ResourceLimit>,
     /// The most memory that was seen in use at once, in bytes.
     pub peak_memory: Option<u64>,
     /// How many of its processes ran on when its last program had ended, and were ended.

@@ -22,7 +22,7 @@ impl Store {
                      AND CAST(bytes AS TEXT) ->> '$.body.subject' = ?1 ORDER BY leaf";
         let mut query = self.sql.prepare_cached(query).map_err(StoreError::read)?;
         let rows =
-            query.query_map([run, kind.word()], |row| row.get(0)).map_err(StoreError::read)?;
+            query.query_map([run, kind.name()], |row| row.get(0)).map_err(StoreError::read)?;
         rows.collect::<rusqlite::Result<_>>().map_err(StoreError::read)
     }
 

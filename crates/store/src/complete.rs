@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use capsule_core::journal::{APPLICATION_ID, Frontier, has_log};
+use capsule_core::journal::{APPLICATION_ID, Frontier, has_wal};
 
 use crate::error::StoreError;
 use crate::head::{self, Head, HeadFile, Noted};
@@ -172,7 +172,7 @@ impl Store {
     /// What shows that all events are here, now that so many were found; `noted` was read before they were.
     pub(crate) fn completeness(&self, noted: Noted, leaves: u64) -> Result<Completeness, Fault> {
         let begins = open_unwaiting(&self.path).and_then(header).unwrap_or_default();
-        let is_alone = !begins.is_empty() && !has_log(&begins);
+        let is_alone = !begins.is_empty() && !has_wal(&begins);
         let (noted, log) = match noted {
             Noted::Unreadable => return Err(fault("note", UNREADABLE)),
             Noted::Some(head) => (Some(head), self.frames()),

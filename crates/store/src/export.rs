@@ -82,7 +82,7 @@ impl Store {
             let kept = payloads.into_iter().map(carried).collect();
             let Stored { entry, bytes, .. } = stored;
             let own = Unwritten { entry, bytes, kept };
-            append(&mut store, &[own], Durability::Process).map(drop)
+            append(&mut store, &[own], Durability::CrashSafe).map(drop)
         })?;
         if let (Some(signer), Some(run)) = (Signer::beside(&self.path)?, RunId::parse(run)) {
             store.checkpoint_of_run(&signer, run, last)?;
@@ -110,5 +110,5 @@ fn carried((reference, payload): (PayloadRef, Payload)) -> Kept {
 
 fn digest(mut file: fs::File) -> Result<Digest, StoreError> {
     use std::io::Read as _;
-    Digest::of_all(|buffer| file.read(buffer)).map_err(StoreError::read)
+    Digest::of_reader(|buffer| file.read(buffer)).map_err(StoreError::read)
 }

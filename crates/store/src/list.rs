@@ -372,7 +372,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use capsule_core::journal::{Durability, Event, Journal as _, PayloadClass};
-    use capsule_core::policy::Payloads;
+    use capsule_core::policy::PayloadRetention;
     use serde_json::{Value, json};
 
     use super::*;
@@ -387,8 +387,8 @@ mod tests {
     /// A run that has begun. What no list shows is left empty.
     fn begun(path: &Path) -> RunWriter {
         let store = Store::open(path).unwrap();
-        let mut writer = store.begin(Box::new(|| 7), Payloads::Full).unwrap();
-        let text = json!(writer.keep(PayloadClass::Document, b"{}").unwrap());
+        let mut writer = store.begin(Box::new(|| 7), PayloadRetention::Full).unwrap();
+        let text = json!(writer.put_payload(PayloadClass::Document, b"{}").unwrap());
         let digest = "0".repeat(64);
         write(
             &mut writer,
@@ -406,11 +406,11 @@ mod tests {
 
     fn write(writer: &mut RunWriter, kind: &str, body: Value) {
         let event: Event = serde_json::from_value(json!({ "kind": kind, "body": body })).unwrap();
-        writer.append(event, Durability::Next).unwrap();
+        writer.append(event, Durability::Deferred).unwrap();
     }
 
     fn call(writer: &mut RunWriter, call: u64, decision: &str, status: Option<&str>) {
-        let text = json!(writer.keep(PayloadClass::Text, b"{}").unwrap());
+        let text = json!(writer.put_payload(PayloadClass::Text, b"{}").unwrap());
         let tool = json!({ "call": call, "step": null, "attempt": 1, "tool": "fs.read",
             "origin": "plan", "args": text, "args_mac": "0".repeat(64), "tainted": [] });
         write(writer, "call.proposed", tool);
@@ -434,7 +434,7 @@ mod tests {
         let sealed = json!({ "exit": "ok", "events": 1, "calls": 1, "outputs": null });
         let event =
             serde_json::from_value(json!({ "kind": "run.sealed", "body": sealed })).unwrap();
-        writer.append(event, Durability::Process).unwrap();
+        writer.append(event, Durability::CrashSafe).unwrap();
     }
 
     /// What was decided, started and ended adds up; a call without an end is as it was left.
@@ -455,7 +455,7 @@ mod tests {
         {
             call(&mut writer, number as u64 + 1, decision, status);
         }
-        writer.flush().unwrap();
+        writer.flush_deferred().unwrap();
         let store = Store::open_read_only(&path).unwrap();
         let listed = |filter: &Filter| {
             let runs = store.list(filter).unwrap();
@@ -481,7 +481,7 @@ mod tests {
         let (_folder, path) = store();
         let mut writer = begun(&path);
         call(&mut writer, 1, "allow", None);
-        writer.flush().unwrap();
+        writer.flush_deferred().unwrap();
         let store = Store::open_read_only(&path).unwrap();
         let filter = Filter::default();
         let page = store.as_they_stand(&filter, i64::MAX).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use capsule_core::journal::{APPLICATION_ID, has_log, is_store};
+use capsule_core::journal::{APPLICATION_ID, has_wal, is_store};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::OFlags;
@@ -260,7 +260,7 @@ fn planted(path: &Path) -> Option<String> {
         return None;
     }
     let header = open_unwaiting(&real).and_then(header).unwrap_or_default();
-    let is_own = !header.is_empty() && has_log(&header);
+    let is_own = !header.is_empty() && has_wal(&header);
     (!is_own).then(|| told("-wal"))
 }
 
@@ -307,14 +307,15 @@ fn private_file(path: &Path) -> Result<(), Cause> {
 #[cfg(test)]
 mod tests {
     use capsule_core::journal::{Durability, Event, Journal as _};
-    use capsule_core::policy::Payloads;
+    use capsule_core::policy::PayloadRetention;
 
     use super::*;
 
     fn run(path: &Path, events: u64) {
-        let mut writer = Store::open(path).unwrap().begin(Box::new(|| 1), Payloads::Full).unwrap();
+        let mut writer =
+            Store::open(path).unwrap().begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
         for call in 0..events {
-            writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::Process).unwrap();
+            writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::CrashSafe).unwrap();
         }
     }
 
@@ -343,8 +344,8 @@ mod tests {
     fn a_durable_write_waits_for_the_disk_behind_any_other() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("store.db")).unwrap();
-        let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
-        let (process, power) = (Durability::Process, Durability::Power);
+        let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
+        let (process, power) = (Durability::CrashSafe, Durability::PowerSafe);
         for (call, durability) in
             [process, power, power, process, process, power, process].into_iter().enumerate()
         {
@@ -364,10 +365,11 @@ mod tests {
     fn the_log_is_moved_while_there_is_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
-        let mut writer = Store::open(&path).unwrap().begin(Box::new(|| 1), Payloads::Full).unwrap();
+        let mut writer =
+            Store::open(&path).unwrap().begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
         for call in 0..1_500 {
-            writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::Process).unwrap();
-            writer.meanwhile();
+            writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::CrashSafe).unwrap();
+            writer.run_idle_work();
         }
         let pages = pages_of_the_log(&path);
         assert!(pages < u64::try_from(LONG_LOG).unwrap(), "{pages}");

@@ -283,7 +283,7 @@ pub(crate) struct PayloadRow {
 impl PayloadRow {
     /// Whether the row holds what the event committed to, as the field of the event says.
     pub(crate) fn fits(&self, own: &PayloadRef, class: PayloadClass) -> Result<(), &'static str> {
-        if self.commitment != own.commit.to_string() || self.class != class.word() {
+        if self.commitment != own.commit.to_string() || self.class != class.name() {
             return Err("its columns say something else than its event");
         }
         if let Some(bytes) = &self.bytes {

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use capsule_core::journal::{BESIDE, HEADER_BYTES, has_log, is_store};
+use capsule_core::journal::{HEADER_BYTES, SIDECAR_SUFFIXES, has_wal, is_store};
 
 use crate::error::StoreError;
 use crate::open::Store;
@@ -31,7 +31,7 @@ fn refusal(source: &Path, to: &Path) -> Option<String> {
         if place == own || place.parent() == Some(&beside(&own, ".locks")) {
             return Some("it is the store that the run is in".into());
         }
-        if BESIDE.iter().any(|suffix| place == beside(&own, suffix)) {
+        if SIDECAR_SUFFIXES.iter().any(|suffix| place == beside(&own, suffix)) {
             return Some("it belongs to the store that the run is in".into());
         }
     }
@@ -52,7 +52,7 @@ fn refusal(source: &Path, to: &Path) -> Option<String> {
 /// Whether a file, by whichever name it was found, is a store or lies beside it.
 pub(crate) fn is_of(store: &Path, found: &Metadata) -> bool {
     let is_same = |own: Metadata| (own.dev(), own.ino()) == (found.dev(), found.ino());
-    let mut names = [""].iter().chain(&BESIDE);
+    let mut names = [""].iter().chain(&SIDECAR_SUFFIXES);
     names.any(|suffix| fs::metadata(beside(store, suffix)).is_ok_and(is_same))
 }
 
@@ -72,7 +72,7 @@ fn place_of_store(source: &Path) -> Option<PathBuf> {
     source.canonicalize().ok().or_else(|| place(source))
 }
 
-/// A file beside a store, by the end of its name (see [`BESIDE`]).
+/// A file beside a store, by the end of its name (see [`SIDECAR_SUFFIXES`]).
 #[must_use]
 pub fn beside(store: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(store);
@@ -103,7 +103,8 @@ pub(crate) fn header(file: File) -> io::Result<Vec<u8>> {
 /// Files beside it say that somebody works with it. One that was left behind by another store of
 /// that name would be read into the new one.
 fn strangers(place: &Path) -> Option<String> {
-    let mut found = BESIDE.iter().filter(|suffix| beside(place, suffix).symlink_metadata().is_ok());
+    let mut found =
+        SIDECAR_SUFFIXES.iter().filter(|suffix| beside(place, suffix).symlink_metadata().is_ok());
     found.next().map(|suffix| format!("a store is in use there: there is a `{suffix}` beside it"))
 }
 
@@ -117,7 +118,7 @@ fn other_content(place: &Path) -> Option<String> {
         return Some("a file is there that is not a store".into());
     }
     // Stores that are worked with have a log beside them; those that were written out have none.
-    if has_log(&header) {
+    if has_wal(&header) {
         return Some("a store is there that somebody works with".into());
     }
     let runs = Store::open_read_only(place).and_then(|store| store.is_one_run());

@@ -4,10 +4,10 @@
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    self, Durability, Entry, Event, Frontier, Journal, PayloadClass, PayloadRef, Recorded,
+    self, Durability, Entry, EntryPosition, Event, Frontier, Journal, PayloadClass, PayloadRef,
     commitment, leaf_hash,
 };
-use capsule_core::policy::Payloads;
+use capsule_core::policy::PayloadRetention;
 use rusqlite::{Connection, params};
 
 use crate::checkpoint::{Note, Signing};
@@ -47,7 +47,7 @@ pub struct RunWriter {
     store: Store,
     run: RunId,
     clock: Clock,
-    payloads: Payloads,
+    payloads: PayloadRetention,
     key: [u8; KEY_BYTES],
     seq: u64,
     prev: Option<Digest>,
@@ -91,7 +91,7 @@ impl Store {
     ///
     /// # Errors
     /// When there is no randomness, or the lock cannot be taken.
-    pub fn begin(self, clock: Clock, payloads: Payloads) -> Result<RunWriter, StoreError> {
+    pub fn begin(self, clock: Clock, payloads: PayloadRetention) -> Result<RunWriter, StoreError> {
         let mut bits = [0; 10];
         getrandom::fill(&mut bits).map_err(StoreError::write)?;
         let mut key = [0; KEY_BYTES];
@@ -123,7 +123,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written.
     pub fn note(&mut self, event: Event, at: u64) -> Result<(), StoreError> {
-        append(self, &[Unwritten::of_no_run(event, at)], Durability::Process).map(drop)
+        append(self, &[Unwritten::of_no_run(event, at)], Durability::CrashSafe).map(drop)
     }
 }
 
@@ -148,7 +148,7 @@ impl RunWriter {
     /// When no salt can be had.
     pub fn keep_key(&mut self) -> Result<PayloadRef, StoreError> {
         let key = self.key;
-        self.keep(PayloadClass::Key, &key)
+        self.put_payload(PayloadClass::Key, &key)
     }
 
     /// Writes on under the key of an earlier run, so that the same arguments are known again. Before
@@ -196,12 +196,16 @@ impl RunWriter {
 impl Journal for RunWriter {
     type Error = StoreError;
 
-    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, StoreError> {
+    fn put_payload(
+        &mut self,
+        class: PayloadClass,
+        payload: &[u8],
+    ) -> Result<PayloadRef, StoreError> {
         let mut salt = vec![0; SALT_BYTES];
         getrandom::fill(&mut salt).map_err(StoreError::write)?;
         let commit = commitment(&salt, payload);
         // What an undo needs is kept even where payloads are not: without it there is no undo.
-        let full = self.payloads == Payloads::Full || class.is_private();
+        let full = self.payloads == PayloadRetention::Full || class.is_private();
         self.waiting.push(Kept {
             commitment: commit,
             class,
@@ -215,14 +219,18 @@ impl Journal for RunWriter {
     }
 
     fn seal_arguments(&mut self, raw: &[u8]) -> Result<Digest, StoreError> {
-        Ok(Digest::keyed(&self.key, raw))
+        Ok(Digest::hmac(&self.key, raw))
     }
 
-    fn written(&self) -> u64 {
+    fn event_count(&self) -> u64 {
         self.seq
     }
 
-    fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, StoreError> {
+    fn append(
+        &mut self,
+        event: Event,
+        durability: Durability,
+    ) -> Result<EntryPosition, StoreError> {
         // A clock that was set back does not make a run go backwards.
         self.at = (self.clock)().max(self.at);
         let entry = Entry {
@@ -234,12 +242,12 @@ impl Journal for RunWriter {
             event,
         };
         let bytes = entry.to_bytes();
-        let recorded = Recorded { seq: entry.seq, at: entry.at };
+        let recorded = EntryPosition { seq: entry.seq, at: entry.at };
         let prev = Digest::of(&bytes);
         let is_seal = matches!(entry.event, Event::RunSealed(_));
         let kept = std::mem::take(&mut self.waiting);
         self.pending.push(Unwritten { entry, bytes, kept });
-        let is_written = durability != Durability::Next;
+        let is_written = durability != Durability::Deferred;
         if is_written {
             self.write(durability).inspect_err(|_| {
                 // Nothing of it happened. What waited before goes on waiting.
@@ -264,7 +272,7 @@ impl Journal for RunWriter {
         Ok(recorded)
     }
 
-    fn meanwhile(&mut self) {
+    fn run_idle_work(&mut self) {
         if self.seq >= LONG_RUN && self.unmoved >= MOVED_EVERY {
             self.unmoved = 0;
             // Should it be refused, a commit does it later.
@@ -272,11 +280,11 @@ impl Journal for RunWriter {
         }
     }
 
-    fn flush(&mut self) -> Result<(), StoreError> {
+    fn flush_deferred(&mut self) -> Result<(), StoreError> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        self.write(Durability::Process)?;
+        self.write(Durability::CrashSafe)?;
         self.sign()
     }
 }
@@ -289,7 +297,7 @@ pub(crate) fn append(
     durability: Durability,
 ) -> Result<Frontier, StoreError> {
     let tree = append_to(store, entries, durability).map_err(StoreError::write)?;
-    store.note_head(&tree, durability == Durability::Power);
+    store.note_head(&tree, durability == Durability::PowerSafe);
     Ok(tree)
 }
 
@@ -298,7 +306,7 @@ fn append_to(
     entries: &[Unwritten],
     durability: Durability,
 ) -> rusqlite::Result<Frontier> {
-    store.wait_for_disk(durability == Durability::Power)?;
+    store.wait_for_disk(durability == Durability::PowerSafe)?;
     let transaction = Immediate::begin(&mut store.sql)?;
     let sql = transaction.sql();
     let mut tree = frontier(sql)?;
@@ -352,7 +360,7 @@ pub(crate) fn insert(
             .execute(params![
                 payload_id(leaf, part),
                 kept.commitment.to_string(),
-                kept.class.word(),
+                kept.class.name(),
                 kept.salt,
                 kept.sha256.map(|digest| digest.to_string()),
                 kept.bytes,
@@ -403,25 +411,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let store = Store::open(&path).unwrap();
-        let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
-        writer.flush().unwrap();
-        writer.append(event(1), Durability::Process).unwrap();
-        writer.append(event(2), Durability::Next).unwrap();
-        writer.append(event(3), Durability::Next).unwrap();
+        let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
+        writer.flush_deferred().unwrap();
+        writer.append(event(1), Durability::CrashSafe).unwrap();
+        writer.append(event(2), Durability::Deferred).unwrap();
+        writer.append(event(3), Durability::Deferred).unwrap();
         assert_eq!(found(&path), [1]);
-        writer.append(event(4), Durability::Process).unwrap();
+        writer.append(event(4), Durability::CrashSafe).unwrap();
         assert_eq!(found(&path), [1, 2, 3, 4]);
-        writer.append(event(5), Durability::Next).unwrap();
-        let text = writer.keep(PayloadClass::Text, b"of what comes next").unwrap();
-        writer.flush().unwrap();
+        writer.append(event(5), Durability::Deferred).unwrap();
+        let text = writer.put_payload(PayloadClass::Text, b"of what comes next").unwrap();
+        writer.flush_deferred().unwrap();
         assert_eq!(found(&path), [1, 2, 3, 4, 5]);
-        writer.flush().unwrap();
+        writer.flush_deferred().unwrap();
         assert_eq!(found(&path).len(), 5);
         assert_eq!(
             writer.waiting.iter().map(|own| own.commitment).collect::<Vec<_>>(),
             [text.commit]
         );
-        assert_eq!(writer.append(event(6), Durability::Process).unwrap().seq, 6);
+        assert_eq!(writer.append(event(6), Durability::CrashSafe).unwrap().seq, 6);
         assert_eq!(found(&path), [1, 2, 3, 4, 5, 6]);
     }
 
@@ -431,14 +439,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let store = Store::open(&path).unwrap();
-        let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
-        writer.append(event(1), Durability::Next).unwrap();
+        let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
+        writer.append(event(1), Durability::Deferred).unwrap();
         writer.store.sql.execute_batch("PRAGMA query_only = on").unwrap();
-        assert!(writer.flush().is_err());
-        assert!(writer.append(event(2), Durability::Process).is_err());
+        assert!(writer.flush_deferred().is_err());
+        assert!(writer.append(event(2), Durability::CrashSafe).is_err());
         writer.store.sql.execute_batch("PRAGMA query_only = off").unwrap();
         assert_eq!(found(&path), Vec::<i64>::new());
-        assert_eq!(writer.append(event(2), Durability::Process).unwrap().seq, 2);
+        assert_eq!(writer.append(event(2), Durability::CrashSafe).unwrap().seq, 2);
         assert_eq!(found(&path), [1, 2]);
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Durability, Event, Journal as _, RunExported};
-use capsule_core::policy::Payloads;
+use capsule_core::policy::PayloadRetention;
 use capsule_store::{Store, StoreError};
 
 /// The files that make a store.
@@ -274,11 +274,11 @@ fn a_copy_of_the_main_file_alone_says_so() {
 fn a_power_cut_loses_only_what_was_not_yet_on_the_disk() {
     let made = Made::new();
     let store = Store::open(&made.path()).unwrap();
-    let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
+    let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
     let event = |call| Event::ApprovalCovered { call, by: 0 };
-    writer.append(event(1), Durability::Power).unwrap();
+    writer.append(event(1), Durability::PowerSafe).unwrap();
     let synced = PARTS.map(|end| fs::read(made.part(end)).unwrap()).to_vec();
-    writer.append(event(2), Durability::Process).unwrap();
+    writer.append(event(2), Durability::CrashSafe).unwrap();
     let log = fs::read(made.part("-wal")).unwrap();
     let note = fs::read_to_string(made.part(".head")).unwrap();
     drop(writer);

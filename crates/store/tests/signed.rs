@@ -11,7 +11,7 @@ use capsule_core::journal::{
     Durability, Entry, Event, Frontier, Journal as _, PayloadClass, RunExported, RunSealed,
     leaf_hash,
 };
-use capsule_core::policy::{AuditRule, CheckpointRule, Payloads};
+use capsule_core::policy::{AuditRule, CheckpointRule, PayloadRetention};
 use capsule_store::{
     Anchor, Fault, Note, Proof, RunWriter, Sightings, Signer, Signing, Store, Trust, Verified,
     Verifier,
@@ -245,20 +245,20 @@ fn a_run_does_not_begin_on_an_old_copy() {
 fn run(log: &Log, rule: &AuditRule, events: u64) -> Option<Note> {
     let store = Store::open(&log.path()).unwrap();
     let signing = Signing::of(&store, rule, false).unwrap();
-    let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
+    let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
     writer.sign_by(signing);
     writer_begins(&mut writer);
     for call in 2..events {
-        writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::Process).unwrap();
+        writer.append(Event::ApprovalCovered { call, by: 0 }, Durability::CrashSafe).unwrap();
     }
     let sealed = RunSealed { exit: Exit::Ok, events, calls: 0, outputs: None, suspended: None };
-    writer.append(Event::RunSealed(sealed), Durability::Process).unwrap();
+    writer.append(Event::RunSealed(sealed), Durability::CrashSafe).unwrap();
     writer.finish().note
 }
 
 fn writer_begins(writer: &mut RunWriter) {
-    let text = writer.keep(PayloadClass::Document, b"version: 1").unwrap();
-    let inputs = writer.keep(PayloadClass::Document, b"{}").unwrap();
+    let text = writer.put_payload(PayloadClass::Document, b"version: 1").unwrap();
+    let inputs = writer.put_payload(PayloadClass::Document, b"{}").unwrap();
     let key = writer.keep_key().unwrap();
     let digest = Digest::of(b"");
     let opened = json!({ "kind": "run.opened", "body": {
@@ -270,7 +270,7 @@ fn writer_begins(writer: &mut RunWriter) {
         "home": "/", "own": [], "tools": digest, "walls": null, "steps": 0,
     } });
     let opened: Event = serde_json::from_value(opened).unwrap();
-    writer.append(opened, Durability::Process).unwrap();
+    writer.append(opened, Durability::CrashSafe).unwrap();
 }
 
 fn sizes(log: &Log) -> Vec<i64> {
@@ -322,12 +322,12 @@ fn an_anchor_that_is_lost_ends_the_run() {
     };
     let store = Store::open(&log.path()).unwrap();
     let signing = Signing::of(&store, &rule, false).unwrap();
-    let mut writer = store.begin(Box::new(|| 1), Payloads::Full).unwrap();
+    let mut writer = store.begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
     writer.sign_by(signing);
     writer_begins(&mut writer);
     let mut say = |call| {
         writer
-            .append(Event::ApprovalCovered { call, by: 0 }, Durability::Process)
+            .append(Event::ApprovalCovered { call, by: 0 }, Durability::CrashSafe)
             .map(|own| own.seq)
     };
     assert_eq!(say(1).unwrap(), 2);

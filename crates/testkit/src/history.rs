@@ -74,7 +74,7 @@ impl Writer<'_> {
         for (part, (class, bytes)) in parts.0.iter().enumerate() {
             let commit = commitment(&SALT, bytes).to_string();
             let sha256 = (!class.is_private()).then(|| Digest::of(bytes).to_string());
-            let row = params![leaf * 16 + part as i64, commit, class.word(), SALT, sha256, bytes];
+            let row = params![leaf * 16 + part as i64, commit, class.name(), SALT, sha256, bytes];
             self.sql.prepare_cached(insert).unwrap().execute(row).unwrap();
         }
     }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use capsule_core::code::Code;
-use capsule_core::confinement::{Tier, Walls};
-use capsule_core::outcome::Problem;
+use capsule_core::confinement::{SandboxStatus, SandboxTier};
+use capsule_core::outcome::CodedError;
 use capsule_sandbox::{
     Executor, Exit, Held, Launch, Mask, Running, SandboxError, Staging, View, Watch,
 };
@@ -80,8 +80,15 @@ impl Commands {
     /// Has the executor build what commands will see, ahead of need and without waiting for it: the
     /// first command does. Should that not be possible, the first command says why. Nothing but the
     /// executor's own mounts is touched, so it is left for later where the walls are others.
-    pub fn show_ahead(&self, workspace: &Workspace, host: &dyn Host, floor: Tier, veil: &Veil) {
-        let is_ready = matches!(self.walls(), Some(Ok(walls)) if walls.tier == Tier::Namespaces);
+    pub fn show_ahead(
+        &self,
+        workspace: &Workspace,
+        host: &dyn Host,
+        floor: SandboxTier,
+        veil: &Veil,
+    ) {
+        let is_ready =
+            matches!(self.walls(), Some(Ok(walls)) if walls.tier == SandboxTier::Namespaces);
         if let State::Running { executor, entered } = &mut *self.state.borrow_mut()
             && is_ready
             && !*entered
@@ -127,7 +134,7 @@ impl Commands {
     /// The walls that a command would stand behind, or why there are none; nothing where commands
     /// are only judged.
     #[must_use]
-    pub fn walls(&self) -> Option<Result<Walls, String>> {
+    pub fn walls(&self) -> Option<Result<SandboxStatus, String>> {
         self.start();
         let mut state = self.state.borrow_mut();
         let walls = match &mut *state {
@@ -151,7 +158,7 @@ impl Commands {
         &self,
         workspace: &Workspace,
         host: &dyn Host,
-        floor: Tier,
+        floor: SandboxTier,
         staging: Staging,
     ) -> Result<Option<OwnedFd>, Unshown> {
         self.start();
@@ -254,7 +261,7 @@ pub(crate) enum Unshown {
     /// Only not with changes laid over it, for this reason; in a copy, it may be.
     Overlay(String),
     /// Nothing that changes something can be run.
-    Problem(Problem),
+    Problem(CodedError),
 }
 
 impl Unshown {
@@ -264,8 +271,8 @@ impl Unshown {
 }
 
 /// Changes that cannot be staged.
-pub(crate) fn unstaged(why: &dyn fmt::Display) -> Problem {
-    Problem::new(Code::SandboxFailed, format!("changes cannot be staged: {why}"))
+pub(crate) fn unstaged(why: &dyn fmt::Display) -> CodedError {
+    CodedError::new(Code::SandboxFailed, format!("changes cannot be staged: {why}"))
 }
 
 /// Why a command was not run, or its end is not known.
@@ -280,7 +287,7 @@ pub(crate) enum NotRun {
 pub(crate) fn view(
     workspace: &Workspace,
     host: &dyn Host,
-    floor: Tier,
+    floor: SandboxTier,
     staging: Option<Staging>,
     masks: Vec<Mask>,
 ) -> io::Result<View> {

@@ -11,13 +11,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::rc::Rc;
 use std::time::Instant;
 
-use capsule_core::change::Node;
+use capsule_core::change::FileState;
 use capsule_core::code::Code;
-use capsule_core::evidence::Preserved;
+use capsule_core::lifecycle::SavedUndo;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
-use capsule_core::undo::Unkept;
+use capsule_core::undo::NoUndoReason;
 use rustix::fs::{
     Access, AtFlags, FileType, OFlags, RenameFlags, Stat, accessat, fstat, readlinkat,
     renameat_with, unlinkat,
@@ -72,7 +72,7 @@ pub(crate) struct Deleting {
     all: Vec<Doomed>,
     keeper: Rc<Keeper>,
     /// Why it cannot be kept for an undo, if it cannot.
-    unkept: Option<Unkept>,
+    unkept: Option<NoUndoReason>,
 }
 
 impl Deleting {
@@ -86,7 +86,7 @@ impl Deleting {
         path: &WorkspacePath,
         named: Named,
         recursive: bool,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CodedError> {
         let Named { folder, name, stat } = named;
         let real = folder.real.join(&name);
         let all = vec![Doomed { real, stat }];
@@ -109,20 +109,20 @@ impl Deleting {
     }
 
     /// Why it cannot be kept for an undo, if it cannot.
-    pub(crate) const fn unkept(&self) -> Option<Unkept> {
+    pub(crate) const fn unkept(&self) -> Option<NoUndoReason> {
         self.unkept
     }
 
-    fn problem(&self, code: Code, what: &str) -> Problem {
-        Problem::new(code, format!("`{}` {what}", self.path)).suggest(code.next_step())
+    fn problem(&self, code: Code, what: &str) -> CodedError {
+        CodedError::new(code, format!("`{}` {what}", self.path)).with_suggestion(code.next_step())
     }
 
-    fn system(&self, errno: Errno) -> Problem {
+    fn system(&self, errno: Errno) -> CodedError {
         system(&self.path, errno)
     }
 
     /// Lists it anew.
-    fn listed(&self, recursive: bool) -> Result<Vec<Doomed>, Problem> {
+    fn listed(&self, recursive: bool) -> Result<Vec<Doomed>, CodedError> {
         let Some(Doomed { real, .. }) = self.all.first() else { return Ok(Vec::new()) };
         let stat = self.stat(self.folder.handle.as_fd(), &self.name)?;
         let mut all = vec![Doomed { real: real.clone(), stat }];
@@ -156,7 +156,7 @@ impl Deleting {
             for name in names {
                 let inner = name.map(|name| (real.join(&name), name));
                 let inner = inner.filter(|(path, _)| {
-                    WorkspacePath::beneath(path.as_str()).is_some_and(|own| own == *path)
+                    WorkspacePath::from_fs_name(path.as_str()).is_some_and(|own| own == *path)
                 });
                 let Some((path, name)) = inner else {
                     let what = "holds a name that no call can name";
@@ -169,13 +169,13 @@ impl Deleting {
         Ok(all)
     }
 
-    fn stat(&self, folder: impl AsFd, name: &str) -> Result<Stat, Problem> {
+    fn stat(&self, folder: impl AsFd, name: &str) -> Result<Stat, CodedError> {
         let stat = self.workspace.stat_itself(folder.as_fd(), OsStr::new(name));
         stat.map_err(|why| not_there(&self.path, why))
     }
 
     /// Opens something of what is to go, which is found under `name` now.
-    fn open(&self, name: &str, real: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, Problem> {
+    fn open(&self, name: &str, real: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, CodedError> {
         let own = self.folder.real.join(&self.name);
         let beneath = real.as_str().strip_prefix(own.as_str()).unwrap_or_default();
         let path = format!("{name}{beneath}");
@@ -188,20 +188,20 @@ impl Deleting {
     ///
     /// # Errors
     /// It changes while it is looked at.
-    fn find_unkept(&self) -> Result<Option<Unkept>, Problem> {
+    fn find_unkept(&self) -> Result<Option<NoUndoReason>, CodedError> {
         let bytes = self.all.iter().filter_map(Doomed::size).fold(0, u64::saturating_add);
-        let mut unkept = (bytes > limits::UNDO_BYTES).then_some(Unkept::TooLarge { bytes });
+        let mut unkept = (bytes > limits::UNDO_BYTES).then_some(NoUndoReason::TooLarge { bytes });
         self.each(|folder, own, name| {
             let why = match kind(&own.stat) {
                 FileType::Directory => None,
                 FileType::RegularFile => accessat(folder, name, Access::READ_OK, AtFlags::EACCESS)
                     .is_err()
-                    .then_some(Unkept::Unreadable),
+                    .then_some(NoUndoReason::Unreadable),
                 FileType::Symlink => match readlinkat(folder, name, Vec::new()) {
-                    Ok(target) => target.to_str().is_err().then_some(Unkept::NoText),
+                    Ok(target) => target.to_str().is_err().then_some(NoUndoReason::NoText),
                     Err(_) => return Err(changed(&self.path)),
                 },
-                _ => Some(Unkept::Special),
+                _ => Some(NoUndoReason::Special),
             };
             unkept = unkept.or(why);
             Ok(())
@@ -212,8 +212,8 @@ impl Deleting {
     /// Does something with each, in the folder that it is in, under the name that it has there.
     fn each(
         &self,
-        mut act: impl FnMut(&OwnedFd, &Doomed, &str) -> Result<(), Problem>,
-    ) -> Result<(), Problem> {
+        mut act: impl FnMut(&OwnedFd, &Doomed, &str) -> Result<(), CodedError>,
+    ) -> Result<(), CodedError> {
         let mut held: Option<(Option<WorkspacePath>, OwnedFd)> = None;
         for own in &self.all {
             let parent = own.real.parent();
@@ -231,7 +231,7 @@ impl Deleting {
     ///
     /// # Errors
     /// It is another by now, or cannot be kept although it looked so.
-    pub(crate) fn preserve(&self) -> Result<Option<Preserved>, Problem> {
+    pub(crate) fn preserve(&self) -> Result<Option<SavedUndo>, CodedError> {
         if self.unkept.is_some() {
             return Ok(None);
         }
@@ -239,12 +239,12 @@ impl Deleting {
         self.each(|folder, own, name| {
             let mode = own.stat.st_mode & 0o7777;
             let node = match kind(&own.stat) {
-                FileType::Directory => Node::Folder { mode },
+                FileType::Directory => FileState::Directory { mode },
                 FileType::Symlink => {
                     let target = readlinkat(folder, name, Vec::new());
                     let target = target.map_err(|errno| self.system(errno))?;
                     let target = target.into_string().map_err(|_| changed(&self.path))?;
-                    Node::Link { target }
+                    FileState::Link { target }
                 }
                 _ => {
                     let file = node::open(folder.as_fd(), name, &own.stat);
@@ -262,7 +262,7 @@ impl Deleting {
     }
 
     /// Holds the folder that something is in.
-    fn above(&self, name: &str, own: &Doomed) -> Result<OwnedFd, Problem> {
+    fn above(&self, name: &str, own: &Doomed) -> Result<OwnedFd, CodedError> {
         let top = self.all.first().map(|top| &top.real);
         match own.real.parent() {
             Some(parent) if top != Some(&own.real) => {
@@ -275,7 +275,7 @@ impl Deleting {
 
     /// Looks again, only to compare: the path must lead to the folder that was judged, and everything
     /// must be there as it was listed.
-    fn unchanged(&self) -> Result<(), Problem> {
+    fn unchanged(&self) -> Result<(), CodedError> {
         again(&self.workspace, &self.path.parent().unwrap_or_default(), &self.folder)?;
         let now = self.listed(true).map_err(|_| changed(&self.path))?;
         let mut pairs = self.all.iter().zip(&now);
@@ -288,7 +288,7 @@ impl Deleting {
     ///
     /// # Errors
     /// What could not be deleted; it says so where something is gone already.
-    pub(crate) fn delete(&self, deadline: Instant) -> Result<(), Problem> {
+    pub(crate) fn delete(&self, deadline: Instant) -> Result<(), CodedError> {
         self.unchanged()?;
         let name = self.aside()?;
         let mut gone = 0;
@@ -312,14 +312,14 @@ impl Deleting {
     }
 
     /// Takes it aside and looks whether it is what was judged. Gives the name that it has then.
-    fn aside(&self) -> Result<String, Problem> {
+    fn aside(&self) -> Result<String, CodedError> {
         // Nobody but this run sees what is staged, and of that only one call is at work.
         if self.workspace.lower().is_some() {
             return Ok(self.name.clone());
         }
         let mut random = [0; 8];
         getrandom::fill(&mut random)
-            .map_err(|error| Problem::new(Code::FileSystem, error.to_string()))?;
+            .map_err(|error| CodedError::new(Code::FileSystem, error.to_string()))?;
         let beside = format!(".capsule-{:016x}.tmp", u64::from_ne_bytes(random));
         match self.rename(&self.name, &beside) {
             Ok(()) => {}
@@ -340,7 +340,7 @@ impl Deleting {
     }
 
     /// Removes everything, from the inside out.
-    fn unlink(&self, name: &str, deadline: Instant, gone: &mut usize) -> Result<(), Problem> {
+    fn unlink(&self, name: &str, deadline: Instant, gone: &mut usize) -> Result<(), CodedError> {
         let mut held: Option<(Option<WorkspacePath>, OwnedFd)> = None;
         for (nth, own) in self.all.iter().enumerate().rev() {
             if Instant::now() > deadline {

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::orders::Orders;
-use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::Scope;
+use capsule_core::path_aliases::PathAliases;
+use capsule_core::policy::PathScope;
 use capsule_redact::excerpt;
 use capsule_sandbox::{Direct, Mask};
 use rustix::fs::{FileType, OFlags, fstat};
@@ -64,8 +64,8 @@ fn locked(paths: &Mutex<BTreeSet<OsString>>) -> MutexGuard<'_, BTreeSet<OsString
 
 /// What invariants hold, by every name that it goes by.
 struct Places {
-    scope: Scope,
-    orders: Orders,
+    scope: PathScope,
+    orders: PathAliases,
 }
 
 impl Places {
@@ -81,8 +81,8 @@ impl Places {
     }
 
     fn is_forbidden(&self, path: &WorkspacePath) -> bool {
-        let names = self.orders.names(path);
-        self.scope.holds(path) || names.iter().any(|name| self.scope.holds(name))
+        let names = self.orders.aliases_of(path);
+        self.scope.is_protected(path) || names.iter().any(|name| self.scope.is_protected(name))
     }
 
     /// Whether a person would have been asked before a path was made.
@@ -99,7 +99,7 @@ impl Places {
     }
 
     fn is_on_a_way(&self, path: &WorkspacePath) -> bool {
-        self.orders.through(path).next().is_some()
+        self.orders.names_through(path).next().is_some()
     }
 
     /// Whether a folder may come where there was none: names led there already.
@@ -111,7 +111,7 @@ impl Places {
     /// Whether whatever is made in a folder is protected.
     fn are_held_beneath(&self, folder: &WorkspacePath) -> bool {
         let names = names(&self.orders, folder, Stand::Folder);
-        [folder].into_iter().chain(&names).any(|name| self.scope.holds_beneath(name))
+        [folder].into_iter().chain(&names).any(|name| self.scope.protects_children(name))
             || self.scope.asks_beneath(folder, &names)
     }
 }
@@ -136,10 +136,10 @@ impl<'w> Ground<'w> {
     /// can be made beside the store of this run.
     pub(crate) fn survey(
         workspace: &'w Workspace,
-        writes: &Scope,
-        (veil, orders): (&Veil, Orders),
+        writes: &PathScope,
+        (veil, orders): (&Veil, PathAliases),
         store: &Path,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CodedError> {
         let open = open(workspace, writes)?;
         let places = Arc::new(Places { scope: writes.clone(), orders });
         let repositories = veil.repositories(workspace);
@@ -169,7 +169,7 @@ impl<'w> Ground<'w> {
     ///
     /// # Errors
     /// When it is more than can be held or hidden.
-    pub(crate) fn bounds(&mut self, masks: &mut Vec<Mask>, way: Way) -> Result<Direct, Problem> {
+    pub(crate) fn bounds(&mut self, masks: &mut Vec<Mask>, way: Way) -> Result<Direct, CodedError> {
         let too_many = || VeilError::TooMany.problem();
         let special = Special::default();
         let from = self.open.iter().map(|path| (path.clone(), false)).collect();
@@ -185,8 +185,8 @@ impl<'w> Ground<'w> {
         let stays = |own: &&OsString| self.touches(own) && !held.contains(*own);
         let pinned = self.before.pinned.iter().chain(&way.left).filter(stays);
         let pinned: BTreeSet<OsString> = pinned.cloned().collect();
-        if masks.len() > limits::MASKS
-            || held.len() + pinned.len() + self.open.len() > limits::MASKS
+        if masks.len() > limits::HIDDEN_PATHS
+            || held.len() + pinned.len() + self.open.len() > limits::HIDDEN_PATHS
         {
             return Err(too_many());
         }
@@ -215,7 +215,7 @@ impl<'w> Ground<'w> {
     pub(crate) fn judged(
         mut self,
         outcome: Outcome,
-        (veil, orders): (&Veil, Result<Rc<Orders>, Problem>),
+        (veil, orders): (&Veil, Result<Rc<PathAliases>, CodedError>),
     ) -> Outcome {
         let changed = named(&self.still.changed()).map(|changed| {
             format!(
@@ -251,7 +251,7 @@ impl<'w> Ground<'w> {
             Some(first) => format!("{message}; {}", first.message),
             None => message,
         };
-        outcome.ended_by(Problem::new(code, message))
+        outcome.with_end(CodedError::new(code, message))
     }
 
     /// What was made although it is protected, in words.
@@ -282,7 +282,7 @@ impl<'w> Ground<'w> {
     }
 
     /// Has everything looked at again, if names lead elsewhere than they did.
-    fn look_anew(&mut self, orders: &Orders) {
+    fn look_anew(&mut self, orders: &PathAliases) {
         if *orders != self.places.orders {
             let scope = self.places.scope.clone();
             self.places = Arc::new(Places { scope, orders: orders.clone() });
@@ -350,7 +350,7 @@ fn folders_of(workspace: &Workspace, store: &Path) -> Vec<PathBuf> {
     folders.filter_map(within).collect()
 }
 
-fn beside_store(folder: &Path) -> Problem {
+fn beside_store(folder: &Path) -> CodedError {
     let folder = if folder == Path::new("") { Path::new(".") } else { folder };
     let folder = excerpt(&folder.to_string_lossy(), limits::QUOTED_CHARS).into_owned();
     let message = format!(
@@ -358,7 +358,7 @@ fn beside_store(folder: &Path) -> Problem {
          files beside a record can forge it"
     );
     let hint = "keep the record elsewhere (`--store`), or name less under `writes`";
-    Problem::new(Code::SandboxFailed, message).suggest(hint)
+    CodedError::new(Code::SandboxFailed, message).with_suggestion(hint)
 }
 
 /// The first of some paths as a message names it, and how many more there are. None if there is none.
@@ -372,15 +372,15 @@ fn named(paths: &BTreeSet<OsString>) -> Option<String> {
 }
 
 /// The places that the rule names, as they are there.
-fn open(workspace: &Workspace, writes: &Scope) -> Result<Vec<OsString>, Problem> {
+fn open(workspace: &Workspace, writes: &PathScope) -> Result<Vec<OsString>, CodedError> {
     let mut open = Vec::new();
-    for (path, beneath) in agreed(writes.places()) {
+    for (path, beneath) in agreed(writes.literal_paths()) {
         match (path.as_str(), beneath) {
             // The workspace's own folder, and nothing in it.
             ("", false) => {}
-            ("", true) if writes.holds_beneath(&WorkspacePath::root()) => {
+            ("", true) if writes.protects_children(&WorkspacePath::root()) => {
                 let message = "an invariant protects whatever is made in the workspace";
-                return Err(Problem::new(Code::SandboxFailed, message));
+                return Err(CodedError::new(Code::SandboxFailed, message));
             }
             ("", true) => open.push(OsString::new()),
             (name, _) => {
@@ -419,7 +419,7 @@ fn is_within(one: &Place, other: &Place) -> bool {
 }
 
 /// A mount needs something to lie on.
-fn is_there(workspace: &Workspace, path: &str, folder: bool) -> Result<(), Problem> {
+fn is_there(workspace: &Workspace, path: &str, folder: bool) -> Result<(), CodedError> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let found = workspace.open_plain(workspace.root(), OsStr::from_bytes(path.as_bytes()), flags);
     let kind = found.ok().and_then(|file| fstat(file.as_fd()).ok());
@@ -427,7 +427,7 @@ fn is_there(workspace: &Workspace, path: &str, folder: bool) -> Result<(), Probl
     let missing = |what: &str, hint: String| {
         let message =
             format!("the rule's `writes` opens `{path}`, and there is no {what} of that name");
-        Err(Problem::new(Code::FileNotFound, message).suggest(hint))
+        Err(CodedError::new(Code::FileNotFound, message).with_suggestion(hint))
     };
     let make = "make it first: `workspace: direct` opens only what is there; `staged` opens names";
     match (kind, folder) {
@@ -451,7 +451,7 @@ impl Visitor for Special {
         if !matches!(entry.kind, FileType::Directory | FileType::RegularFile | FileType::Symlink) {
             let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
             // One more than can be hidden is enough to say so.
-            if found.len() <= limits::MASKS {
+            if found.len() <= limits::HIDDEN_PATHS {
                 found.insert(entry.path.to_owned());
             }
         }

@@ -27,14 +27,14 @@ mod workspace;
 
 use std::rc::Rc;
 
-use capsule_core::action::{Action, Facts, Place};
+use capsule_core::action::{Action, Facts, PathLocation};
 use capsule_core::call::{Origin, ToolCall};
 use capsule_core::code::Code;
-use capsule_core::evidence::{Prepared as Prepare, Understanding};
+use capsule_core::lifecycle::{Operation, PreflightReport};
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
-use capsule_core::tool::{Catalogue, Signature};
+use capsule_core::tool::{Catalogue, ToolSignature};
 use capsule_redact::excerpt;
 use serde_json::Value;
 
@@ -78,18 +78,18 @@ tools! {
 const OF_PERSONS: &[&dyn Tool] =
     &[&builtin::changes_apply::ChangesApply, &builtin::changes_undo::ChangesUndo];
 
-fn find(name: &str) -> Result<&'static dyn Tool, Problem> {
+fn find(name: &str) -> Result<&'static dyn Tool, CodedError> {
     let known = CATALOGUE.find(name);
     let tool =
         known.and_then(|own| TOOLS.iter().find(|tool| tool.signature().id == own.id).copied());
     tool.ok_or_else(|| {
         let shown = excerpt(name, limits::QUOTED_CHARS);
-        let problem = Problem::new(Code::ToolUnknown, format!("there is no tool `{shown}`"));
+        let problem = CodedError::new(Code::ToolUnknown, format!("there is no tool `{shown}`"));
         match CATALOGUE.closest(name) {
-            Some(near) => problem.suggest(format!("did you mean `{near}`?")),
+            Some(near) => problem.with_suggestion(format!("did you mean `{near}`?")),
             None => {
                 let ids: Vec<&str> = CATALOGUE.0.iter().map(|own| own.id).collect();
-                problem.suggest(format!("there are `{}`", ids.join("`, `")))
+                problem.with_suggestion(format!("there are `{}`", ids.join("`, `")))
             }
         }
     })
@@ -99,7 +99,7 @@ fn find(name: &str) -> Result<&'static dyn Tool, Problem> {
 ///
 /// # Errors
 /// [`Code::ToolUnknown`] where there is none.
-pub fn signature_of(name: &str) -> Result<&'static Signature, Problem> {
+pub fn signature_of(name: &str) -> Result<&'static ToolSignature, CodedError> {
     find(name).map(Tool::signature)
 }
 
@@ -107,12 +107,12 @@ pub fn signature_of(name: &str) -> Result<&'static Signature, Problem> {
 ///
 /// # Errors
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`].
-pub fn describe(name: &str, args: &Value, now: u64) -> Result<Action, Problem> {
+pub fn describe(name: &str, args: &Value, now: u64) -> Result<Action, CodedError> {
     find(name).and_then(|tool| meaning(tool, args, now))
 }
 
-fn meaning(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, Problem> {
-    let args = tool.signature().check(args).map_err(|error| Problem {
+fn meaning(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, CodedError> {
+    let args = tool.signature().check(args).map_err(|error| CodedError {
         code: Code::ArgsInvalid,
         message: error.message,
         suggestion: error.suggestion,
@@ -123,9 +123,9 @@ fn meaning(tool: &dyn Tool, args: &Value, now: u64) -> Result<Action, Problem> {
 /// Where the file is that a tool writes.
 fn written_place(action: &Action, facts: &Facts) -> Option<WorkspacePath> {
     let (Action::Write { path, .. } | Action::Edit { path, .. }) = action else { return None };
-    match &facts.at(path.inside()?)?.real {
-        Place::Inside(real) => Some(real.clone()),
-        Place::Outside(_) => None,
+    match &facts.path_fact(path.inside()?)?.real {
+        PathLocation::Inside(real) => Some(real.clone()),
+        PathLocation::Outside(_) => None,
     }
 }
 
@@ -135,7 +135,7 @@ fn written_place(action: &Action, facts: &Facts) -> Option<WorkspacePath> {
 /// # Errors
 /// [`Code::ToolUnknown`] or [`Code::ArgsInvalid`]. What is on disk is never an error here: it is a
 /// fact, and is judged.
-pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding, Problem> {
+pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<PreflightReport, CodedError> {
     let of_persons = || {
         let own = OF_PERSONS.iter().find(|tool| tool.signature().id == call.tool.as_str());
         own.filter(|_| call.origin == Origin::Person).copied()
@@ -143,8 +143,8 @@ pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding
     let tool = of_persons().map_or_else(|| find(call.tool.as_str()), Ok)?;
     let action = meaning(tool, &call.args, context.now)?;
     let Prepared { facts, hands } = tool.prepare(&action, &call.args, context);
-    let action = action.found(&facts);
-    let hands: Box<dyn Prepare> = match context.staging {
+    let action = action.resolve_confinement(&facts);
+    let hands: Box<dyn Operation> = match context.staging {
         _ if matches!(action, Action::Apply { .. } | Action::Undo { .. }) => hands,
         Ok(Some(staging)) => {
             let seen = (Rc::clone(context.veil), Rc::clone(context.workspace));
@@ -155,5 +155,5 @@ pub fn preflight(call: &ToolCall, context: &Context<'_>) -> Result<Understanding
         Ok(None) => hands,
         Err(problem) => Box::new(Unstaged { hands, problem: problem.clone() }),
     };
-    Ok(Understanding { action, facts, prepared: hands })
+    Ok(PreflightReport { action, facts, operation: hands })
 }

@@ -12,10 +12,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat, Timestamps, fchmod, flock,
     fstat, futimens, mkdirat, openat, renameat, renameat_with, symlinkat, unlinkat,
@@ -41,14 +41,14 @@ pub(crate) trait Source {
     ///
     /// # Errors
     /// It is not to be had.
-    fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), Problem>;
+    fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), CodedError>;
 
     /// What is said of a file whose bytes are not those that were recorded.
-    fn other(&self, change: &Change) -> Problem;
+    fn other(&self, change: &Change) -> CodedError;
 }
 
 /// Says whether to go on: it is not too late, and nobody cancelled it.
-pub(crate) type GoesOn<'g> = &'g dyn Fn() -> Result<(), Problem>;
+pub(crate) type GoesOn<'g> = &'g dyn Fn() -> Result<(), CodedError>;
 
 /// Makes changes.
 pub(crate) struct Maker {
@@ -61,13 +61,13 @@ pub(crate) struct Maker {
     /// Where the changes put a link, or take one away: see [`links`].
     pub links: BTreeSet<String>,
     /// What is said of a path that is not what it was compared with.
-    pub differs: fn(&Change) -> Problem,
+    pub differs: fn(&Change) -> CodedError,
 }
 
 /// How large the file is that a change replaces or removes, if it is a file.
 pub(crate) const fn replaced(change: &Change) -> Option<u64> {
     match &change.before {
-        Some(Node::File { bytes, .. }) => Some(*bytes),
+        Some(FileState::File { bytes, .. }) => Some(*bytes),
         _ => None,
     }
 }
@@ -75,7 +75,7 @@ pub(crate) const fn replaced(change: &Change) -> Option<u64> {
 /// The paths at which changes put a link or take one away. What such a change compares is the link; beneath
 /// it there is nothing until a folder takes its place, whatever the link leads to.
 pub(crate) fn links(changes: &[Change]) -> BTreeSet<String> {
-    let is_link = |node: &Option<Node>| matches!(node, Some(Node::Link { .. }));
+    let is_link = |node: &Option<FileState>| matches!(node, Some(FileState::Link { .. }));
     let own = changes.iter().filter(|own| is_link(&own.before) || is_link(&own.after));
     own.map(|own| own.path.clone()).collect()
 }
@@ -97,7 +97,7 @@ impl Maker {
     }
 
     /// The place of a change, in its folder.
-    pub(crate) fn place<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
+    pub(crate) fn place<'c>(&self, change: &'c Change) -> Result<Place<'c>, CodedError> {
         let (folder, name) = split(&change.path);
         match self.folder(folder) {
             Ok(folder) => Ok(Place { folder, name }),
@@ -106,7 +106,7 @@ impl Maker {
     }
 
     /// What stands there now.
-    pub(crate) fn here(&self, change: &Change) -> Result<Option<Node>, Problem> {
+    pub(crate) fn here(&self, change: &Change) -> Result<Option<FileState>, CodedError> {
         match self.there(change)? {
             Some(place) => place.node().map_err(|errno| system(change, errno)),
             None => Ok(None),
@@ -114,7 +114,7 @@ impl Maker {
     }
 
     /// The place of a change, if its folder is there.
-    pub(crate) fn there<'c>(&self, change: &'c Change) -> Result<Option<Place<'c>>, Problem> {
+    pub(crate) fn there<'c>(&self, change: &'c Change) -> Result<Option<Place<'c>>, CodedError> {
         let (folder, name) = split(&change.path);
         match self.folder(folder) {
             Ok(folder) => Ok(Some(Place { folder, name })),
@@ -145,7 +145,7 @@ impl Maker {
     }
 
     /// Opens the file that stands there now.
-    pub(crate) fn old(&self, change: &Change) -> Result<File, Problem> {
+    pub(crate) fn old(&self, change: &Change) -> Result<File, CodedError> {
         let place = self.place(change)?;
         let failed = |errno| system(change, errno);
         let stat = place.stat().map_err(failed)?.ok_or_else(|| (self.differs)(change))?;
@@ -157,7 +157,7 @@ impl Maker {
         &self,
         change: &Change,
         known: &dyn Fn(&str) -> bool,
-    ) -> Result<bool, Problem> {
+    ) -> Result<bool, CodedError> {
         let folder = self.folder(&change.path).map_err(|_| (self.differs)(change))?;
         let mut only = true;
         let mut see = |name: &[u8], _, _| {
@@ -176,12 +176,12 @@ impl Maker {
     /// At the first one that cannot be made; those before it are made.
     pub(crate) fn all(
         &self,
-        waiting: &[(&Change, Option<Node>)],
+        waiting: &[(&Change, Option<FileState>)],
         source: &dyn Source,
         goes_on: GoesOn<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         // Where it stands still: an attempt before may have come further.
-        let gone = |(change, here): &&(&Change, Option<Node>)| {
+        let gone = |(change, here): &&(&Change, Option<FileState>)| {
             makes_room(change) && here.is_some() && *here == change.before
         };
         for (change, _) in waiting {
@@ -200,9 +200,9 @@ impl Maker {
 
     /// Closes folders that may not be written to, once everything is in them; and the names survive a
     /// power cut.
-    pub(crate) fn close(&self, changes: &[Change]) -> Result<(), Problem> {
+    pub(crate) fn close(&self, changes: &[Change]) -> Result<(), CodedError> {
         for change in changes.iter().rev() {
-            if let Some(Node::Folder { mode }) = &change.after {
+            if let Some(FileState::Directory { mode }) = &change.after {
                 self.place(change)?.set_mode(*mode).map_err(|errno| system(change, errno))?;
             }
         }
@@ -212,7 +212,7 @@ impl Maker {
                 Err(errno) if is_unsupported(errno) => Ok(()),
                 synced => synced,
             });
-        synced.map_err(|errno| Problem::new(Code::FileSystem, errno.to_string()))
+        synced.map_err(|errno| CodedError::new(Code::FileSystem, errno.to_string()))
     }
 
     /// The folders that changes are in, as far as they are there.
@@ -226,12 +226,12 @@ impl Maker {
     }
 
     /// Removes what interrupted attempts may have left beside their targets.
-    pub(crate) fn clear_leftovers(&self, changes: &[Change]) -> Result<(), Problem> {
+    pub(crate) fn clear_leftovers(&self, changes: &[Change]) -> Result<(), CodedError> {
         let names = || self.leftovers.iter().chain([&self.beside]);
         let cleared: Result<(), Errno> = self
             .folders(changes)
             .try_for_each(|folder| names().try_for_each(|name| unlinked(&folder, name)));
-        cleared.map_err(|errno| Problem::new(Code::FileSystem, errno.to_string()))
+        cleared.map_err(|errno| CodedError::new(Code::FileSystem, errno.to_string()))
     }
 
     fn clear(&self, folder: &OwnedFd) -> Result<(), Errno> {
@@ -239,8 +239,8 @@ impl Maker {
     }
 
     /// What a file replaces, if it is one that stays.
-    fn replaces(&self, change: &Change) -> Result<Option<Stat>, Problem> {
-        let is_file = |node: &Option<Node>| matches!(node, Some(Node::File { .. }));
+    fn replaces(&self, change: &Change) -> Result<Option<Stat>, CodedError> {
+        let is_file = |node: &Option<FileState>| matches!(node, Some(FileState::File { .. }));
         if !is_file(&change.before) || !is_file(&change.after) {
             return Ok(None);
         }
@@ -249,21 +249,21 @@ impl Maker {
     }
 
     /// Whether a file that is replaced can keep its owner: nobody's becomes ours.
-    fn can_replace(&self, change: &Change) -> Result<(), Problem> {
+    fn can_replace(&self, change: &Change) -> Result<(), CodedError> {
         match self.replaces(change)? {
             Some(before) if !node::can_give(&before) => Err(node::not_ours(&change.path, &before)),
             _ => Ok(()),
         }
     }
 
-    fn remove(&self, change: &Change) -> Result<(), Problem> {
+    fn remove(&self, change: &Change) -> Result<(), CodedError> {
         let place = self.place(change)?;
         // Once more, as close to it as can be.
         if self.here(change)? != change.before {
             return Err((self.differs)(change));
         }
         let flags = match change.before {
-            Some(Node::Folder { .. }) => AtFlags::REMOVEDIR,
+            Some(FileState::Directory { .. }) => AtFlags::REMOVEDIR,
             _ => AtFlags::empty(),
         };
         let removed = opened(&place.folder, || unlinkat(&place.folder, place.name, flags));
@@ -279,19 +279,19 @@ impl Maker {
         change: &Change,
         source: &dyn Source,
         goes_on: GoesOn<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let Some(after) = &change.after else { return Ok(()) };
         let place = self.place(change)?;
         let failed = |errno| system(change, errno);
         match after {
-            Node::Folder { .. } => place.make_folder().map_err(failed),
-            Node::Link { target } => {
+            FileState::Directory { .. } => place.make_folder().map_err(failed),
+            FileState::Link { target } => {
                 self.clear(&place.folder).map_err(failed)?;
                 let make = || symlinkat(target.as_str(), &place.folder, self.beside.as_str());
                 opened(&place.folder, make).map_err(failed)?;
                 self.put(change, &place)
             }
-            Node::File { sha256, mode, .. } => {
+            FileState::File { sha256, mode, .. } => {
                 self.clear(&place.folder).map_err(failed)?;
                 let (from, times) = source.open(change)?;
                 let copied = self.copy(change, &place, from, goes_on).and_then(|(to, copied)| {
@@ -312,7 +312,7 @@ impl Maker {
                 })?;
                 self.put(change, &place)
             }
-            Node::Special => Err((self.differs)(change)),
+            FileState::Special => Err((self.differs)(change)),
         }
     }
 
@@ -323,14 +323,14 @@ impl Maker {
         place: &Place<'_>,
         mut from: File,
         goes_on: GoesOn<'_>,
-    ) -> Result<(File, Digest), Problem> {
+    ) -> Result<(File, Digest), CodedError> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(&place.folder, self.beside.as_str(), flags, Mode::RUSR | Mode::WUSR);
         let to = opened(&place.folder, open).map_err(|errno| system(change, errno))?;
         let mut to = File::from(to);
         let mut since = 0;
-        let copied = Digest::of_all(|buffer| {
+        let copied = Digest::of_reader(|buffer| {
             if since >= CHUNK {
                 goes_on()?;
                 since = 0;
@@ -339,14 +339,14 @@ impl Maker {
             since += read;
             to.write_all(buffer.get(..read).unwrap_or_default())
                 .map_err(|error| io_problem(change, &error))?;
-            Ok::<_, Problem>(read)
+            Ok::<_, CodedError>(read)
         })?;
         goes_on()?;
         Ok((to, copied))
     }
 
     /// Gives what was made beside the name that it is for. Only what was compared is replaced.
-    fn put(&self, change: &Change, place: &Place<'_>) -> Result<(), Problem> {
+    fn put(&self, change: &Change, place: &Place<'_>) -> Result<(), CodedError> {
         let failed = |errno| system(change, errno);
         let beside = self.beside.as_str();
         let swap = || {
@@ -355,7 +355,7 @@ impl Maker {
                 renameat_with(&place.folder, beside, &place.folder, place.name, flags)
             })
         };
-        let unmade = |problem: Problem| {
+        let unmade = |problem: CodedError| {
             let _ = self.clear(&place.folder);
             Err(problem)
         };
@@ -391,15 +391,17 @@ impl Maker {
 /// Whether what stands there is what whoever was killed over a change may have left: nothing where something
 /// has to make room, a new folder without its permissions, a folder that was opened to be worked in.
 #[must_use]
-pub fn is_half_done(change: &Change, here: Option<&Node>) -> bool {
+pub fn is_half_done(change: &Change, here: Option<&FileState>) -> bool {
     let is_new = |mode: u32| mode & 0o777 == OPEN;
     match (&change.before, here, &change.after) {
         (_, None, Some(_)) => makes_room(change),
-        (Some(Node::Folder { mode }), Some(Node::Folder { mode: now }), after) => {
-            let is_other = !matches!(after, None | Some(Node::Folder { .. }));
+        (Some(FileState::Directory { mode }), Some(FileState::Directory { mode: now }), after) => {
+            let is_other = !matches!(after, None | Some(FileState::Directory { .. }));
             *now == mode | OPEN || is_other && is_new(*now)
         }
-        (_, Some(Node::Folder { mode: now }), Some(Node::Folder { .. })) => is_new(*now),
+        (_, Some(FileState::Directory { mode: now }), Some(FileState::Directory { .. })) => {
+            is_new(*now)
+        }
         _ => false,
     }
 }
@@ -408,8 +410,10 @@ pub fn is_half_done(change: &Change, here: Option<&Node>) -> bool {
 pub(crate) const fn makes_room(change: &Change) -> bool {
     match (&change.before, &change.after) {
         (Some(_), None) => true,
-        (Some(Node::Folder { .. }), Some(after)) => !matches!(after, Node::Folder { .. }),
-        (Some(_), Some(Node::Folder { .. })) => true,
+        (Some(FileState::Directory { .. }), Some(after)) => {
+            !matches!(after, FileState::Directory { .. })
+        }
+        (Some(_), Some(FileState::Directory { .. })) => true,
         _ => false,
     }
 }
@@ -443,7 +447,7 @@ impl Place<'_> {
     }
 
     /// What stands there now.
-    pub(crate) fn node(&self) -> Result<Option<Node>, Errno> {
+    pub(crate) fn node(&self) -> Result<Option<FileState>, Errno> {
         let Some(stat) = self.stat()? else { return Ok(None) };
         node::read(self.folder.as_fd(), self.name, &stat).map(Some)
     }
@@ -489,10 +493,10 @@ pub(crate) fn lock(folder: &OwnedFd) -> bool {
 }
 
 /// An error of the system, with the path of a change.
-pub(crate) fn system(change: &Change, errno: Errno) -> Problem {
-    Problem::new(Code::FileSystem, format!("`{}`: {errno}", change.path))
+pub(crate) fn system(change: &Change, errno: Errno) -> CodedError {
+    CodedError::new(Code::FileSystem, format!("`{}`: {errno}", change.path))
 }
 
-fn io_problem(change: &Change, error: &io::Error) -> Problem {
+fn io_problem(change: &Change, error: &io::Error) -> CodedError {
     system(change, Errno::from_io_error(error).unwrap_or(Errno::IO))
 }

@@ -6,10 +6,10 @@ use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 
-use capsule_core::change::Node;
+use capsule_core::change::FileState;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, fchmod, fchown, fstat,
     openat, readlinkat, statat,
@@ -113,14 +113,14 @@ fn may_give_all() -> bool {
 }
 
 /// Why nothing takes the place of what belongs to somebody else: it would not be theirs any more.
-pub(crate) fn not_ours(path: &str, before: &Stat) -> Problem {
+pub(crate) fn not_ours(path: &str, before: &Stat) -> CodedError {
     let message = format!(
         "`{path}` belongs to user {} and group {}, and what would take its place cannot be given to \
          them",
         before.st_uid, before.st_gid
     );
-    Problem::new(Code::FilePermission, message)
-        .suggest("ask the person to change its owner or its group, or to work as that user")
+    CodedError::new(Code::FilePermission, message)
+        .with_suggestion("ask the person to change its owner or its group, or to work as that user")
 }
 
 /// What the system says of a name in a folder; none where nothing is there.
@@ -141,31 +141,31 @@ pub(crate) fn refresh(folder: BorrowedFd<'_>, name: impl rustix::path::Arg) {
 }
 
 /// What stands at a name in a folder that looks so. Links are not followed, pipes not waited for.
-pub(crate) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<Node, Errno> {
+pub(crate) fn read(folder: BorrowedFd<'_>, name: &str, stat: &Stat) -> Result<FileState, Errno> {
     let mode = stat.st_mode & PERMISSIONS;
     match kind(stat) {
-        FileType::Directory => Ok(Node::Folder { mode }),
+        FileType::Directory => Ok(FileState::Directory { mode }),
         FileType::Symlink => match readlinkat(folder, name, Vec::new())?.into_string() {
-            Ok(target) => Ok(Node::Link { target }),
+            Ok(target) => Ok(FileState::Link { target }),
             // No record can hold where it leads.
-            Err(_) => Ok(Node::Special),
+            Err(_) => Ok(FileState::Special),
         },
         FileType::RegularFile => {
             let mut file = open(folder, name, stat)?;
             let bytes = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
-            let sha256 = Digest::of_all(|buffer| file.read(buffer))
+            let sha256 = Digest::of_reader(|buffer| file.read(buffer))
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            Ok(Node::File { sha256, bytes, mode })
+            Ok(FileState::File { sha256, bytes, mode })
         }
-        _ => Ok(Node::Special),
+        _ => Ok(FileState::Special),
     }
 }
 
 /// What is told of something that nobody may know more of than its name and kind.
-pub(crate) fn untold(stat: &Stat) -> Node {
+pub(crate) fn untold(stat: &Stat) -> FileState {
     match kind(stat) {
-        FileType::Directory => Node::Folder { mode: stat.st_mode & PERMISSIONS },
-        _ => Node::Special,
+        FileType::Directory => FileState::Directory { mode: stat.st_mode & PERMISSIONS },
+        _ => FileState::Special,
     }
 }
 

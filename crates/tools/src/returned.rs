@@ -2,7 +2,7 @@
 //! refused. Whether a policy wants that was judged before; here is what the file says.
 
 use capsule_core::code::Code;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use capsule_redact::{Redactor, Unresolved, masks};
 
@@ -21,7 +21,7 @@ pub(crate) fn resolved(
     content: &[u8],
     old: &[u8],
     path: &WorkspacePath,
-) -> Result<Vec<u8>, Problem> {
+) -> Result<Vec<u8>, CodedError> {
     redactor.resolved(content, old).map_err(|Unresolved { line }| {
         let message = format!(
             "the mask in line {line} of what `{path}` would hold stands for no line of the file, or \
@@ -32,21 +32,21 @@ pub(crate) fn resolved(
 }
 
 /// What has a mask where nothing can be put back.
-pub(crate) fn unresolvable(path: &WorkspacePath) -> Problem {
+pub(crate) fn unresolvable(path: &WorkspacePath) -> CodedError {
     refused(format!(
         "a mask stands in what is to be written to `{path}`, and nothing it could stand for"
     ))
 }
 
 /// What would be seen behind an edit of what stands around it.
-pub(crate) fn revealing(path: &WorkspacePath) -> Problem {
+pub(crate) fn revealing(path: &WorkspacePath) -> CodedError {
     let message = format!(
         "the edit touches what is masked in `{path}`, and would show it, or show it otherwise"
     );
     let hint = "edit around it, and leave the name of a secret as it is; the user can change it";
-    Problem::new(Code::MaskInContent, message).suggest(hint)
+    CodedError::new(Code::MaskInContent, message).with_suggestion(hint)
 }
 
-fn refused(message: String) -> Problem {
-    Problem::new(Code::MaskInContent, message).suggest(Code::MaskInContent.next_step())
+fn refused(message: String) -> CodedError {
+    CodedError::new(Code::MaskInContent, message).with_suggestion(Code::MaskInContent.next_step())
 }

@@ -8,14 +8,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capsule_core::change::Node;
+use capsule_core::change::FileState;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{Preserved, Preview};
+use capsule_core::lifecycle::{Preview, SavedUndo};
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
-use capsule_core::undo::Unkept;
+use capsule_core::undo::NoUndoReason;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 
@@ -49,7 +49,7 @@ struct Target {
 }
 
 impl Target {
-    fn of(workspace: &Workspace, path: &WorkspacePath, stands: Stands) -> Result<Self, Problem> {
+    fn of(workspace: &Workspace, path: &WorkspacePath, stands: Stands) -> Result<Self, CodedError> {
         let before = match stands {
             Stands::Vacant(place) => return Ok(Self { before: None, place }),
             other => file(path, other)?,
@@ -86,7 +86,7 @@ pub(crate) struct Saving {
     path: WorkspacePath,
     target: Target,
     /// Why what is there cannot be kept for an undo, if it cannot.
-    unkept: Option<Unkept>,
+    unkept: Option<NoUndoReason>,
     /// What the file held, once it was read.
     old: Vec<u8>,
 }
@@ -102,11 +102,13 @@ impl Saving {
         keeper: &Rc<Keeper>,
         path: &WorkspacePath,
         stands: Stands,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CodedError> {
         let target = Target::of(workspace, path, stands)?;
         let unkept = target.before.as_ref().and_then(|before| match size(before) {
-            bytes if bytes > limits::UNDO_BYTES => Some(Unkept::TooLarge { bytes }),
-            _ => before.open(workspace, OFlags::RDONLY).is_err().then_some(Unkept::Unreadable),
+            bytes if bytes > limits::UNDO_BYTES => Some(NoUndoReason::TooLarge { bytes }),
+            _ => {
+                before.open(workspace, OFlags::RDONLY).is_err().then_some(NoUndoReason::Unreadable)
+            }
         });
         let (workspace, keeper) = (Rc::clone(workspace), Rc::clone(keeper));
         Ok(Self { workspace, keeper, path: path.clone(), target, unkept, old: Vec::new() })
@@ -123,7 +125,7 @@ impl Saving {
     }
 
     /// Why what is there cannot be kept for an undo, if it cannot.
-    pub(crate) const fn unkept(&self) -> Option<Unkept> {
+    pub(crate) const fn unkept(&self) -> Option<NoUndoReason> {
         self.unkept
     }
 
@@ -137,11 +139,11 @@ impl Saving {
     ///
     /// # Errors
     /// [`Code::FileUndoTooLarge`], or that the file cannot be read.
-    pub(crate) fn read(&mut self) -> Result<(), Problem> {
+    pub(crate) fn read(&mut self) -> Result<(), CodedError> {
         let Some(before) = &self.target.before else { return Ok(()) };
         let too_large = |bytes| {
-            let message = format!("`{}`: {}", self.path, Unkept::TooLarge { bytes }.reason());
-            Problem::new(Code::FileUndoTooLarge, message)
+            let message = format!("`{}`: {}", self.path, NoUndoReason::TooLarge { bytes }.reason());
+            CodedError::new(Code::FileUndoTooLarge, message)
         };
         if size(before) > limits::UNDO_BYTES {
             return Err(too_large(size(before)));
@@ -156,7 +158,7 @@ impl Saving {
         Ok(())
     }
 
-    fn opened(&self, before: &Found) -> Result<File, Problem> {
+    fn opened(&self, before: &Found) -> Result<File, CodedError> {
         let opened = before.open(&self.workspace, OFlags::RDONLY);
         opened.map(File::from).map_err(|why| not_there(&self.path, why))
     }
@@ -165,25 +167,29 @@ impl Saving {
     ///
     /// # Errors
     /// It is another by now, or cannot be kept.
-    pub(crate) fn keep(&self, new: &[u8]) -> Result<Preserved, Problem> {
+    pub(crate) fn keep(&self, new: &[u8]) -> Result<SavedUndo, CodedError> {
         let Target { before, place } = &self.target;
         let mut keeping = self.keeper.begin(before.iter().map(size));
         let mut folder = place.folder.real.clone();
         for name in &place.missing {
             folder = folder.join(name);
-            keeping.change(folder.to_string(), None, Some(Node::Folder { mode: NEW_FOLDER }));
+            keeping.change(
+                folder.to_string(),
+                None,
+                Some(FileState::Directory { mode: NEW_FOLDER }),
+            );
         }
         let mode = before.as_ref().map(|before| before.stat.st_mode & 0o7777);
         let kept = match before.as_ref().zip(mode) {
             Some((before, mode)) => Some(keeping.file(&self.opened(before)?, mode)?.0),
             None => None,
         };
-        if let Some(Node::File { sha256, .. }) = &kept
+        if let Some(FileState::File { sha256, .. }) = &kept
             && *sha256 != Digest::of(&self.old)
         {
             return Err(changed(&self.path));
         }
-        let after = Node::File {
+        let after = FileState::File {
             sha256: Digest::of(new),
             bytes: u64::try_from(new.len()).unwrap_or(u64::MAX),
             mode: mode.map_or(NEW_FILE, |mode| mode & 0o777),
@@ -209,7 +215,7 @@ impl Saving {
         })
     }
 
-    fn system(&self, error: &io::Error) -> Problem {
+    fn system(&self, error: &io::Error) -> CodedError {
         let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
         system(&self.path, errno)
     }
@@ -219,7 +225,7 @@ impl Saving {
     ///
     /// # Errors
     /// [`Code::ApprovalChangedAfter`].
-    pub(crate) fn unchanged(&self) -> Result<(), Problem> {
+    pub(crate) fn unchanged(&self) -> Result<(), CodedError> {
         let Target { before, place } = &self.target;
         match before {
             Some(before) => {
@@ -239,11 +245,11 @@ impl Saving {
     ///
     /// # Errors
     /// Nothing was changed.
-    pub(crate) fn put(&self, new: &[u8], deadline: Instant) -> Result<(), Problem> {
+    pub(crate) fn put(&self, new: &[u8], deadline: Instant) -> Result<(), CodedError> {
         let folder = self.make_folders()?;
         let mut random = [0; 8];
         getrandom::fill(&mut random)
-            .map_err(|error| Problem::new(Code::FileSystem, error.to_string()))?;
+            .map_err(|error| CodedError::new(Code::FileSystem, error.to_string()))?;
         let beside = OsString::from(format!(".capsule-{:016x}.tmp", u64::from_ne_bytes(random)));
         let done = self
             .write_beside(&folder, &beside, new, deadline)
@@ -290,12 +296,12 @@ impl Saving {
         self.in_time(deadline).map_err(Left::Ours)
     }
 
-    fn in_time(&self, deadline: Instant) -> Result<(), Problem> {
+    fn in_time(&self, deadline: Instant) -> Result<(), CodedError> {
         if Instant::now() <= deadline {
             return Ok(());
         }
         let message = format!("`{}` could not be written in time", self.path);
-        Err(Problem::new(Code::FileSystem, message))
+        Err(CodedError::new(Code::FileSystem, message))
     }
 
     /// Gives the file that was written beside the name that it is for. The folder must still stand
@@ -339,7 +345,7 @@ impl Saving {
         }
     }
 
-    fn make_folders(&self) -> Result<OwnedFd, Problem> {
+    fn make_folders(&self) -> Result<OwnedFd, CodedError> {
         let failed = |errno| system(&self.path, errno);
         let place = &self.target.place;
         let mut folder =
@@ -367,9 +373,9 @@ fn size(found: &Found) -> u64 {
 /// Why the file could not take its place, and whose file is left beside it.
 enum Left {
     /// What we wrote.
-    Ours(Problem),
+    Ours(CodedError),
     /// Somebody else's, that took the place in between: it stays.
-    Theirs(Problem),
+    Theirs(CodedError),
 }
 
 /// Lines added and removed.

@@ -7,15 +7,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capsule_core::action::{Action, Facts, PathTarget, Place, ProgramFact};
+use capsule_core::action::{Action, Facts, PathLocation, PathTarget, ProgramFact};
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::Prepared as Hands;
 use capsule_core::id::RunId;
-use capsule_core::outcome::Problem;
+use capsule_core::lifecycle::Operation;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
-use capsule_core::tool::Signature;
-use capsule_core::undo::Unkept;
+use capsule_core::tool::ToolSignature;
+use capsule_core::undo::NoUndoReason;
 use capsule_redact::{Redactor, Secret};
 use capsule_sandbox::FileIdentity;
 pub use capsule_sandbox::Stream;
@@ -31,14 +31,14 @@ use crate::workspace::{Stands, Workspace};
 /// A tool.
 pub trait Tool: Sync {
     /// What it is called, takes and gives.
-    fn signature(&self) -> &'static Signature;
+    fn signature(&self) -> &'static ToolSignature;
 
     /// What a call with these arguments means. The arguments fit the signature. `now` is the time
     /// that relative times count from, in microseconds since 1970.
     ///
     /// # Errors
     /// [`capsule_core::code::Code::ArgsInvalid`] where the arguments make no sense together.
-    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, Problem>;
+    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError>;
 
     /// What is found about an action, and the hands that could do it.
     fn prepare(&self, action: &Action, args: &Value, context: &Context<'_>) -> Prepared;
@@ -49,7 +49,7 @@ pub struct Prepared {
     /// What was found.
     pub facts: Facts,
     /// The hands that could do it.
-    pub hands: Box<dyn Hands>,
+    pub hands: Box<dyn Operation>,
 }
 
 /// What tools are given to work with.
@@ -61,7 +61,7 @@ pub struct Context<'c> {
     /// The run's executor, started when the first command needs it.
     pub commands: &'c Commands,
     /// Where changes are collected, if the workspace is staged; why they cannot be, where it should.
-    pub staging: Result<Option<&'c Rc<Staging>>, &'c Problem>,
+    pub staging: Result<Option<&'c Rc<Staging>>, &'c CodedError>,
     /// What masks.
     pub redactor: &'c Redactor,
     /// Where what calls replace and delete is kept.
@@ -143,7 +143,7 @@ impl Cancel {
 /// What was found at the paths that an action is about.
 pub(crate) fn path_facts(action: &Action, context: &Context<'_>) -> Facts {
     let look = |path: &WorkspacePath| context.workspace.look(path, &context.veil.borrow()).0;
-    let paths = action.named().into_iter().filter_map(PathTarget::inside);
+    let paths = action.named_paths().into_iter().filter_map(PathTarget::inside);
     Facts { paths: paths.map(look).collect(), ..Facts::default() }
 }
 
@@ -165,13 +165,13 @@ pub(crate) fn command_facts(
 ///
 /// # Errors
 /// Why that cannot be told, so that nothing may be changed.
-pub(crate) fn name_paths(facts: &mut Facts, context: &Context<'_>) -> Result<(), Problem> {
+pub(crate) fn name_paths(facts: &mut Facts, context: &Context<'_>) -> Result<(), CodedError> {
     let veil = context.veil.borrow();
     facts.paths.iter_mut().try_for_each(|fact| veil.name(context.workspace, fact))
 }
 
 /// The hands of a change, and what of it could not be kept for an undo.
-pub(crate) type Changing = Result<(Box<dyn Hands>, Option<Unkept>), Problem>;
+pub(crate) type Changing = Result<(Box<dyn Operation>, Option<NoUndoReason>), CodedError>;
 
 /// The preflight of an action that changes what stands at one path, with what could not be kept of it
 /// for an undo, and how many masks stand in what it would write.
@@ -190,15 +190,15 @@ pub(crate) fn prepare_change(
     if let Err(problem) = shown.and_then(|()| name_paths(&mut prepared.facts, context)) {
         prepared.hands = Box::new(Unable(problem));
     }
-    Prepared { facts: Facts { unkept, masks, ..prepared.facts }, ..prepared }
+    Prepared { facts: Facts { no_undo: unkept, masks, ..prepared.facts }, ..prepared }
 }
 
 /// Whether tools see what is to be changed, where they work in a copy of the workspace.
-fn are_shown(facts: &Facts, context: &Context<'_>) -> Result<(), Problem> {
+fn are_shown(facts: &Facts, context: &Context<'_>) -> Result<(), CodedError> {
     let Ok(Some(staging)) = context.staging else { return Ok(()) };
     facts.paths.iter().try_for_each(|fact| match &fact.real {
-        Place::Inside(real) => staging.shows(real),
-        Place::Outside(_) => Ok(()),
+        PathLocation::Inside(real) => staging.shows(real),
+        PathLocation::Outside(_) => Ok(()),
     })
 }
 
@@ -207,10 +207,10 @@ fn are_shown(facts: &Facts, context: &Context<'_>) -> Result<(), Problem> {
 pub(crate) fn prepare_path(
     action: &Action,
     context: &Context<'_>,
-    hands: impl FnOnce(&WorkspacePath, Stands) -> Result<Box<dyn Hands>, Problem>,
+    hands: impl FnOnce(&WorkspacePath, Stands) -> Result<Box<dyn Operation>, CodedError>,
 ) -> Prepared {
     let Some(path) = action.path().and_then(PathTarget::inside) else {
-        let problem = Problem::new(Code::PathOutside, "the path is not inside");
+        let problem = CodedError::new(Code::PathOutside, "the path is not inside");
         return Prepared { facts: Facts::default(), hands: Box::new(Unable(problem)) };
     };
     let (fact, stands) = context.workspace.look(path, &context.veil.borrow());

@@ -35,8 +35,8 @@ fn row(code: Code) -> Vec<String> {
         code.meaning().to_owned(),
         code.cause().to_owned(),
         code.next_step().to_owned(),
-        code.whose().words().to_owned(),
-        Status::from(code).word().to_owned(),
+        code.responsible().description().to_owned(),
+        Status::from(code).name().to_owned(),
         code.exit().status().to_string(),
     ]
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use capsule_core::journal::{APPLICATION_ID, PayloadClass, VERSION};
-use syn::{Attribute, Expr, Fields, Item, ItemEnum, Lit, Meta, Type};
+use syn::{Attribute, Expr, Field, Fields, Item, ItemEnum, Lit, Meta, Type, Variant};
 
 use crate::Answer;
 use crate::docs::markdown;
@@ -154,7 +154,7 @@ fn payloads() -> String {
     kinds.dedup();
     let rows = kinds.into_iter().map(|kind| {
         let own = PAYLOADS.iter().filter(|(own, ..)| *own == kind);
-        let fields = own.map(|(_, field, class)| format!("`{field}` ({})", class.word()));
+        let fields = own.map(|(_, field, class)| format!("`{field}` ({})", class.name()));
         vec![markdown::code(kind), fields.collect::<Vec<_>>().join(", ")]
     });
     markdown::table(&["event", "its payloads, in this order"], rows)
@@ -244,7 +244,7 @@ impl Types {
     fn table(&self, fields: &Fields, kind: Option<&str>, reached: &mut Reached) -> Answer<String> {
         let mut rows = Vec::new();
         for field in fields {
-            let name = field.ident.as_ref().ok_or("a field without a name")?.to_string();
+            let name = written_name(field)?;
             let path = format!("{}.{name}", kind.unwrap_or_default());
             let mut holds = self.holds(&field.ty, reached)?;
             match serde(&field.attrs, "skip_serializing_if").as_deref() {
@@ -274,7 +274,7 @@ impl Types {
         let tag = serde(&own.attrs, "tag");
         let mut rows = Vec::new();
         for variant in &own.variants {
-            let word = cased(&variant.ident.to_string(), &rename)?;
+            let word = written_word(variant, &rename)?;
             let mut holds = match &tag {
                 None => markdown::code(&word),
                 Some(tag) => format!("`{tag}`: `{word}`"),
@@ -283,8 +283,7 @@ impl Types {
                 Fields::Unit => {}
                 Fields::Named(fields) => {
                     for field in &fields.named {
-                        let name = field.ident.as_ref().map(ToString::to_string);
-                        let name = name.ok_or("a field without a name")?;
+                        let name = written_name(field)?;
                         let inner = self.holds(&field.ty, reached)?;
                         holds.push_str(&format!(", `{name}`: {inner}"));
                     }
@@ -374,7 +373,21 @@ fn doc(attributes: &[Attribute]) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
+/// The name of a field as serde writes it.
+fn written_name(field: &Field) -> Answer<String> {
+    let name = || field.ident.as_ref().map(ToString::to_string);
+    serde(&field.attrs, "rename").or_else(name).ok_or("a field without a name".to_owned())
+}
+
 /// A variant as serde writes it.
+fn written_word(variant: &Variant, rename_all: &str) -> Answer<String> {
+    match serde(&variant.attrs, "rename") {
+        Some(word) => Ok(word),
+        None => cased(&variant.ident.to_string(), rename_all),
+    }
+}
+
+/// A name in another case.
 fn cased(name: &str, rename: &str) -> Answer<String> {
     let between = match rename {
         "kebab-case" => "-",
@@ -454,7 +467,7 @@ mod tests {
                     let own = types.enums.get(&name).unwrap();
                     let rename = serde(&own.attrs, "rename_all").unwrap();
                     let first = own.variants.first().unwrap();
-                    let word = cased(&first.ident.to_string(), &rename).unwrap();
+                    let word = written_word(first, &rename).unwrap();
                     match serde(&own.attrs, "tag") {
                         Some(tag) => json!({ tag: word }),
                         None => json!(word),
@@ -471,12 +484,12 @@ mod tests {
         payloads: &mut Vec<(Digest, String)>,
     ) -> Value {
         // What has its first value is not written where it says so of itself: `Spelling::is_exact`.
-        let is_written = |field: &&syn::Field| {
+        let is_written = |field: &&Field| {
             let left_out = serde(&field.attrs, "skip_serializing_if").unwrap_or_default();
             !matches!(left_out.split_once("::is_"), Some((own, _)) if types.enums.contains_key(own))
         };
         let all = fields.iter().filter(is_written).map(|field| {
-            let name = field.ident.as_ref().unwrap().to_string();
+            let name = written_name(field).unwrap();
             let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             (name, sample(types, &field.ty, &inner, payloads))
         });

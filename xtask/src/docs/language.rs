@@ -1,7 +1,7 @@
 //! The page of the command language: what is accepted, and what is refused with what to do instead.
 
-use capsule_core::language::{Construct, FIRST_WORDS, GRAMMAR, OWNED_VARIABLES};
 use capsule_core::limits;
+use capsule_core::shell_syntax::{GRAMMAR, RESERVED_COMMANDS, SHELL_VARIABLES, UnsupportedSyntax};
 
 use crate::docs::markdown;
 
@@ -18,11 +18,11 @@ pub(super) fn page() -> String {
     text.push_str("\n## What is accepted\n\n");
     let forms = GRAMMAR
         .iter()
-        .map(|own| vec![markdown::code(own.form), own.meaning.to_owned(), example(own.example)]);
+        .map(|own| vec![markdown::code(own.syntax), own.meaning.to_owned(), example(own.example)]);
     text.push_str(&markdown::table(&["form", "meaning", "example"], forms));
     text.push_str(MORE);
     text.push_str("\n## What is refused\n\n");
-    let constructs = Construct::ALL.iter().map(|own| {
+    let constructs = UnsupportedSyntax::ALL.iter().map(|own| {
         let (message, suggestion) = (own.message(), own.suggestion());
         let cells = [markdown::code(own.slug()), message.to_owned(), suggestion.to_owned()];
         cells.into_iter().chain([example(own.refused()), example(own.instead())]).collect()
@@ -30,12 +30,12 @@ pub(super) fn page() -> String {
     let columns = ["construct", "what", "instead", "refused", "accepted"];
     text.push_str(&markdown::table(&columns, constructs));
     text.push_str("\n## First words that are refused\n\n");
-    let words = FIRST_WORDS.iter().map(|(words, _, instead)| {
+    let words = RESERVED_COMMANDS.iter().map(|(words, _, instead)| {
         let words: Vec<String> = words.iter().map(|word| markdown::code(word)).collect();
         vec![words.join(", "), (*instead).to_owned()]
     });
     text.push_str(&markdown::table(&["word", "instead"], words));
-    let owned: Vec<String> = OWNED_VARIABLES.iter().map(|name| markdown::code(name)).collect();
+    let owned: Vec<String> = SHELL_VARIABLES.iter().map(|name| markdown::code(name)).collect();
     text.push_str(&format!(
         "\nA shell sets these variables itself, so they cannot be put before a command: {}, and all that \
          begin with `BASH_`.\n",
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn every_construct_has_a_row() {
         let page = page();
-        for construct in Construct::ALL {
+        for construct in UnsupportedSyntax::ALL {
             let message = construct.message().replace('|', "\\|");
             let row = format!("| `{}` | {message} |", construct.slug());
             assert!(page.contains(&row), "{row}");

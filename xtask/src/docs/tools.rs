@@ -172,24 +172,24 @@ fn result(data: &Data) -> Option<Vec<String>> {
 
 /// What an argument may be, in words.
 fn kind(data: &Data) -> Option<String> {
-    use capsule_core::tool::Kind;
+    use capsule_core::tool::ArgumentKind;
     let Data::Variant(variant, holds) = data else { return None };
-    if let ("Word", [Data::List(words)]) = (variant.as_str(), holds.as_slice()) {
+    if let ("OneOf", [Data::List(words)]) = (variant.as_str(), holds.as_slice()) {
         return Some(format!("one of {}", names(words).join(", ")));
     }
     let kinds = [
-        Kind::Path,
-        Kind::Url,
-        Kind::Paths,
-        Kind::Argv,
-        Kind::Text,
-        Kind::Name,
-        Kind::Number,
-        Kind::Flag,
-        Kind::Size,
-        Kind::Duration,
-        Kind::Time,
-        Kind::Headers,
+        ArgumentKind::Path,
+        ArgumentKind::Url,
+        ArgumentKind::Paths,
+        ArgumentKind::Argv,
+        ArgumentKind::Text,
+        ArgumentKind::Name,
+        ArgumentKind::Number,
+        ArgumentKind::Flag,
+        ArgumentKind::Size,
+        ArgumentKind::Duration,
+        ArgumentKind::Time,
+        ArgumentKind::Headers,
     ];
     let own = kinds.into_iter().find(|own| format!("{own:?}") == *variant)?;
     Some(own.name().to_owned())
@@ -202,7 +202,7 @@ mod tests {
     const TOOL: &str = r#"const MODES: &[&str] = &["a", "b"];
 pub static SIGNATURE: Signature = Signature { id: "fs.x", model_name: "fs_x", aliases: &["x"],
     about: "Does.", shape: Shape::Files, capabilities: &[Capability::FsRead],
-    arguments: &[Argument { name: "mode", kind: Kind::Word(MODES), required: true, about: "how" }],
+    arguments: &[Argument { name: "mode", kind: Kind::OneOf(MODES), required: true, about: "how" }],
     results: &[Field { name: "path", about: "the file" }] };"#;
 
     #[test]

@@ -9,7 +9,7 @@ const FILE: usize = 500;
 /// Lines of a function, from its signature to its brace.
 const FUNCTION: usize = 60;
 /// Lines of code of `core`, without tests, blank lines, comments and tables.
-const CORE: usize = 19_200;
+const CORE: usize = 20_100;
 
 /// Files that may be longer, each with the reason. Only tables of data belong here.
 const LONGER: &[(&str, &str)] = &[
@@ -25,12 +25,12 @@ const TABLES: &[(&str, &str)] = &[
     ("crates/core/src/code.rs", "the table of every code"),
     ("crates/core/src/control_files.rs", "the table of what programs of the host obey"),
     ("crates/core/src/limits.rs", "the table of every bound, each a number and its reason"),
-    ("crates/core/src/language/construct.rs", "the table of what commands may not hold"),
-    ("crates/core/src/language/grammar.rs", "the table of what commands may hold"),
-    ("crates/core/src/language/shell_words.rs", "the table of words that shells keep"),
+    ("crates/core/src/shell_syntax/unsupported.rs", "the table of what commands may not hold"),
+    ("crates/core/src/shell_syntax/grammar.rs", "the table of what commands may hold"),
+    ("crates/core/src/shell_syntax/reserved_words.rs", "the table of words that shells keep"),
     ("crates/core/src/policy/variables/table.rs", "the table of variables and what they start"),
     (
-        "crates/core/src/programs/embedded/sql/words.rs",
+        "crates/core/src/command_specs/embedded/sql/words.rs",
         "the table of words of SQL and what they do",
     ),
 ];

@@ -31,17 +31,17 @@ const PERSONS: &[&str] = &[
 ];
 
 /// Where permits come from.
-const EVIDENCE: &str = "crates/core/src/evidence/";
+const EVIDENCE: &str = "crates/core/src/lifecycle/";
 
 /// The only variant of those types that means that nothing holds: the bounds of the action that has the
 /// power to run unconfined. Each is made, narrowed and spent in one place.
 const BARE: (&str, &str, &[&str]) = (
-    "Bounds",
+    "Restrictions",
     "Unconfined",
     &[
         "crates/core/src/policy/decide/mod.rs",
-        "crates/core/src/policy/bounds/within.rs",
-        "crates/core/src/evidence/run.rs",
+        "crates/core/src/policy/restrictions/intersection.rs",
+        "crates/core/src/lifecycle/run.rs",
     ],
 );
 /// The only places that name the function that confines nothing: where it stands, and the one tool that
@@ -58,7 +58,7 @@ const RUNS_BARE: (&str, &[&str]) = (
 );
 
 /// Types that say how a command is held, and words that would say that it is not.
-const HOLDS: &[&str] = &["Confinement", "Tier", "Walls", "Bounds"];
+const HOLDS: &[&str] = &["Confinement", "SandboxTier", "SandboxStatus", "Restrictions"];
 const LOOSE: &[&str] =
     &["None", "Unconfined", "Unrestricted", "Unlimited", "Off", "Disabled", "Host", "Open"];
 
@@ -190,7 +190,7 @@ mod tests {
     fn a_second_source_of_permits_is_found() {
         let forged = "fn forge() -> Option<Permit<'static>> { None }";
         assert_eq!(found("crates/runtime/src/x.rs", forged), 1);
-        assert_eq!(found("crates/core/src/evidence/run.rs", forged), 0);
+        assert_eq!(found("crates/core/src/lifecycle/run.rs", forged), 0);
     }
 
     #[test]
@@ -202,19 +202,25 @@ mod tests {
 
     #[test]
     fn a_second_way_to_run_unconfined_is_found() {
-        let text = "fn f(leave: &Unconfined<'_>) { capsule_sandbox::run_unconfined(leave) }";
+        let text = "fn f(leave: &UnconfinedPermit<'_>) { capsule_sandbox::run_unconfined(leave) }";
         assert_eq!(found("crates/tools/src/builtin/test_run.rs", text), 1);
         assert_eq!(found("crates/tools/src/builtin/shell_run/unconfined.rs", text), 0);
-        let text = "fn f() -> Bounds { Bounds::Unconfined { clamped: false } }";
-        assert_eq!(found("crates/core/src/policy/decide/script.rs", text), 1);
+        let text = "fn f() -> Restrictions { Restrictions::Unconfined { clamped: false } }";
+        assert_eq!(found("crates/core/src/policy/decide/command_list.rs", text), 1);
         assert_eq!(found("crates/core/src/policy/decide/mod.rs", text), 0);
     }
 
     #[test]
     fn a_confinement_that_means_nothing_is_found() {
-        assert_eq!(found("crates/core/src/x.rs", "enum Tier { Landlock, None }"), 1);
-        assert_eq!(found("crates/core/src/x.rs", "enum Bounds { Nothing, Unconfined, Open }"), 1);
-        assert_eq!(found("crates/core/src/x.rs", "struct Confinement { floor: Option<Tier> }"), 1);
-        assert_eq!(found("crates/core/src/x.rs", "struct Confinement { floor: Tier }"), 0);
+        assert_eq!(found("crates/core/src/x.rs", "enum SandboxTier { Landlock, None }"), 1);
+        assert_eq!(
+            found("crates/core/src/x.rs", "enum Restrictions { Nothing, Unconfined, Open }"),
+            1
+        );
+        assert_eq!(
+            found("crates/core/src/x.rs", "struct Confinement { floor: Option<SandboxTier> }"),
+            1
+        );
+        assert_eq!(found("crates/core/src/x.rs", "struct Confinement { floor: SandboxTier }"), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! What can be answered to a card, and by which digit. The digits of what every card has never
 //! change, so that a hand that knows them is never wrong.
 
-use capsule_core::approval::{Card, Reach, Scope};
+use capsule_core::approval::{Card, GrantLifetime, GrantPattern};
 
 /// What an answer would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn choices(card: &Card) -> Vec<(char, Choice)> {
     }
     let mut all = Vec::new();
     let mut further = Vec::new();
-    if card.masked().is_none() {
+    if card.hidden_essential().is_none() {
         all.push(('1', Choice::Once));
         let first = first(card);
         all.extend(first.map(|at| ('2', Choice::Offer(at))));
@@ -51,7 +51,7 @@ pub(crate) fn choices(card: &Card) -> Vec<(char, Choice)> {
 
 /// What the card of a plan can be answered with: all of its steps, or none, or one by one.
 fn plan(card: &Card) -> Vec<(char, Choice)> {
-    let whole = card.masked().is_none() && !card.is_hostile() && !card.offers.is_empty();
+    let whole = card.hidden_essential().is_none() && !card.is_hostile() && !card.offers.is_empty();
     let all = whole.then_some(('1', Choice::Offer(0)));
     let rest = [('3', Choice::Each), ('4', Choice::Deny), ('5', Choice::Stop)];
     all.into_iter().chain(rest).collect()
@@ -60,9 +60,12 @@ fn plan(card: &Card) -> Vec<(char, Choice)> {
 /// The offer that stands first: a pattern, for as long as may be. A whole capability never does.
 fn first(card: &Card) -> Option<usize> {
     let is_pattern = |at: &usize| {
-        card.offers.get(*at).is_some_and(|own| !matches!(own.reach, Reach::Whole { .. }))
+        card.offers
+            .get(*at)
+            .is_some_and(|own| !matches!(own.pattern, GrantPattern::AnyWithCapability { .. }))
     };
-    let is_long = |at: &usize| card.offers.get(*at).is_some_and(|own| own.scope == Scope::Session);
+    let is_long =
+        |at: &usize| card.offers.get(*at).is_some_and(|own| own.scope == GrantLifetime::Session);
     let patterns = || (0..card.offers.len()).filter(is_pattern);
     patterns().find(is_long).or_else(|| patterns().next())
 }

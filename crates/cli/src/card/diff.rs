@@ -15,7 +15,7 @@ pub(crate) fn differing(card: &Card, columns: usize) -> Rows {
 /// The rule that an earlier yes would make: how to come by it, and what it would change in the policy.
 pub(crate) fn ruled(card: &Card, patch: &str, columns: usize) -> Rows {
     let mut all = Rows::new(columns);
-    let command = learn(card.before.as_deref().unwrap_or_default());
+    let command = learn(card.previously_allowed.as_deref().unwrap_or_default());
     let what = format!("`{command} --write` makes this change, once the run is over");
     all.say(Tone::Strong, "a rule", &escape::line(&what));
     all.push(Tone::Plain, "");
@@ -45,7 +45,7 @@ fn changed<'l>(all: &mut Rows, lines: impl Iterator<Item = &'l str>) {
             }
             _ => (Tone::Plain, " "),
         };
-        let text = escape::text(signs.as_str()).into_owned();
+        let text = escape::strict_block(signs.as_str()).into_owned();
         for (at, piece) in fold(&seen_text(&text), room - 2).into_iter().enumerate() {
             let head = if at == 0 { sign } else { "┆" };
             all.push(tone, format!("{head} {piece}"));

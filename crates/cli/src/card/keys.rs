@@ -120,7 +120,7 @@ impl<'c> Keys<'c> {
     /// The call that a rule is to be shown for, as long as it was not learned.
     pub(crate) fn wants_rule(&self) -> Option<&'c str> {
         let is_open = self.page == Page::Rule && self.rule.is_none();
-        self.card.before.as_deref().filter(|_| is_open)
+        self.card.previously_allowed.as_deref().filter(|_| is_open)
     }
 
     /// Takes the patch of the policy, or why there is none.
@@ -262,7 +262,7 @@ impl<'c> Keys<'c> {
             }
             Key::Char('e') => Page::Explain,
             Key::Char('d') if self.card.diff.is_some() => Page::Diff,
-            Key::Char('p') if self.card.before.is_some() => Page::Rule,
+            Key::Char('p') if self.card.previously_allowed.is_some() => Page::Rule,
             Key::Char('g') if self.card.offers.iter().any(|own| !own.covered.is_empty()) => {
                 Page::Covered
             }
@@ -372,12 +372,12 @@ impl<'c> Keys<'c> {
             Choice::Deny => Some(Said::Deny(Person::present(), None)),
             Choice::Change => {
                 let text = editable(&self.card.args);
-                let page = match text.len() > limits::CHANGED_BYTES {
+                let page = match text.len() > limits::EDITED_ARGUMENT_BYTES {
                     true => {
                         let why = "they are too long to be changed here; deny, and say what to do";
                         Page::Change(Line::default(), Some(why.into()))
                     }
-                    false => Page::Change(Line::new(&text, limits::CHANGED_BYTES), None),
+                    false => Page::Change(Line::new(&text, limits::EDITED_ARGUMENT_BYTES), None),
                 };
                 self.turn(page);
                 None
@@ -390,13 +390,13 @@ impl<'c> Keys<'c> {
 fn editable(args: &Value) -> String {
     let mut shown = String::new();
     let text = args.to_string();
-    let exact = escape::exact(&text);
+    let exact = escape::strict_line(&text);
     if exact == text {
         return text;
     }
     for c in text.chars() {
         let one = c.to_string();
-        if escape::exact(&one) == one {
+        if escape::strict_line(&one) == one {
             shown.push(c);
             continue;
         }

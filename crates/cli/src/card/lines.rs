@@ -2,8 +2,8 @@
 //! never cut; what is left out says so, and how much it is.
 
 use anstyle::{AnsiColor, Style};
-use capsule_core::approval::{Card, Exact, Offer, Scope, Undoing};
-use capsule_core::journal::Unpulled;
+use capsule_core::approval::{Card, CardField, GrantLifetime, GrantOffer, Reversibility};
+use capsule_core::journal::PendingChanges;
 use capsule_core::{escape, limits, units};
 use capsule_report::{width, wrap};
 
@@ -144,7 +144,7 @@ fn seen(line: &str) -> String {
 pub(super) fn exact(text: &str) -> String {
     match text {
         "" => "⟨empty⟩".into(),
-        text => seen(&escape::exact(text)),
+        text => seen(&escape::strict_line(text)),
     }
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn subject(card: &Card) -> String {
 /// The card's own lines.
 pub(crate) fn body(card: &Card, columns: usize, opened: bool) -> Rows {
     let mut all = Rows::new(columns);
-    for piece in fold(&exact(&card.says), all.columns) {
+    for piece in fold(&exact(&card.consequence), all.columns) {
         all.push(Tone::Strong, piece);
     }
     let mut number = 0;
@@ -174,7 +174,7 @@ pub(crate) fn body(card: &Card, columns: usize, opened: bool) -> Rows {
                     only this one call can be allowed";
         all.say(Tone::Care, "beware", what);
     }
-    if let Some(what) = card.masked() {
+    if let Some(what) = card.hidden_essential() {
         let what = format!("a mask covers {what}: it can be changed or denied, and not allowed");
         all.say(Tone::Care, "beware", &what);
     }
@@ -189,7 +189,7 @@ fn facts(all: &mut Rows, card: &Card) {
     if !card.new_here.is_empty() {
         all.say(Tone::Plain, "new here", &escape::line(&card.new_here.join(" · ")));
     }
-    if let Some(before) = &card.before {
+    if let Some(before) = &card.previously_allowed {
         let what = format!("allowed as {before}; `{}` makes it a rule (p shows it)", learn(before));
         all.say(Tone::Plain, "before", &escape::line(&what));
     }
@@ -203,19 +203,23 @@ fn facts(all: &mut Rows, card: &Card) {
     }
     all.say(Tone::Plain, "why asked", &escape::line(&card.why));
     let undo = match card.undo {
-        Undoing::Nothing => "nothing is changed",
-        Undoing::Staged => "a staged copy is changed; you apply or discard it later",
-        Undoing::Recorded => "yes: `capsule undo` brings back what is there now",
-        Undoing::Not => "no: it cannot be taken back",
+        Reversibility::NoChange => "nothing is changed",
+        Reversibility::Staged => "a staged copy is changed; you apply or discard it later",
+        Reversibility::Recorded => "yes: `capsule undo` brings back what is there now",
+        Reversibility::Irreversible => "no: it cannot be taken back",
     };
-    all.say(if card.undo == Undoing::Not { Tone::Care } else { Tone::Plain }, "undo", undo);
-    if let Some(Unpulled { runs, paths }) = card.unpulled {
+    all.say(
+        if card.undo == Reversibility::Irreversible { Tone::Care } else { Tone::Plain },
+        "undo",
+        undo,
+    );
+    if let Some(PendingChanges { runs, paths }) = card.pending_changes {
         let run = if runs == 1 { "run" } else { "runs" };
         let what = format!("{paths} staged by {runs} {run} before, and not applied");
         all.say(Tone::Plain, "waiting", &what);
     }
-    if !card.cannot.is_empty() {
-        all.say(Tone::Plain, "cannot", &card.cannot.join(" · "));
+    if !card.prevented.is_empty() {
+        all.say(Tone::Plain, "cannot", &card.prevented.join(" · "));
     }
     if !card.tainted.is_empty() {
         let what = format!("{}: from content that nobody vouches for", card.tainted.join(", "));
@@ -232,7 +236,7 @@ pub(super) fn learn(call: &str) -> String {
 }
 
 /// One part of the exact call.
-fn part(all: &mut Rows, own: &Exact, number: &mut usize, opened: bool) {
+fn part(all: &mut Rows, own: &CardField, number: &mut usize, opened: bool) {
     let mut lines: Vec<String> = Vec::new();
     let gutter = match &own.name {
         Some(name) => {
@@ -248,7 +252,7 @@ fn part(all: &mut Rows, own: &Exact, number: &mut usize, opened: bool) {
     let indent = width(&gutter).min(LABEL);
     let room = all.columns.saturating_sub(width(&gutter).max(indent)).max(12);
     if own.is_text() {
-        let text = escape::text(&own.text).into_owned();
+        let text = escape::strict_block(&own.text).into_owned();
         let count = text.lines().count();
         lines.push(format!("{count} line{}", if count == 1 { "" } else { "s" }));
         let room = all.columns - 6;
@@ -324,8 +328,8 @@ pub(crate) fn answers(card: &Card, columns: usize) -> Rows {
             Choice::Offer(at) => {
                 let Some(offer) = card.offers.get(at) else { continue };
                 let to = if digit == '2' { &mut all } else { &mut further };
-                offered(to, digit, offer, reach == Some(&offer.reach));
-                reach = reach.or(Some(&offer.reach));
+                offered(to, digit, offer, reach == Some(&offer.pattern));
+                reach = reach.or(Some(&offer.pattern));
             }
             Choice::Change => fixed.push(format!("{digit}  Change the arguments…")),
             Choice::Deny => fixed.push(format!("{digit}  Deny, and say why…")),
@@ -342,17 +346,17 @@ pub(crate) fn answers(card: &Card, columns: usize) -> Rows {
     all
 }
 
-fn offered(all: &mut Rows, digit: char, offer: &Offer, again: bool) {
+fn offered(all: &mut Rows, digit: char, offer: &GrantOffer, again: bool) {
     let time = match offer.scope {
-        Scope::Once => "once",
-        Scope::Task => "until this run ends",
-        Scope::Session => "this session",
+        GrantLifetime::Once => "once",
+        GrantLifetime::Task => "until this run ends",
+        GrantLifetime::Session => "this session",
     };
     let head = format!("{digit}  ");
     if again {
         return all.under(Tone::Plain, &head, &format!("The same, {time}"));
     }
-    let reach = escape::exact(&offer.reach.to_string()).into_owned();
+    let reach = escape::strict_line(&offer.pattern.to_string()).into_owned();
     let (uses, after) = (units::counted(offer.uses, "use"), units::show_span(offer.after_ms));
     all.under(Tone::Plain, &head, &format!("Allow {reach} {time} · ends after {uses} or {after}"));
     let list = if offer.covered.is_empty() { "" } else { " (g lists them)" };
@@ -385,7 +389,7 @@ pub(crate) fn explained(card: &Card, columns: usize) -> Rows {
 
 /// What becomes of a question that nobody answers now: in few words, and in more.
 pub(crate) const fn later(card: &Card) -> (&'static str, &'static str) {
-    match (card.steps, card.waits) {
+    match (card.steps, card.waits_unanswered) {
         (0, true) => (
             "decide later",
             "the question is laid down and the run is suspended: `capsule approvals` answers it, `capsule \
@@ -429,11 +433,11 @@ pub(crate) fn covered(card: &Card, columns: usize) -> Rows {
     let mut told = Vec::new();
     for offer in card.offers.iter().filter(|own| !own.covered.is_empty()) {
         // The same calls for another time are the same calls.
-        if told.contains(&&offer.reach) {
+        if told.contains(&&offer.pattern) {
             continue;
         }
-        told.push(&offer.reach);
-        all.say(Tone::Strong, "covered", &escape::exact(&offer.reach.to_string()));
+        told.push(&offer.pattern);
+        all.say(Tone::Strong, "covered", &escape::strict_line(&offer.pattern.to_string()));
         for line in &offer.covered {
             for piece in fold(&exact(line), all.columns - 2) {
                 all.push(Tone::Plain, format!("  {piece}"));

@@ -15,7 +15,7 @@ mod tests;
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use capsule_core::approval::{Card, Surface};
+use capsule_core::approval::{AnswerSurface, Card};
 use capsule_core::units;
 use capsule_runtime::{Cancel, Empty, Prompt, Reply, Said};
 use rustix::fs::{FileType, fstat, stat};
@@ -102,13 +102,13 @@ impl Prompt for Cards {
     fn show(&mut self, card: &Card) -> Reply {
         let began = Instant::now();
         let (said, surface) = match Terminal::open() {
-            None => (Said::Withdrawn, Surface::Terminal),
+            None => (Said::Withdrawn, AnswerSurface::Terminal),
             Some(own) => {
                 if self.plain || !paint::fits(card, own.size()) {
-                    (plain::show(&own, card, &self.rules, &self.cancel), Surface::Plain)
+                    (plain::show(&own, card, &self.rules, &self.cancel), AnswerSurface::Plain)
                 } else {
                     let how = (self.color, &self.cancel);
-                    (terminal::show(&own, card, &self.rules, how), Surface::Terminal)
+                    (terminal::show(&own, card, &self.rules, how), AnswerSurface::Terminal)
                 }
             }
         };

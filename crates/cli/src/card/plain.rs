@@ -59,7 +59,7 @@ pub(crate) fn show(terminal: &Terminal, card: &Card, rules: &Rules, cancel: &Can
             "e" => shown(lines::explained(card, columns)),
             "d" => shown(diff::differing(card, columns)),
             "g" => shown(lines::covered(card, columns)),
-            "p" => match &card.before {
+            "p" => match &card.previously_allowed {
                 Some(before) => shown(diff::ruled(card, &rules(before), columns)),
                 None => "the same was not allowed here before\n".into(),
             },
@@ -106,13 +106,13 @@ pub(crate) fn text(card: &Card, columns: usize, opened: bool, word: &str) -> Str
     );
     all.push_str(&shown(lines::body(card, columns, opened)));
     all.push_str(&shown(lines::answers(card, columns)));
-    all.push_str(match (card.steps, card.waits) {
+    all.push_str(match (card.steps, card.waits_unanswered) {
         (0, true) => "0  Decide later\n",
         (0, false) => "0  Not now\n",
         _ => "0  Ask at each step\n",
     });
     let diff = if card.diff.is_some() { ", `d` the diff" } else { "" };
-    let rule = if card.before.is_some() { ", `p` a rule for it" } else { "" };
+    let rule = if card.previously_allowed.is_some() { ", `p` a rule for it" } else { "" };
     let more = format!("{diff}{rule}");
     all.push_str(&format!("`v` shows everything, `e` explains{more}.\n"));
     all.push_str(

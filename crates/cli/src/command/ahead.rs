@@ -38,7 +38,7 @@ impl<'p> Ahead<'p> {
         self.plan.steps.iter().zip(&self.steps).map(|(step, own)| {
             let decision = match own {
                 Outlook::Known(step) => Some(step.decision().clone()),
-                Outlook::Refused(problem) => Some(Decision::misunderstood(problem.clone())),
+                Outlook::Refused(problem) => Some(Decision::reject_invalid(problem.clone())),
                 Outlook::Later => None,
             };
             let foreseen = decision.as_ref().and_then(|decision| foresee(step, decision));
@@ -73,7 +73,7 @@ impl<'p> Ahead<'p> {
                 None => (CARE, "later", String::from("depends on earlier results")),
                 Some(own) => {
                     let (style, note) = told(own.verdict, foreseen.as_ref());
-                    (style, own.verdict.word(), format!("{}{note}", own.reason))
+                    (style, own.verdict.keyword(), format!("{}{note}", own.reason))
                 }
             };
             let says = escape::line(&says);

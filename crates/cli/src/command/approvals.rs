@@ -1,6 +1,6 @@
 //! `capsule approvals`: questions that nobody was there to answer, from any terminal.
 
-use capsule_core::approval::Scope;
+use capsule_core::approval::GrantLifetime;
 use capsule_core::escape;
 use capsule_report::{age, card_lines};
 use capsule_runtime::{Pending, PendingState, Say, this_moment};
@@ -59,7 +59,7 @@ fn list(args: &ApprovalsList, around: &Surroundings, screen: &Screen) -> Result<
             PendingState::Waiting => String::new(),
             other => format!(" · {}", other.word()),
         };
-        let says = escape::line(&own.card.says).into_owned();
+        let says = escape::line(&own.card.consequence).into_owned();
         let ago = age(now.saturating_sub(own.asked_at));
         let risk = own.card.risk;
         screen.say(&format!("{}  {ago:>6}  {risk:<6}  {says}{standing}", own.name()))?;
@@ -80,7 +80,7 @@ fn as_json(own: &Pending, now: u64) -> Value {
         "asked_at": own.asked_at,
         "until": own.until,
         "risk": own.card.risk,
-        "says": own.card.says,
+        "says": own.card.consequence,
         "resumed_as": own.resumed,
         "answer": own.answer.as_ref().map(|answer| json!({
             "run": answer.run,
@@ -135,9 +135,9 @@ fn answer(args: &AnswerArgs, around: &Surroundings, screen: &Screen) -> Result<u
     let why = args.message.clone();
     let say = match (args.allow, args.deny, args.stop) {
         (Some(scope), _, _) => Say::Allow(match scope {
-            ScopeArg::Once => Scope::Once,
-            ScopeArg::Task => Scope::Task,
-            ScopeArg::Session => Scope::Session,
+            ScopeArg::Once => GrantLifetime::Once,
+            ScopeArg::Task => GrantLifetime::Task,
+            ScopeArg::Session => GrantLifetime::Session,
         }),
         (None, true, _) => Say::Deny(why),
         (None, false, true) => Say::Stop(why),
@@ -145,7 +145,7 @@ fn answer(args: &AnswerArgs, around: &Surroundings, screen: &Screen) -> Result<u
     };
     let label = Pending::answer(Store::open(&around.store)?, &id, &say, this_moment())?;
     let word = match &say {
-        Say::Allow(scope) => format!("allowed ({})", scope.word()),
+        Say::Allow(scope) => format!("allowed ({})", scope.keyword()),
         Say::Deny(_) => "denied".into(),
         Say::Stop(_) => "denied, and the run ends with it".into(),
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::journal::leaf_hash;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::units::counted;
 use capsule_runtime::{EraseError, Erased, Eraser, due, this_moment};
 use capsule_store::{Anchor, Note, Signer, Store, StoreError};
@@ -35,7 +35,10 @@ fn signing(around: &Surroundings, screen: &Screen) -> Result<(Store, Signer), Fa
     let signer = Signer::beside(&around.store)?.ok_or_else(|| {
         let place = around.store.display();
         let message = format!("there is no key beside the store at `{place}`");
-        Failure::from(Problem::new(Code::AuditNoKey, message).suggest(Code::AuditNoKey.next_step()))
+        Failure::from(
+            CodedError::new(Code::AuditNoKey, message)
+                .with_suggestion(Code::AuditNoKey.next_step()),
+        )
     })?;
     Ok((Store::open(&around.store)?, signer))
 }

@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::escape;
 use capsule_core::journal::RunKind;
 use capsule_core::json;
-use capsule_core::policy::APPLY;
+use capsule_core::policy::APPLY_TOOL;
 use capsule_core::units::counted;
 use capsule_report::{change_count, change_json, change_lines};
 use capsule_runtime::{Commands, Diffs, Hush, Subject, Variables, Waiting};
@@ -91,7 +91,7 @@ pub(super) fn diffs(subject: &Subject) -> Option<Diffs> {
 pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<String> {
     let Some((diff, masked)) = diff else {
         let told = format!("  {CARE}not shown{CARE:#}: no text, too large, or another by now");
-        let is_file = matches!(change.after, Some(Node::File { .. }));
+        let is_file = matches!(change.after, Some(FileState::File { .. }));
         return is_file.then_some(told).into_iter().collect();
     };
     let shown = escape::block(&diff).into_owned();
@@ -127,10 +127,10 @@ pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Res
         map.insert("again".into(), "yes".into());
     }
     let one = One {
-        name: APPLY.to_owned(),
+        name: APPLY_TOOL.to_owned(),
         origin: RunKind::Apply,
         subject: Some(subject.id),
-        tool: APPLY,
+        tool: APPLY_TOOL,
         args: asked,
         law: &law,
         commands: Commands::off(),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use capsule_core::change::Change;
 use capsule_core::code::Code;
 use capsule_core::escape;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_runtime::Subject;
 
 use crate::args::Apply;
@@ -29,7 +29,7 @@ pub(super) fn chosen(
         if !all().any(|change| covers(path, change)) {
             let message = format!("the run changed nothing at `{}`", escape::line(path));
             let hint = format!("`capsule changes {label}` lists what it changed");
-            return Err(Problem::new(Code::Usage, message).suggest(hint).into());
+            return Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into());
         }
     }
     let is_named =
@@ -62,8 +62,10 @@ pub(super) fn chosen(
         }
     }
     if chosen.is_empty() && !left_out.is_empty() {
-        let problem = Problem::new(Code::ChangeNone, "nothing is left to be applied");
-        return Err(problem.suggest(format!("`capsule discard {label}` drops all of it")).into());
+        let problem = CodedError::new(Code::ChangeNone, "nothing is left to be applied");
+        return Err(problem
+            .with_suggestion(format!("`capsule discard {label}` drops all of it"))
+            .into());
     }
     Ok((chosen, left_out))
 }
@@ -95,19 +97,19 @@ fn unanswered(
     question: String,
     command: &Command<'_>,
     others: &[&Change],
-) -> Problem {
+) -> CodedError {
     let all = named("--with", asked).unwrap_or_else(|| " --with .".into());
     let drop = || format!("`capsule discard {}` drops it", command.label);
     let rest = command.rest(asked, others).unwrap_or_else(drop);
     let hint = format!("`{}{all}` applies all of it; {rest}", command.line);
-    Problem::new(Code::ChangeAsked, question.replace('\n', "; ")).suggest(hint)
+    CodedError::new(Code::ChangeAsked, question.replace('\n', "; ")).with_suggestion(hint)
 }
 
 /// Some changes can be applied, and some cannot.
-fn some_refused(first: &Change, rest: &str, label: &str) -> Problem {
+fn some_refused(first: &Change, rest: &str, label: &str) -> CodedError {
     let why = first.refused.as_deref().unwrap_or_default();
     let hint = format!("{rest}; `capsule discard {label}` drops all of it");
-    Problem::new(Code::ChangeRefused, format!("`{}`: {why}", first.path)).suggest(hint)
+    CodedError::new(Code::ChangeRefused, format!("`{}`: {why}", first.path)).with_suggestion(hint)
 }
 
 /// The command as it was given, for suggestions to add to.

@@ -28,8 +28,8 @@ pub(crate) fn run(args: &ExplainCode, screen: &Screen) -> Result<u8, Failure> {
     screen.say(&format!("  means    {}", code.meaning()))?;
     screen.say(&format!("  cause    {}", code.cause()))?;
     screen.say(&format!("  next     {}", code.next_step()))?;
-    screen.say(&format!("  move     {}", code.whose().words()))?;
-    screen.say(&format!("  class    {}", Status::from(code).word()))?;
+    screen.say(&format!("  move     {}", code.responsible().description()))?;
+    screen.say(&format!("  class    {}", Status::from(code).name()))?;
     screen.say(&format!("  exit     {}", code.exit().status()))?;
     Ok(0)
 }
@@ -51,7 +51,7 @@ fn to_json(code: Code) -> Value {
         "meaning": code.meaning(),
         "cause": code.cause(),
         "next": code.next_step(),
-        "move": code.whose().words(),
+        "move": code.responsible().description(),
         "class": Status::from(code),
         "exit": code.exit().status(),
     })

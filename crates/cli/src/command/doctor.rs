@@ -4,11 +4,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use capsule_core::capability::Capability;
-use capsule_core::confinement::{Bound, BoundHeld, Hold, Layer, LayerHeld, NOT_TRIED, Tier, Walls};
+use capsule_core::confinement::{
+    EnforcementLevel, LayerStatus, LimitStatus, NOT_TRIED, ResourceLimit, SandboxLayer,
+    SandboxStatus, SandboxTier,
+};
 use capsule_core::decision::Verdict;
 use capsule_core::digest::Digest;
 use capsule_core::escape;
-use capsule_core::journal::STAGED;
+use capsule_core::journal::STAGED_SUFFIX;
 use capsule_core::policy::Profile;
 use capsule_core::units::counted;
 use capsule_sandbox::Executor;
@@ -27,7 +30,7 @@ const RUNS: usize = 5;
 /// One thing that was looked at.
 struct Check {
     name: String,
-    hold: Hold,
+    hold: EnforcementLevel,
     detail: String,
 }
 
@@ -37,7 +40,7 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
     checks.extend(Profile::BUILTIN.iter().filter_map(|own| starts(&Profile::builtin(own)?, tier)));
     if let Some(tier) = tier {
         for Finding { name, passed, detail } in self_test() {
-            let hold = if passed { Hold::Held } else { Hold::Missing };
+            let hold = if passed { EnforcementLevel::Held } else { EnforcementLevel::Missing };
             checks.push(Check { name: format!("try: {name}"), hold, detail });
         }
         checks.push(staging(around, tier));
@@ -52,47 +55,51 @@ pub(crate) fn run(around: &Surroundings, screen: &Screen) -> Result<u8, Failure>
             .iter()
             .map(|check| json!({ "name": check.name, "hold": check.hold, "detail": check.detail }))
             .collect();
-        screen.say_json(&json!({ "ok": worst(&checks) != Hold::Missing, "checks": list }))?;
+        screen.say_json(
+            &json!({ "ok": worst(&checks) != EnforcementLevel::Missing, "checks": list }),
+        )?;
     } else {
         for check in &checks {
             let (style, word) = match check.hold {
-                Hold::Held => (GOOD, "✔ held"),
-                Hold::Weaker => (CARE, "⚠ weaker"),
-                Hold::Missing if check.detail.starts_with(NOT_TRIED) => (CARE, "· not tried"),
-                Hold::Missing => (BAD, "✖ missing"),
+                EnforcementLevel::Held => (GOOD, "✔ held"),
+                EnforcementLevel::Weaker => (CARE, "⚠ weaker"),
+                EnforcementLevel::Missing if check.detail.starts_with(NOT_TRIED) => {
+                    (CARE, "· not tried")
+                }
+                EnforcementLevel::Missing => (BAD, "✖ missing"),
             };
             let detail = escape::line(&check.detail).into_owned();
             screen.say(&format!("{style}{word:<11}{style:#} {:<36} {detail}", check.name))?;
         }
     }
-    Ok(if worst(&checks) == Hold::Missing { 8 } else { 0 })
+    Ok(if worst(&checks) == EnforcementLevel::Missing { 8 } else { 0 })
 }
 
-fn worst(checks: &[Check]) -> Hold {
+fn worst(checks: &[Check]) -> EnforcementLevel {
     checks.iter().map(|check| check.hold).min().unwrap_or_default()
 }
 
 /// The walls; gives their tier, if commands can be run behind any.
-fn sandbox(checks: &mut Vec<Check>) -> Option<Tier> {
-    let walls: Result<Walls, String> = Executor::start()
+fn sandbox(checks: &mut Vec<Check>) -> Option<SandboxTier> {
+    let walls: Result<SandboxStatus, String> = Executor::start()
         .and_then(|mut executor| executor.walls().cloned())
         .map_err(|error| error.to_string());
     match walls {
         Ok(walls) => {
-            let reached = walls.reach(walls.tier).then_some(walls.tier);
+            let reached = walls.meets(walls.tier).then_some(walls.tier);
             checks.push(tier(&walls));
             for own in &walls.layers {
                 let name = own.layer.name().to_owned();
-                checks.push(Check { name, hold: own.hold, detail: own.detail.clone() });
+                checks.push(Check { name, hold: own.level, detail: own.detail.clone() });
             }
-            for own in &walls.bounds {
+            for own in &walls.limits {
                 checks.push(limit(own));
             }
             reached
         }
         Err(why) => {
             let detail = format!("{why}; commands are refused with exit 8");
-            checks.push(Check { name: "sandbox".into(), hold: Hold::Missing, detail });
+            checks.push(Check { name: "sandbox".into(), hold: EnforcementLevel::Missing, detail });
             None
         }
     }
@@ -100,74 +107,85 @@ fn sandbox(checks: &mut Vec<Check>) -> Option<Tier> {
 
 /// Whether runs under a profile begin here, and what becomes of their commands. What else a profile
 /// wants, a staged workspace or a clean copy, is a matter of the policy and the folder.
-fn starts(profile: &Profile, tier: Option<Tier>) -> Option<Check> {
+fn starts(profile: &Profile, tier: Option<SandboxTier>) -> Option<Check> {
     let name = format!("profile: {}", profile.name);
-    let runs = profile.of_one(Capability::ProcExec) != Verdict::Deny;
-    let bare = profile.of_one(Capability::ProcUnconfined) != Verdict::Deny;
+    let runs = profile.verdict_for(Capability::ProcExec) != Verdict::Deny;
+    let bare = profile.verdict_for(Capability::ProcUnconfined) != Verdict::Deny;
     let (hold, detail) = match (tier, profile.requires.sandbox) {
-        (Some(Tier::Namespaces), _) if runs => (Hold::Held, "starts; commands are confined"),
-        (_, false) if !runs => (Hold::Held, "starts; it runs no commands"),
-        (Some(_), true) => {
-            (Hold::Weaker, "starts only by policies with `sandbox.floor: landlock`: exit 8 else")
+        (Some(SandboxTier::Namespaces), _) if runs => {
+            (EnforcementLevel::Held, "starts; commands are confined")
         }
-        (Some(_), false) => {
-            (Hold::Weaker, "starts; commands only by policies with `sandbox.floor: landlock`")
+        (_, false) if !runs => (EnforcementLevel::Held, "starts; it runs no commands"),
+        (Some(_), true) => (
+            EnforcementLevel::Weaker,
+            "starts only by policies with `sandbox.floor: landlock`: exit 8 else",
+        ),
+        (Some(_), false) => (
+            EnforcementLevel::Weaker,
+            "starts; commands only by policies with `sandbox.floor: landlock`",
+        ),
+        (None, true) => {
+            (EnforcementLevel::Missing, "does not start: no isolation is enforced here (exit 8)")
         }
-        (None, true) => (Hold::Missing, "does not start: no isolation is enforced here (exit 8)"),
         (None, false) if bare => {
             let detail = "starts; commands are refused, but for those whose rules name \
                           `proc.unconfined` by policies with `sandbox.require: false`: each is asked, \
                           and nothing confines it";
-            (Hold::Missing, detail)
+            (EnforcementLevel::Missing, detail)
         }
-        (None, false) => (Hold::Missing, "starts; commands are refused"),
+        (None, false) => (EnforcementLevel::Missing, "starts; commands are refused"),
     };
     Some(Check { name, hold, detail: detail.into() })
 }
 
 /// The tier that the layers add up to, and how to get the higher one.
-fn tier(walls: &Walls) -> Check {
+fn tier(walls: &SandboxStatus) -> Check {
     let name = String::from("tier");
     // Without Landlock neither tier can be had, whatever else is missing.
-    let gap = walls.lacks(Tier::Landlock).or(walls.lacks(Tier::Namespaces));
+    let gap =
+        walls.missing_layer(SandboxTier::Landlock).or(walls.missing_layer(SandboxTier::Namespaces));
     let remedy = gap.map_or("", |gap| remedy(gap));
     let (hold, detail) = match walls.tier {
-        Tier::Namespaces if gap.is_none() => (Hold::Held, "namespaces".to_owned()),
-        Tier::Landlock if walls.reach(Tier::Landlock) => {
-            let served = "landlock: only policies with `sandbox.floor: landlock` are served";
-            (Hold::Weaker, format!("{served}; for namespaces: {remedy}"))
+        SandboxTier::Namespaces if gap.is_none() => {
+            (EnforcementLevel::Held, "namespaces".to_owned())
         }
-        _ => (Hold::Missing, format!("none: commands are refused with exit 8; {remedy}")),
+        SandboxTier::Landlock if walls.meets(SandboxTier::Landlock) => {
+            let served = "landlock: only policies with `sandbox.floor: landlock` are served";
+            (EnforcementLevel::Weaker, format!("{served}; for namespaces: {remedy}"))
+        }
+        _ => {
+            (EnforcementLevel::Missing, format!("none: commands are refused with exit 8; {remedy}"))
+        }
     };
     Check { name, hold, detail }
 }
 
 /// What the owner of the machine can do about a layer that is missing. In containers the two filters
 /// come first, since what they rule out looks like a setting of the kernel.
-fn remedy(gap: &LayerHeld) -> &'static str {
+fn remedy(gap: &LayerStatus) -> &'static str {
     let setting = |name: &str| {
         let value = std::fs::read_to_string(Path::new("/proc/sys").join(name));
         value.unwrap_or_default().trim().to_owned()
     };
     match gap.layer {
-        Layer::UserNamespace if setting("user/max_user_namespaces") == "0" => {
+        SandboxLayer::UserNamespace if setting("user/max_user_namespaces") == "0" => {
             "`sysctl user.max_user_namespaces=10000`"
         }
-        Layer::UserNamespace if setting("kernel/unprivileged_userns_clone") == "0" => {
+        SandboxLayer::UserNamespace if setting("kernel/unprivileged_userns_clone") == "0" => {
             "`sysctl kernel.unprivileged_userns_clone=1`"
         }
-        Layer::UserNamespace | Layer::MountNamespace
+        SandboxLayer::UserNamespace | SandboxLayer::MountNamespace
             if setting("kernel/apparmor_restrict_unprivileged_userns") == "1" =>
         {
             "give this program an AppArmor profile with `userns,`, or \
              `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
         }
-        Layer::UserNamespace | Layer::MountNamespace => {
+        SandboxLayer::UserNamespace | SandboxLayer::MountNamespace => {
             "start the container with a seccomp profile that allows `unshare`, `clone3` and `mount` \
              (`--security-opt seccomp=FILE`), and without masked parts of /proc \
              (`--security-opt systempaths=unconfined`)"
         }
-        Layer::Landlock => {
+        SandboxLayer::Landlock => {
             "a kernel of Linux 6.12 or newer, with `landlock` in the boot option `lsm=`"
         }
         _ => "the layer below that is missing says why",
@@ -175,26 +193,26 @@ fn remedy(gap: &LayerHeld) -> &'static str {
 }
 
 /// A limit, and what the owner of the machine can do where it is only kept by looking.
-fn limit(own: &BoundHeld) -> Check {
-    let remedy = match own.bound {
-        _ if own.hold == Hold::Held => "",
-        Bound::Memory | Bound::Processes => {
+fn limit(own: &LimitStatus) -> Check {
+    let remedy = match own.limit {
+        _ if own.level == EnforcementLevel::Held => "",
+        ResourceLimit::Memory | ResourceLimit::Processes => {
             "; for a control group: start Capsule by `systemd-run --user --scope`, or its container with \
              a cgroup that it may write"
         }
-        Bound::Cpu => {
+        ResourceLimit::Cpu => {
             "; for an exact sum: a control group of version 2, as `systemd-run --user --scope` gives, or a \
              container that may write one"
         }
-        Bound::Tmp => "; a file system of its own takes namespaces",
+        ResourceLimit::Tmp => "; a file system of its own takes namespaces",
         _ => "",
     };
     let detail = format!("{}{remedy}", own.detail);
-    Check { name: format!("limit: {}", own.bound.name()), hold: own.hold, detail }
+    Check { name: format!("limit: {}", own.limit.name()), hold: own.level, detail }
 }
 
 /// Whether commands could be let write. Where not, policies that let none write are as good as ever.
-fn staging(around: &Surroundings, tier: Tier) -> Check {
+fn staging(around: &Surroundings, tier: SandboxTier) -> Check {
     // Where the store will be, if it is not there yet.
     let place = around.store.ancestors().skip(1).find(|folder| folder.is_dir());
     let place = place.unwrap_or(Path::new("/"));
@@ -204,7 +222,7 @@ fn staging(around: &Surroundings, tier: Tier) -> Check {
     let workspace = around.beginning();
     let laid = if passed { try_laying(place, &workspace) } else { Ok(()) };
     let (detail, remedy) = match (passed, laid) {
-        (true, Ok(())) => return Check { name, hold: Hold::Held, detail },
+        (true, Ok(())) => return Check { name, hold: EnforcementLevel::Held, detail },
         (true, Err(why)) => {
             let detail = format!("{why}, over {}", workspace.display());
             (detail, "let nothing be mounted in the workspace")
@@ -216,7 +234,11 @@ fn staging(around: &Surroundings, tier: Tier) -> Check {
         true => "by a copy of the workspace, which takes time and space".into(),
         false => format!("runs whose policy has `writes` change nothing ({})", copied.detail),
     };
-    Check { name, hold: Hold::Weaker, detail: format!("{meanwhile}: {detail}; {remedy}") }
+    Check {
+        name,
+        hold: EnforcementLevel::Weaker,
+        detail: format!("{meanwhile}: {detail}; {remedy}"),
+    }
 }
 
 /// What of the workspace commands cannot change, whoever may outside: behind the walls there is one user with
@@ -248,7 +270,7 @@ fn owners(workspace: &Path) -> Option<Check> {
     let detail = format!(
         "files of {whose}: {most}{count} (`{first}`), which commands cannot change; {remedy}"
     );
-    Some(Check { name: "workspace: owners".into(), hold: Hold::Weaker, detail })
+    Some(Check { name: "workspace: owners".into(), hold: EnforcementLevel::Weaker, detail })
 }
 
 /// How many files are looked at.
@@ -265,19 +287,19 @@ const fn is_of_others((user, group): (u32, u32), own: (u32, u32)) -> bool {
 }
 
 /// What helps where changes are laid over no folder at all.
-const fn unlaid(tier: Tier) -> &'static str {
+const fn unlaid(tier: SandboxTier) -> &'static str {
     match tier {
-        Tier::Namespaces => {
+        SandboxTier::Namespaces => {
             "a store on a local disk (`--store`) helps where this one's file system holds no overlay"
         }
-        Tier::Landlock => "laying anything over anything takes namespaces",
+        SandboxTier::Landlock => "laying anything over anything takes namespaces",
     }
 }
 
 /// Changes that nobody has applied or discarded, those of crashed runs among them. A folder of a run
 /// that the store does not know can be named by no command.
 fn waiting(around: &Surroundings) -> Check {
-    let folder = capsule_store::beside(&around.store, STAGED);
+    let folder = capsule_store::beside(&around.store, STAGED_SUFFIX);
     let names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     // One that begins otherwise is being removed.
@@ -306,7 +328,7 @@ fn waiting(around: &Surroundings) -> Check {
         let told = format!("; {folders} of no run of the store, to be removed by hand");
         detail = format!("{detail}{told}: {}", first.display());
     }
-    let hold = if strays.is_empty() { Hold::Held } else { Hold::Weaker };
+    let hold = if strays.is_empty() { EnforcementLevel::Held } else { EnforcementLevel::Weaker };
     Check { name: "staged changes".into(), hold, detail }
 }
 
@@ -322,7 +344,7 @@ fn kernel() -> Check {
         false => "cgroup v1 or none",
     };
     let detail = format!("{} {release} · {cgroup}", std::env::consts::OS);
-    Check { name: "kernel".into(), hold: Hold::Held, detail }
+    Check { name: "kernel".into(), hold: EnforcementLevel::Held, detail }
 }
 
 /// The key that signs the record: it is there, its own alone, and what it signs is known by its public line.
@@ -332,18 +354,18 @@ fn key(around: &Surroundings) -> Check {
         Ok(Some(signer)) => signer,
         Ok(None) => {
             let detail = "there is none, so nothing is signed: `capsule init` makes one".into();
-            return Check { name, hold: Hold::Weaker, detail };
+            return Check { name, hold: EnforcementLevel::Weaker, detail };
         }
         Err(error) => {
             let detail = format!("{error}; no run begins until it is usable or put away");
-            return Check { name, hold: Hold::Missing, detail };
+            return Check { name, hold: EnforcementLevel::Missing, detail };
         }
     };
     let public = signer.verifier();
     let trial = Checkpoint { origin: public.name().into(), size: 0, root: Digest::of(b"") };
     let (hold, told) = match signer.sign(&trial).seal(public) {
-        Seal::Good => (Hold::Held, "signs and verifies"),
-        Seal::Bad | Seal::Absent => (Hold::Missing, "does not verify what it signs"),
+        Seal::Good => (EnforcementLevel::Held, "signs and verifies"),
+        Seal::Bad | Seal::Absent => (EnforcementLevel::Missing, "does not verify what it signs"),
     };
     let newest = Store::open_read_only(&around.store).and_then(|own| own.newest_checkpoint());
     let newest = newest.ok().flatten().and_then(|note| note.checkpoint());
@@ -362,24 +384,24 @@ fn store(around: &Surroundings) -> Check {
         Ok(true) => {}
         Ok(false) => {
             let detail = format!("{place} is made by the first run");
-            return Check { name, hold: Hold::Held, detail };
+            return Check { name, hold: EnforcementLevel::Held, detail };
         }
         Err(error) => {
             let detail = format!("{place} cannot be reached: {error}");
-            return Check { name, hold: Hold::Missing, detail };
+            return Check { name, hold: EnforcementLevel::Missing, detail };
         }
     }
     let verified = Store::open_read_only(&around.store).and_then(|store| store.verify(None));
     match verified {
         Ok(Ok(proof)) => {
             let detail = format!("{place}: {}, as written", counted(proof.leaves, "event"));
-            Check { name, hold: Hold::Held, detail }
+            Check { name, hold: EnforcementLevel::Held, detail }
         }
         Ok(Err(fault)) => {
             let detail = format!("{place}: {}: {}", fault.place, fault.what);
-            Check { name, hold: Hold::Missing, detail }
+            Check { name, hold: EnforcementLevel::Missing, detail }
         }
-        Err(error) => Check { name, hold: Hold::Missing, detail: error.to_string() },
+        Err(error) => Check { name, hold: EnforcementLevel::Missing, detail: error.to_string() },
     }
 }
 

@@ -8,7 +8,7 @@ use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_report::left_running;
 use capsule_runtime::{Commands, Delivered, Hush, Sink};
 use serde_json::{Value, json};
@@ -73,14 +73,16 @@ pub(crate) fn run(
 
 /// All of standard input. It becomes a part of the call, which is text and is on record.
 fn standard_input(most: usize) -> Result<String, Failure> {
-    let wrong = |why: String| Problem::new(Code::Usage, format!("standard input {why}"));
+    let wrong = |why: String| CodedError::new(Code::Usage, format!("standard input {why}"));
     let mut text = Vec::new();
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let read = io::stdin().lock().take(limit).read_to_end(&mut text);
     read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if text.len() > most {
         let why = wrong(format!("has more than {most} bytes"));
-        return Err(why.suggest("put it into a file of the workspace, and name that").into());
+        return Err(why
+            .with_suggestion("put it into a file of the workspace, and name that")
+            .into());
     }
     String::from_utf8(text).map_err(|_| wrong("is not UTF-8".into()).into())
 }

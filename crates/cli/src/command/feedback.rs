@@ -1,6 +1,6 @@
 //! `capsule feedback`: a person says that a decision was wrong. It changes no decision; it is counted.
 
-use capsule_core::journal::Fault;
+use capsule_core::journal::DecisionFault;
 use capsule_runtime::Feedback;
 use capsule_store::Store;
 use serde_json::json;
@@ -23,12 +23,13 @@ pub(crate) fn run(
     let story = story(&store, &id)?;
     let call = story.named(step).ok_or_else(|| no_such_call(run, step))?;
     let was_refused = call.was_denied() || call.was_asked();
-    let fault = if args.wrong_denial { Fault::WrongDenial } else { Fault::WrongAllow };
+    let fault =
+        if args.wrong_denial { DecisionFault::WrongDenial } else { DecisionFault::WrongAllow };
     match fault {
-        Fault::WrongDenial if !was_refused => {
+        DecisionFault::WrongDenial if !was_refused => {
             return Err(usage(format!("`{}` was not denied", args.call)));
         }
-        Fault::WrongAllow if was_refused => {
+        DecisionFault::WrongAllow if was_refused => {
             return Err(usage(format!("`{}` was not allowed", args.call)));
         }
         _ => {}
@@ -49,10 +50,10 @@ pub(crate) fn run(
     }
     screen.say(&format!("{GOOD}✔ noted{GOOD:#} {label}:{} · recorded as {own}", call.call))?;
     screen.complain(&match fault {
-        Fault::WrongDenial => {
+        DecisionFault::WrongDenial => {
             format!("{HINT}next{HINT:#}: capsule policy explain {label}:{}", call.call)
         }
-        Fault::WrongAllow => format!("{HINT}counted by{HINT:#}: capsule stats safety"),
+        DecisionFault::WrongAllow => format!("{HINT}counted by{HINT:#}: capsule stats safety"),
     });
     Ok(0)
 }

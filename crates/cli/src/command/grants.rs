@@ -62,7 +62,7 @@ fn list(around: &Surroundings, screen: &Screen) -> Result<u8, Failure> {
         let covers = escape::line(covers);
         screen.say(&format!(
             "{id}  {:<7}  {covers} · {uses} · ends in {ends}{waits}",
-            scope.word()
+            scope.keyword()
         ))?;
     }
     screen.complain(&format!("{HINT}take one back{HINT:#}: capsule grants revoke ID"));

@@ -8,7 +8,7 @@ use capsule_core::action::show_argv;
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::limits::ORIGIN_BYTES;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_runtime::plan::schema;
 use capsule_runtime::{CATALOGUE, policy_schema};
 use capsule_store::{Signer, Verifier, is_key_name};
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &InitArgs, around: &Surroundings, screen: &Screen) -> Re
     let key = key(args, around)?;
     let folder = around.beginning().join(".capsule");
     let wrong = |error: std::io::Error, path: &Path| {
-        Problem::new(Code::FileSystem, format!("`{}`: {error}", path.display()))
+        CodedError::new(Code::FileSystem, format!("`{}`: {error}", path.display()))
     };
     let schemas = folder.join("schema");
     fs::create_dir_all(&schemas).map_err(|error| wrong(error, &schemas))?;
@@ -60,14 +60,14 @@ fn key(args: &InitArgs, around: &Surroundings) -> Result<(Verifier, bool), Failu
     if let Some(name) = origin.filter(|name| !is_key_name(name)) {
         let message = format!("`{}` is no name for a record", escape::line(name));
         let hint = format!("up to {ORIGIN_BYTES} letters, digits, `.`, `-`, `_` and `/`");
-        return Err(Problem::new(Code::Usage, message).suggest(hint).into());
+        return Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into());
     }
     let (own, is_new) = Signer::take_or_make(&around.store, origin)?;
     let own = own.verifier().clone();
     if origin.is_some_and(|name| name != own.name()) {
         let message = format!("the record has a key, by which it is called `{}`", own.name());
         let hint = "leave `--origin` out, or put the key away that lies beside the store";
-        return Err(Problem::new(Code::Usage, message).suggest(hint).into());
+        return Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into());
     }
     Ok((own, is_new))
 }

@@ -40,8 +40,8 @@ use std::time::SystemTime;
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
-use capsule_core::tool::{Kind, Shape};
+use capsule_core::outcome::CodedError;
+use capsule_core::tool::{ArgumentKind, ToolShape};
 use capsule_core::units::parse_duration;
 use capsule_report::{Story, kept};
 use capsule_runtime::{Commands, edit, real, signature_of};
@@ -121,12 +121,12 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
         }
         return capsule_core::json::parse(json.as_bytes()).map_err(|error| {
             let message = format!("`--args` cannot be read: {}", error.message);
-            Failure::from(Problem::new(Code::Usage, message))
+            Failure::from(CodedError::new(Code::Usage, message))
         });
     }
     let signature = signature_of(tool)
-        .map_err(|problem| Failure::from(Problem { code: Code::Usage, ..problem }))?;
-    if signature.shape == Shape::Exec {
+        .map_err(|problem| Failure::from(CodedError { code: Code::Usage, ..problem }))?;
+    if signature.shape == ToolShape::Exec {
         return Ok(serde_json::json!({ "argv": words }));
     }
     let mut args = Map::new();
@@ -134,9 +134,11 @@ fn call_args(tool: &str, json: Option<&str>, words: &[String]) -> Result<Value, 
         let (name, value) =
             word.split_once('=').ok_or_else(|| usage(format!("`{word}` is not `name=value`")))?;
         let read = match signature.argument(name).map(|own| own.kind) {
-            Some(Kind::Number | Kind::Size) => value.parse::<u64>().ok().map(Value::from),
-            Some(Kind::Flag) => value.parse::<bool>().ok().map(Value::from),
-            Some(Kind::Paths) => Some(value.split(',').map(Value::from).collect()),
+            Some(ArgumentKind::Number | ArgumentKind::Size) => {
+                value.parse::<u64>().ok().map(Value::from)
+            }
+            Some(ArgumentKind::Flag) => value.parse::<bool>().ok().map(Value::from),
+            Some(ArgumentKind::Paths) => Some(value.split(',').map(Value::from).collect()),
             _ => None,
         };
         let value = read.unwrap_or_else(|| Value::from(value));
@@ -169,8 +171,8 @@ fn since(ago: Option<&str>) -> Result<Option<u64>, Failure> {
 fn open_store(around: &Surroundings, screen: &Screen) -> Result<Store, Failure> {
     if !around.store.exists() {
         let message = format!("there is no store at `{}` yet", around.store.display());
-        return Err(Problem::new(Code::RunUnknown, message)
-            .suggest("it is made by the first run")
+        return Err(CodedError::new(Code::RunUnknown, message)
+            .with_suggestion("it is made by the first run")
             .into());
     }
     open_to_read(&around.store, screen)
@@ -207,9 +209,9 @@ fn means(
     let (here, own) = (here.display().to_string(), escape::line(workspace));
     let message = format!("`{label}` worked in `{own}`, not in `{}`", escape::line(&here));
     let hint = format!("if it is meant, name it: `{label}` instead of `latest`");
-    let problem = Problem::new(Code::Usage, message);
+    let problem = CodedError::new(Code::Usage, message);
     let is_named = around.named_workspace().is_some();
-    Err(if is_named { problem } else { problem.suggest(hint) }.into())
+    Err(if is_named { problem } else { problem.with_suggestion(hint) }.into())
 }
 
 /// What the events of a run add up to.
@@ -224,9 +226,9 @@ fn story(store: &Store, run: &str) -> Result<Story, StoreError> {
 }
 
 /// A call was named that its run has not.
-fn no_such_call(run: &str, step: &str) -> Problem {
-    let problem = Problem::new(Code::RunUnknown, format!("`{run}` has no call `{step}`"));
-    problem.suggest(format!("`capsule report {run}` lists its calls"))
+fn no_such_call(run: &str, step: &str) -> CodedError {
+    let problem = CodedError::new(Code::RunUnknown, format!("`{run}` has no call `{step}`"));
+    problem.with_suggestion(format!("`capsule report {run}` lists its calls"))
 }
 
 /// `RUN:STEP` as its two parts.

@@ -23,7 +23,7 @@ pub(crate) fn run(
     let law = around.law(&args.policy, None)?;
     let ahead = Ahead::of(&plan, inputs(&plan, &args.inputs)?, &law, around);
     let union = Union::of(&ahead.steps);
-    let asks_once = law.policy.composites;
+    let asks_once = law.policy.approves_plans;
     if screen.json {
         screen.say_json(&json!({
             "schema": 1,
@@ -52,7 +52,7 @@ pub(crate) fn run(
 fn needs(union: &Union) -> Vec<(&'static str, String)> {
     let powers: Vec<&str> = union.capabilities.iter().map(Capability::name).collect();
     let list = |own: &std::collections::BTreeSet<String>| {
-        own.iter().map(|own| escape::exact(own).into_owned()).collect::<Vec<_>>().join("  ")
+        own.iter().map(|own| escape::strict_line(own).into_owned()).collect::<Vec<_>>().join("  ")
     };
     let count = |own: u64| if own == 0 { String::new() } else { own.to_string() };
     let bytes =

@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Write as _};
 
 use capsule_core::code::Code;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_redact::{Finding, Redactor, Stream};
 use serde_json::json;
 
@@ -57,5 +57,5 @@ fn told(finding: &Finding) -> serde_json::Value {
 }
 
 fn unread(error: io::Error) -> Failure {
-    Problem::new(Code::Usage, format!("standard input cannot be read: {error}")).into()
+    CodedError::new(Code::Usage, format!("standard input cannot be read: {error}")).into()
 }

@@ -6,7 +6,7 @@ use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::journal::Event;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::units::counted;
 use capsule_report::write_run;
 use capsule_runtime::{Source, read_text, replay};
@@ -28,8 +28,8 @@ pub(crate) fn run(args: &Replay, around: &Surroundings, screen: &Screen) -> Resu
     // A record that was tampered with is refused before the first step.
     if let Err(fault) = store.verify(Some(&id))? {
         let message = format!("{}: {}", fault.place, fault.what);
-        return Err(Problem::new(Code::Integrity, message)
-            .suggest("`capsule verify` says more")
+        return Err(CodedError::new(Code::Integrity, message)
+            .with_suggestion("`capsule verify` says more")
             .into());
     }
     let plan = match &args.plan {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::journal::RunKind;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_runtime::plan::go_on;
 use capsule_runtime::{
     Commands, Hush, Law, Pending, Resumption, Session, Sink, Start, this_moment,
@@ -35,8 +35,8 @@ pub(crate) fn run(args: &Resume, around: &Surroundings, screen: &Screen) -> Resu
     // What was tampered with is not gone on with.
     if let Err(fault) = store.verify(Some(&id))? {
         let message = format!("{}: {}", fault.place, fault.what);
-        return Err(Problem::new(Code::Integrity, message)
-            .suggest("`capsule verify` says more")
+        return Err(CodedError::new(Code::Integrity, message)
+            .with_suggestion("`capsule verify` says more")
             .into());
     }
     drop(store);

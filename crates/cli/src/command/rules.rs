@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use capsule_core::approval::Outcome;
+use capsule_core::approval::AnswerKind;
 use capsule_core::decision::Verdict;
 use capsule_report::{AnsweredBy, CallStory, Story};
 use capsule_runtime::Law;
@@ -50,7 +50,7 @@ fn was_allowed(call: &CallStory) -> bool {
     let is_asked = call.decision.as_ref().is_some_and(|own| own.verdict == Verdict::Ask);
     let by = call.approval.as_ref().map(|own| &own.by);
     let is_yes = match by {
-        Some(AnsweredBy::Person { outcome, .. }) => *outcome == Outcome::Approved,
+        Some(AnsweredBy::Person { outcome, .. }) => *outcome == AnswerKind::Approved,
         Some(AnsweredBy::Grant { .. }) => true,
         None | Some(AnsweredBy::Card | AnsweredBy::Waiting { .. } | AnsweredBy::List { .. }) => {
             false

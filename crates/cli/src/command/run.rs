@@ -9,8 +9,8 @@ use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
-use capsule_core::policy::Payloads;
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::PayloadRetention;
 use capsule_report::{Header, write_run};
 use capsule_runtime::plan::{Executed, Plan, execute};
 use capsule_runtime::{
@@ -133,7 +133,7 @@ impl Ending {
         let undo = undo.filter(|named| !has_failed || super::undo::is_possible(around, named));
         let undo = undo.map_or_else(String::new, |named| format!(" · capsule undo {named}"));
         // A record that was not kept whole is not replayed.
-        let is_whole = |own: &Header| own.opened.payloads == Payloads::Full;
+        let is_whole = |own: &Header| own.opened.payloads == PayloadRetention::Full;
         let replay = match story.header.as_ref().is_some_and(is_whole) {
             true => format!(" · capsule replay {label}"),
             false => String::new(),
@@ -177,7 +177,7 @@ pub(super) fn read_plan(path: &Path) -> Result<(Text, Plan), Failure> {
 
 /// The inputs of a plan: given ones, and defaults for the others.
 pub(super) fn inputs(plan: &Plan, given: &[String]) -> Result<Map<String, Value>, Failure> {
-    let wrong = |message: String| Failure::from(Problem::new(Code::PlanInput, message));
+    let wrong = |message: String| Failure::from(CodedError::new(Code::PlanInput, message));
     let mut inputs = Map::new();
     for pair in given {
         let (name, text) =

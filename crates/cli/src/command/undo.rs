@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::escape;
 use capsule_core::journal::RunKind;
 use capsule_core::json;
-use capsule_core::outcome::Problem;
-use capsule_core::policy::UNDO;
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::UNDO_TOOL;
 use capsule_report::{change_count, change_json, change_lines, when};
 use capsule_runtime::{Commands, Hush, Looked, Standing, Undoing};
 use capsule_store::Store;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result
         name: format!("undo {}", asked.shown),
         origin: RunKind::Undo,
         subject: Some(asked.undoing.run),
-        tool: UNDO,
+        tool: UNDO_TOOL,
         args: call,
         law: &law,
         layer: LayerArg { accept_layer: false },
@@ -117,13 +117,13 @@ struct Told<'l> {
 
 impl Told<'_> {
     /// Why nothing is undone because of this path; and who changed it, where that is known.
-    fn problem(&self) -> Option<Problem> {
+    fn problem(&self) -> Option<CodedError> {
         let problem = self.looked.problem()?;
         let Some((run, call)) = &self.by else { return Some(problem) };
         let path = &self.looked.change.path;
         let message = format!("`{path}` was changed since by {run}:{call}");
         let first = format!("undo that first: `capsule undo {run}:{call}`");
-        Some(Problem { message, ..problem }.suggest(first))
+        Some(CodedError { message, ..problem }.with_suggestion(first))
     }
 }
 
@@ -165,7 +165,7 @@ impl Asked {
     fn preview(
         &self,
         told: &[Told<'_>],
-        problem: Option<Problem>,
+        problem: Option<CodedError>,
         dry_run: bool,
         screen: &Screen,
     ) -> Result<u8, Failure> {
@@ -266,7 +266,7 @@ fn lines(told: &Told<'_>) -> Vec<String> {
     let Told { looked: Looked { change, standing }, by } = told;
     let path = escape::line(&change.path).into_owned();
     let slash = match change.before.as_ref().or(change.after.as_ref()) {
-        Some(Node::Folder { .. }) => "/",
+        Some(FileState::Directory { .. }) => "/",
         _ => "",
     };
     let bad = |why: &str| vec![format!("{BAD}✖ {path}{slash}{BAD:#}  {why}")];

@@ -5,7 +5,7 @@ use std::path::Path;
 use anstyle::Style;
 use capsule_core::code::Code;
 use capsule_core::escape;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::units::counted;
 use capsule_report::{width, wrap};
 use capsule_store::{
@@ -94,7 +94,7 @@ fn found(
     let said = escape::line(&format!("{place}: {what}")).into_owned();
     screen.say(&format!("{BAD}✖{BAD:#} {said}"))?;
     let suggestion = suggestion.unwrap_or_else(|| Code::Integrity.next_step().to_owned());
-    Ok(Problem::new(Code::Integrity, said).suggest(suggestion).into())
+    Ok(CodedError::new(Code::Integrity, said).with_suggestion(suggestion).into())
 }
 
 /// What it is verified by. A key beside the store is asked where no other was brought, and is never

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::code::Code;
 use capsule_core::escape;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::units::counted;
 use capsule_runtime::{Subject, Unapplied, Undoing, Workspace, unapplied};
 use capsule_store::Store;
@@ -40,7 +40,7 @@ const fn is_folder(change: &Change) -> bool {
         Some(after) => Some(after),
         None => change.before.as_ref(),
     };
-    matches!(node, Some(Node::Folder { .. }))
+    matches!(node, Some(FileState::Directory { .. }))
 }
 
 /// What a run changed in the workspace itself, and how much of it is in no commit.
@@ -61,7 +61,7 @@ impl Made {
         let id = subject.id.to_string();
         let changes = match (subject.changes.0.is_empty(), subject.is_staged) {
             (true, false) => match Undoing::read(store, &around.store, &id, None) {
-                Ok(undoing) => undoing.changes.into_iter().map(Change::back).collect(),
+                Ok(undoing) => undoing.changes.into_iter().map(Change::reverted).collect(),
                 // It changed nothing, or nobody knows what.
                 Err(_) => Vec::new(),
             },
@@ -104,7 +104,7 @@ pub(super) fn show(around: &Surroundings, screen: &Screen) -> Result<u8, Failure
     let path = around.beginning();
     let workspace = Workspace::open(&path).map_err(|error| {
         let message = format!("`{}` cannot be opened: {error}", path.display());
-        Problem::new(Code::WorkspaceMissing, message)
+        CodedError::new(Code::WorkspaceMissing, message)
     })?;
     let own = (workspace.device(), workspace.inode());
     let (waiting, labels) = match around.store.exists() {

@@ -5,22 +5,22 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::action::{Action, Facts, PathTarget, Place, WriteMode};
+use crate::action::{Action, Facts, PathLocation, PathTarget, WriteMode};
 use crate::digest::Digest;
-use crate::language::{Join, Piece, Redirect, Stage};
 use crate::path::WorkspacePath;
+use crate::shell_syntax::{ListOperator, PipelineStage, Redirection, WordPiece};
 
 /// One pipeline of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct CommandStep {
     /// Its place in the list that it stands in, from 1.
     pub number: usize,
     /// When it runs.
-    pub join: Join,
+    pub join: ListOperator,
     /// The folder that it runs in.
     pub cwd: PathTarget,
     /// What runs; none for one that only goes to another folder.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PipelineStage>,
     /// The folders to which a `cd` before it must have failed for it to run in this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unless: Vec<WorkspacePath>,
@@ -39,26 +39,26 @@ pub struct Expansion {
 
 /// A script that is not a command here, though it is one of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoSteps {
+pub enum UnsupportedStep {
     /// `cd` with something else than one plain folder, in a pipeline, or with its streams in files.
-    ChangeOfFolder,
+    UnsupportedCd,
     /// The list may run in more folders than are looked at.
     TooManyFolders,
 }
 
-impl Step {
+impl CommandStep {
     /// Whether it only goes to another folder.
     #[must_use]
-    pub const fn is_change(&self) -> bool {
+    pub const fn is_cd(&self) -> bool {
         self.stages.is_empty()
     }
 
     /// The folder that it runs in, as its programs see it: where the links on the way lead.
     #[must_use]
-    pub fn folder(&self, facts: &Facts) -> PathTarget {
-        let real = self.cwd.inside().and_then(|path| facts.at(path)).map(|fact| &fact.real);
+    pub fn cd_target(&self, facts: &Facts) -> PathTarget {
+        let real = self.cwd.inside().and_then(|path| facts.path_fact(path)).map(|fact| &fact.real);
         match real {
-            Some(place) => PathTarget { asked: self.cwd.asked.clone(), place: place.clone() },
+            Some(place) => PathTarget { asked: self.cwd.asked.clone(), location: place.clone() },
             None => self.cwd.clone(),
         }
     }
@@ -66,9 +66,9 @@ impl Step {
 
 /// What a command does with a program or a file, as the action that it would be by itself.
 #[derive(Clone, Debug)]
-pub struct Part<'s> {
+pub struct SubAction<'s> {
     /// The stage that it belongs to.
-    pub stage: &'s Stage,
+    pub stage: &'s PipelineStage,
     /// The action.
     pub action: Action,
 }
@@ -76,17 +76,21 @@ pub struct Part<'s> {
 /// The parts of a step, its patterns expanded: for each stage the program, then the files that its
 /// streams lead to.
 #[must_use]
-pub fn parts<'s>(step: &'s Step, timeout_ms: Option<u64>, facts: &Facts) -> Vec<Part<'s>> {
+pub fn sub_actions<'s>(
+    step: &'s CommandStep,
+    timeout_ms: Option<u64>,
+    facts: &Facts,
+) -> Vec<SubAction<'s>> {
     let mut parts = Vec::new();
-    let folder = step.folder(facts);
+    let folder = step.cd_target(facts);
     for stage in &step.stages {
-        let argv = words(stage, &step.cwd, &facts.expansions);
+        let argv = expanded_argv(stage, &step.cwd, &facts.expansions);
         // A pipeline is never unconfined.
         let (cwd, unconfined) = (step.cwd.clone(), false);
         let run = Action::Run { argv, cwd, stdin: None, timeout_ms, unconfined };
-        parts.push(Part { stage, action: run });
-        for (path, written) in files(stage) {
-            let path = beneath(&folder, path);
+        parts.push(SubAction { stage, action: run });
+        for (path, written) in redirect_files(stage) {
+            let path = target_from(&folder, path);
             let action = match written {
                 Some(append) => {
                     let mode = if append { WriteMode::Append } else { WriteMode::Overwrite };
@@ -94,7 +98,7 @@ pub fn parts<'s>(step: &'s Step, timeout_ms: Option<u64>, facts: &Facts) -> Vec<
                 }
                 None => Action::Read { path, offset: 0, limit: None },
             };
-            parts.push(Part { stage, action });
+            parts.push(SubAction { stage, action });
         }
     }
     parts
@@ -102,33 +106,39 @@ pub fn parts<'s>(step: &'s Step, timeout_ms: Option<u64>, facts: &Facts) -> Vec<
 
 /// A path that a word of a command names, seen from its folder.
 #[must_use]
-pub fn beneath(cwd: &PathTarget, word: &str) -> PathTarget {
-    let place = match &cwd.place {
-        Place::Inside(folder) => match folder.follow(word) {
-            Ok(path) => Place::Inside(path),
-            Err(problem) => Place::Outside(problem),
+pub fn target_from(cwd: &PathTarget, word: &str) -> PathTarget {
+    let place = match &cwd.location {
+        PathLocation::Inside(folder) => match folder.resolve_from(word) {
+            Ok(path) => PathLocation::Inside(path),
+            Err(problem) => PathLocation::Outside(problem),
         },
         outside => outside.clone(),
     };
-    PathTarget { asked: word.to_string(), place }
+    PathTarget { asked: word.to_string(), location: place }
 }
 
 /// What `/dev/null` is called where a stream leads there.
-pub const NOWHERE: &str = "/dev/null";
+pub const DEV_NULL: &str = "/dev/null";
 
 /// The words of a stage with its patterns expanded. A pattern that nothing matches stands for
 /// itself, as in a shell; a name that begins with a dash gets `./` before it, so that it is none of
 /// an option.
 #[must_use]
-pub fn words(stage: &Stage, cwd: &PathTarget, expansions: &[Expansion]) -> Vec<String> {
+pub fn expanded_argv(
+    stage: &PipelineStage,
+    cwd: &PathTarget,
+    expansions: &[Expansion],
+) -> Vec<String> {
     let folder = cwd.inside().map_or("", WorkspacePath::as_str);
     let mut words = Vec::new();
     for word in &stage.words {
-        let Some(text) = word.plain() else {
-            let pattern = word.typed();
+        let Some(text) = word.literal() else {
+            let pattern = word.unexpanded();
             let found = expansions.iter().find(|own| own.pattern == pattern && own.cwd == folder);
             match found.filter(|own| !own.names.is_empty()) {
-                Some(found) => words.extend(found.names.iter().map(|name| guarded(name))),
+                Some(found) => {
+                    words.extend(found.names.iter().map(|name| protect_leading_dash(name)))
+                }
                 None => words.push(pattern),
             }
             continue;
@@ -138,22 +148,22 @@ pub fn words(stage: &Stage, cwd: &PathTarget, expansions: &[Expansion]) -> Vec<S
     words
 }
 
-fn guarded(name: &str) -> String {
+fn protect_leading_dash(name: &str) -> String {
     if name.starts_with('-') { alloc::format!("./{name}") } else { name.to_string() }
 }
 
 /// The patterns of a stage, each as its pieces and as it is typed.
-pub fn patterns(stage: &Stage) -> impl Iterator<Item = (&[Piece], String)> {
-    stage.words.iter().filter_map(|word| Some((word.as_glob()?, word.typed())))
+pub fn glob_arguments(stage: &PipelineStage) -> impl Iterator<Item = (&[WordPiece], String)> {
+    stage.words.iter().filter_map(|word| Some((word.as_glob()?, word.unexpanded())))
 }
 
 /// The files that the streams of a stage lead to or come from, each with whether it is written.
-pub fn files(stage: &Stage) -> impl Iterator<Item = (&str, Option<bool>)> {
+pub fn redirect_files(stage: &PipelineStage) -> impl Iterator<Item = (&str, Option<bool>)> {
     stage.redirects.iter().filter_map(|redirect| match redirect {
-        Redirect::File { path, append, .. } if path != NOWHERE => {
+        Redirection::File { path, append, .. } if path != DEV_NULL => {
             Some((path.as_str(), Some(*append)))
         }
-        Redirect::Input { path } if path != NOWHERE => Some((path.as_str(), None)),
+        Redirection::Input { path } if path != DEV_NULL => Some((path.as_str(), None)),
         _ => None,
     })
 }

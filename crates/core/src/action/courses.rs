@@ -8,11 +8,13 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::command::{NoSteps, Step, beneath};
-use super::{PathTarget, Place};
-use crate::language::{Element, Join, Redirect, Script, Stage, Stream, Word};
+use super::command::{CommandStep, UnsupportedStep, target_from};
+use super::{PathLocation, PathTarget};
 use crate::limits;
 use crate::path::WorkspacePath;
+use crate::shell_syntax::{
+    ListOperator, PipelineStage, Redirection, Script, ScriptElement, ShellWord, StdStream,
+};
 
 /// A `cd`, as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +22,9 @@ pub struct FolderChange<'s> {
     /// Where it leads; `-` is the folder before.
     pub to: &'s str,
     /// What becomes of what it prints: the stream that it goes to, none if it is thrown away.
-    pub out: Option<Stream>,
+    pub out: Option<StdStream>,
     /// What becomes of what it complains about.
-    pub err: Option<Stream>,
+    pub err: Option<StdStream>,
 }
 
 impl<'s> FolderChange<'s> {
@@ -30,28 +32,30 @@ impl<'s> FolderChange<'s> {
     ///
     /// # Errors
     /// It is one with something else than one plain folder, or whose streams lead to files.
-    pub fn of(stage: &'s Stage) -> Option<Result<Self, NoSteps>> {
-        let is_change = stage.words.first().and_then(Word::plain) == Some("cd");
-        is_change.then(|| Self::read(stage).ok_or(NoSteps::ChangeOfFolder))
+    pub fn of(stage: &'s PipelineStage) -> Option<Result<Self, UnsupportedStep>> {
+        let is_change = stage.words.first().and_then(ShellWord::literal) == Some("cd");
+        is_change.then(|| Self::read(stage).ok_or(UnsupportedStep::UnsupportedCd))
     }
 
-    fn read(stage: &'s Stage) -> Option<Self> {
-        let words: Vec<&str> = stage.words.iter().map(Word::plain).collect::<Option<_>>()?;
+    fn read(stage: &'s PipelineStage) -> Option<Self> {
+        let words: Vec<&str> = stage.words.iter().map(ShellWord::literal).collect::<Option<_>>()?;
         let to = match *words.as_slice() {
             ["cd", "--", to] | ["cd", to @ "-"] => to,
             ["cd", to] if !to.starts_with('-') => to,
             _ => return None,
         };
-        let (mut out, mut err) = (Some(Stream::Out), Some(Stream::Err));
+        let (mut out, mut err) = (Some(StdStream::Out), Some(StdStream::Err));
         for redirect in &stage.redirects {
             let goes = match redirect {
-                Redirect::File { path, .. } if path == super::NOWHERE => None,
-                Redirect::Same { target: Stream::Out, .. } => out,
-                Redirect::Same { target: Stream::Err, .. } => err,
+                Redirection::File { path, .. } if path == super::DEV_NULL => None,
+                Redirection::Duplicate { target: StdStream::Out, .. } => out,
+                Redirection::Duplicate { target: StdStream::Err, .. } => err,
                 _ => return None,
             };
-            if let Redirect::File { stream, .. } | Redirect::Same { stream, .. } = redirect {
-                *(if *stream == Stream::Out { &mut out } else { &mut err }) = goes;
+            if let Redirection::File { stream, .. } | Redirection::Duplicate { stream, .. } =
+                redirect
+            {
+                *(if *stream == StdStream::Out { &mut out } else { &mut err }) = goes;
             }
         }
         (stage.variables.is_empty() && !to.is_empty()).then_some(Self { to, out, err })
@@ -65,7 +69,7 @@ pub struct ListPart {
     /// Its place in the list, from 1.
     pub number: usize,
     /// When it runs.
-    pub join: Join,
+    pub join: ListOperator,
     /// Whether a program runs.
     pub runs: bool,
     /// Whether it is a `cd`, which says for the parts behind it where they run. In old records they say so
@@ -77,15 +81,15 @@ pub struct ListPart {
 impl ListPart {
     /// The parts of a list, each once in however many folders it may run.
     #[must_use]
-    pub fn of(steps: &[Step]) -> Vec<Self> {
-        let part = |step: &Step| Self {
+    pub fn of(steps: &[CommandStep]) -> Vec<Self> {
+        let part = |step: &CommandStep| Self {
             number: step.number,
             join: step.join,
-            runs: !step.is_change(),
-            changes_folder: step.is_change(),
+            runs: !step.is_cd(),
+            changes_folder: step.is_cd(),
         };
         let once = steps.chunk_by(|one, other| one.number == other.number);
-        once.filter_map(<[Step]>::first).map(part).collect()
+        once.filter_map(<[CommandStep]>::first).map(part).collect()
     }
 }
 
@@ -101,13 +105,13 @@ struct Course {
     unless: Vec<WorkspacePath>,
 }
 
-impl Step {
+impl CommandStep {
     /// The steps of a script that begins in a folder: each pipeline once for every folder that it may
     /// run in.
     ///
     /// # Errors
     /// Says what of it cannot be done without a shell.
-    pub fn of(script: &Script, cwd: &PathTarget) -> Result<Vec<Self>, NoSteps> {
+    pub fn of(script: &Script, cwd: &PathTarget) -> Result<Vec<Self>, UnsupportedStep> {
         let first = Course { cwd: cwd.clone(), before: None, good: Some(true), unless: Vec::new() };
         let mut courses = alloc::vec![first];
         let mut steps = Vec::new();
@@ -138,7 +142,7 @@ impl Step {
                 }
             }
             if next.len() > limits::COMMAND_FOLDERS || bytes > 2 * limits::COMMAND_BYTES {
-                return Err(NoSteps::TooManyFolders);
+                return Err(UnsupportedStep::TooManyFolders);
             }
             courses = next;
         }
@@ -147,21 +151,21 @@ impl Step {
 }
 
 /// The `cd` that a pipeline is, if it is one.
-fn change(element: &Element) -> Result<Option<FolderChange<'_>>, NoSteps> {
+fn change(element: &ScriptElement) -> Result<Option<FolderChange<'_>>, UnsupportedStep> {
     let stages = element.pipeline.stages.as_slice();
     match (stages.iter().find_map(FolderChange::of), stages) {
         (None, _) => Ok(None),
         (Some(change), [_]) => change.map(Some),
-        _ => Err(NoSteps::ChangeOfFolder),
+        _ => Err(UnsupportedStep::UnsupportedCd),
     }
 }
 
 /// How a pipeline ends of which that is known: `true` and `false` alone.
-fn known_end(element: &Element) -> Option<bool> {
+fn known_end(element: &ScriptElement) -> Option<bool> {
     let [stage] = element.pipeline.stages.as_slice() else { return None };
     let plain = stage.redirects.is_empty() && stage.variables.is_empty();
     match stage.words.as_slice() {
-        [only] if plain => match only.plain()? {
+        [only] if plain => match only.literal()? {
             "true" => Some(true),
             "false" => Some(false),
             _ => None,
@@ -171,11 +175,11 @@ fn known_end(element: &Element) -> Option<bool> {
 }
 
 /// How what ran last has ended where a pipeline that is joined so is left out; none if it always runs.
-const fn skipped_after(join: Join) -> Option<bool> {
+const fn skipped_after(join: ListOperator) -> Option<bool> {
     match join {
-        Join::First | Join::Then => None,
-        Join::And => Some(false),
-        Join::Or => Some(true),
+        ListOperator::First | ListOperator::Then => None,
+        ListOperator::And => Some(false),
+        ListOperator::Or => Some(true),
     }
 }
 
@@ -184,7 +188,7 @@ impl Course {
     fn led(&self, change: FolderChange<'_>) -> Option<PathTarget> {
         match change.to {
             "-" => self.before.clone(),
-            to => Some(beneath(&self.cwd, to)),
+            to => Some(target_from(&self.cwd, to)),
         }
     }
 
@@ -192,10 +196,10 @@ impl Course {
     /// going there is denied.
     fn changed(self, to: Option<PathTarget>) -> Vec<Self> {
         let Some(to) = to else { return alloc::vec![Self { good: Some(false), ..self }] };
-        let Place::Inside(path) = &to.place else { return Vec::new() };
+        let PathLocation::Inside(path) = &to.location else { return Vec::new() };
         let mut courses = Vec::new();
         // The folder itself and those above it are there.
-        let above = |own: &WorkspacePath| own.upwards().any(|above| above == *path);
+        let above = |own: &WorkspacePath| own.ancestors().any(|above| above == *path);
         if !self.cwd.inside().is_some_and(above) {
             let mut unless = self.unless.clone();
             unless.push(path.clone());
@@ -216,7 +220,7 @@ fn needs_less(one: &[WorkspacePath], other: &[WorkspacePath]) -> bool {
 /// Adds a way, unless another one leads to the same state and needs less.
 fn add(courses: &mut Vec<Course>, course: Course) {
     let state = |own: &Course| {
-        (own.cwd.place.clone(), own.before.as_ref().map(|own| own.place.clone()), own.good)
+        (own.cwd.location.clone(), own.before.as_ref().map(|own| own.location.clone()), own.good)
     };
     let same = state(&course);
     if !courses.iter().any(|own| state(own) == same && needs_less(&own.unless, &course.unless)) {
@@ -226,8 +230,9 @@ fn add(courses: &mut Vec<Course>, course: Course) {
 }
 
 /// The same for the steps of a pipeline.
-fn put(steps: &mut Vec<Step>, step: Step) {
-    let same = |own: &Step| own.number == step.number && own.cwd.place == step.cwd.place;
+fn put(steps: &mut Vec<CommandStep>, step: CommandStep) {
+    let same =
+        |own: &CommandStep| own.number == step.number && own.cwd.location == step.cwd.location;
     if !steps.iter().any(|own| same(own) && needs_less(&own.unless, &step.unless)) {
         steps.retain(|own| !same(own) || !needs_less(&step.unless, &own.unless));
         steps.push(step);

@@ -10,7 +10,7 @@ use crate::action::PathTarget;
 /// A question about a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "kebab-case")]
-pub enum Question {
+pub enum RepositoryQuery {
     /// What differs from the last commit, by name.
     Status,
     /// What differs, line by line.
@@ -29,7 +29,7 @@ pub enum Question {
     },
 }
 
-impl Question {
+impl RepositoryQuery {
     /// The files and folders that it is about.
     #[must_use]
     pub fn paths(&self) -> &[PathTarget] {

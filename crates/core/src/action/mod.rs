@@ -1,11 +1,11 @@
 //! What a call means exactly: typed, plain, and the same for whoever reads it.
 
-mod bare;
 mod command;
 mod courses;
 mod fingerprint;
-mod found;
 mod git;
+mod path_fact;
+mod unconfined;
 mod write;
 
 use alloc::collections::BTreeSet;
@@ -18,22 +18,23 @@ use serde::{Deserialize, Serialize};
 use crate::capability::{Capabilities, Capability};
 use crate::change::Change;
 use crate::code::Code;
-use crate::confinement::Walls;
+use crate::command_specs::{CommandLine, PathOrigin, PathUse};
+use crate::confinement::SandboxStatus;
 use crate::digest::Digest;
 use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
-use crate::programs::{CommandLine, PathUse, Start};
-use crate::undo::Unkept;
+use crate::undo::NoUndoReason;
 use crate::units::counted;
-use crate::url::Address;
+use crate::url::HttpUrl;
 
 pub use command::{
-    Expansion, NOWHERE, NoSteps, Part, Step, beneath, files, parts, patterns, show_argv, words,
+    CommandStep, DEV_NULL, Expansion, SubAction, UnsupportedStep, expanded_argv, glob_arguments,
+    redirect_files, show_argv, sub_actions, target_from,
 };
 pub use courses::{FolderChange, ListPart};
 pub use fingerprint::Fingerprint;
-pub use found::{FileKind, PathFact};
-pub use git::Question;
+pub use git::RepositoryQuery;
+pub use path_fact::{FileKind, PathFact};
 pub use write::WriteMode;
 
 /// What a call asks for, understood.
@@ -122,7 +123,7 @@ pub enum Action {
     /// Run pipelines, one after the other, as a text of the command language says.
     Command {
         /// The pipelines.
-        steps: Vec<Step>,
+        steps: Vec<CommandStep>,
         /// The text.
         text: String,
         /// The folder that it begins in.
@@ -135,7 +136,8 @@ pub enum Action {
     /// Look at the repository that the workspace is.
     Git {
         /// What about it.
-        ask: Question,
+        #[serde(rename = "ask")]
+        query: RepositoryQuery,
     },
     /// Run the project's tests, as the policy says.
     Test {
@@ -149,7 +151,8 @@ pub enum Action {
         /// What it changed, parents before what is in them.
         changes: Vec<Change>,
         /// Whether somebody began to before.
-        again: bool,
+        #[serde(rename = "again")]
+        is_retry: bool,
     },
     /// Bring back what stood in the workspace before calls of a run changed it.
     Undo {
@@ -160,10 +163,12 @@ pub enum Action {
         /// What comes of it, parents before what is in them.
         changes: Vec<Change>,
         /// The runs that began to before and were killed, by their full ids.
-        again: Vec<String>,
+        #[serde(rename = "again")]
+        interrupted_runs: Vec<String>,
         /// Whether what goes is what a run made, which no other run brought back: it need not be kept.
         #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-        made: bool,
+        #[serde(rename = "made")]
+        skips_backup: bool,
     },
 }
 
@@ -189,13 +194,13 @@ pub struct PathTarget {
     pub asked: String,
     /// The path inside the workspace, or why it is none.
     #[serde(flatten)]
-    pub place: Place,
+    pub location: PathLocation,
 }
 
 /// Inside the workspace, or why not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum PathLocation {
     /// Inside.
     Inside(WorkspacePath),
     /// Not inside.
@@ -207,18 +212,18 @@ impl PathTarget {
     #[must_use]
     pub fn parse(asked: &str) -> Self {
         let place = match WorkspacePath::parse(asked) {
-            Ok(path) => Place::Inside(path),
-            Err(problem) => Place::Outside(problem),
+            Ok(path) => PathLocation::Inside(path),
+            Err(problem) => PathLocation::Outside(problem),
         };
-        Self { asked: asked.to_string(), place }
+        Self { asked: asked.to_string(), location: place }
     }
 
     /// The path inside the workspace, if it is one.
     #[must_use]
     pub const fn inside(&self) -> Option<&WorkspacePath> {
-        match &self.place {
-            Place::Inside(path) => Some(path),
-            Place::Outside(_) => None,
+        match &self.location {
+            PathLocation::Inside(path) => Some(path),
+            PathLocation::Outside(_) => None,
         }
     }
 }
@@ -230,15 +235,15 @@ pub struct UrlTarget {
     pub asked: String,
     /// The parsed URL, or the code that says why it is none.
     #[serde(flatten)]
-    pub parsed: Parsed,
+    pub parsed: ParsedUrl,
 }
 
 /// A URL, or why not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Parsed {
+pub enum ParsedUrl {
     /// A URL that can be fetched.
-    Url(Address),
+    Url(HttpUrl),
     /// None.
     Refused(Code),
 }
@@ -247,9 +252,9 @@ impl UrlTarget {
     /// Reads a URL as a call names it. This never fails: what is none stays to be judged.
     #[must_use]
     pub fn parse(asked: &str) -> Self {
-        let parsed = match Address::parse(asked) {
-            Ok(address) => Parsed::Url(address),
-            Err(code) => Parsed::Refused(code),
+        let parsed = match HttpUrl::parse(asked) {
+            Ok(address) => ParsedUrl::Url(address),
+            Err(code) => ParsedUrl::Refused(code),
         };
         Self { asked: asked.to_string(), parsed }
     }
@@ -315,9 +320,9 @@ impl Action {
 
     /// Every path that the action names by itself, without those among a command's arguments.
     #[must_use]
-    pub fn named(&self) -> Vec<&PathTarget> {
+    pub fn named_paths(&self) -> Vec<&PathTarget> {
         match self {
-            Self::Git { ask } => ask.paths().iter().collect(),
+            Self::Git { query: ask } => ask.paths().iter().collect(),
             _ => self.path().into_iter().collect(),
         }
     }
@@ -327,7 +332,7 @@ impl Action {
     ///
     /// # Errors
     /// Says why it is not a path inside the workspace.
-    pub fn argument(
+    pub fn resolve_path_argument(
         &self,
         used: &PathUse,
         facts: &Facts,
@@ -336,13 +341,15 @@ impl Action {
             Self::Run { cwd, .. } => cwd.inside().cloned().unwrap_or_default(),
             _ => WorkspacePath::root(),
         };
-        let folder = match facts.at(&cwd).map(|fact| &fact.real) {
-            Some(Place::Inside(real)) => real.clone(),
+        let folder = match facts.path_fact(&cwd).map(|fact| &fact.real) {
+            Some(PathLocation::Inside(real)) => real.clone(),
             _ => cwd,
         };
-        match used.start {
-            Start::Folder => Ok(alloc::vec![folder.follow(&used.path)?]),
-            Start::Above => folder.upwards().map(|above| above.follow(&used.path)).collect(),
+        match used.origin {
+            PathOrigin::WorkDirectory => Ok(alloc::vec![folder.resolve_from(&used.path)?]),
+            PathOrigin::AnyAncestor => {
+                folder.ancestors().map(|above| above.resolve_from(&used.path)).collect()
+            }
         }
     }
 
@@ -352,17 +359,17 @@ impl Action {
     #[must_use]
     pub fn argument_paths(&self, facts: &Facts) -> Vec<WorkspacePath> {
         let Self::Run { argv, .. } = self else { return Vec::new() };
-        let line = CommandLine::of(argv, facts.program.as_ref(), false);
+        let line = CommandLine::parse(argv, facts.program.as_ref(), false);
         let mut paths = BTreeSet::new();
-        let lines = line.all();
-        let readings = lines.iter().flat_map(|line| line.readings());
+        let lines = line.with_nested();
+        let readings = lines.iter().flat_map(|line| line.parsed_argvs());
         for used in readings.flat_map(|reading| &reading.paths) {
-            paths.extend(self.argument(used, facts).unwrap_or_default());
+            paths.extend(self.resolve_path_argument(used, facts).unwrap_or_default());
             if paths.len() > limits::COMMAND_PATHS {
                 break;
             }
         }
-        paths.into_iter().filter(|path| facts.at(path).is_none()).collect()
+        paths.into_iter().filter(|path| facts.path_fact(path).is_none()).collect()
     }
 
     /// The action in one line, for a screen or a log; not escaped.
@@ -379,12 +386,12 @@ impl Action {
             | Self::Edit { path, .. }
             | Self::Delete { path, .. } => path.asked.clone(),
             Self::Fetch { url, .. } => match &url.parsed {
-                Parsed::Url(address) => address.shown(),
-                Parsed::Refused(_) => url.asked.clone(),
+                ParsedUrl::Url(address) => address.display_short(),
+                ParsedUrl::Refused(_) => url.asked.clone(),
             },
             Self::Run { argv, .. } => show_argv(argv),
             Self::Command { text, .. } => text.clone(),
-            Self::Git { ask } => ask.summary(),
+            Self::Git { query: ask } => ask.summary(),
             Self::Test { filter } => match filter {
                 Some(filter) => alloc::format!("the tests that `{filter}` picks"),
                 None => "all tests".to_string(),
@@ -417,30 +424,32 @@ pub struct Facts {
     pub resolves: Vec<IpAddr>,
     /// The walls that a command would stand behind, or why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub walls: Option<Result<Walls, String>>,
+    #[serde(rename = "walls")]
+    pub sandbox: Option<Result<SandboxStatus, String>>,
     /// How many masks stand in what it would write.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub masks: u64,
     /// Why what it changes could not be brought back, if it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unkept: Option<Unkept>,
+    #[serde(rename = "unkept")]
+    pub no_undo: Option<NoUndoReason>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_none(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
 impl Facts {
     /// What was found at a path.
     #[must_use]
-    pub fn at(&self, path: &WorkspacePath) -> Option<&PathFact> {
+    pub fn path_fact(&self, path: &WorkspacePath) -> Option<&PathFact> {
         self.paths.iter().find(|fact| fact.path == *path)
     }
 
     /// What was found for one program of a command.
     #[must_use]
-    pub fn of_program(&self, name: &str) -> Option<&ProgramFact> {
+    pub fn program_named(&self, name: &str) -> Option<&ProgramFact> {
         self.programs.iter().find(|(own, _)| own == name).map(|(_, fact)| fact)
     }
 }
@@ -492,7 +501,7 @@ mod tests {
             let read: Action = serde_json::from_slice(&bytes).unwrap();
             assert_eq!(read, action);
             let (tool, facts, policy) =
-                (ToolName::asked("shell.run"), Facts::default(), Digest::of(b"policy"));
+                (ToolName::unchecked("shell.run"), Facts::default(), Digest::of(b"policy"));
             let values = [serde_json::json!(action), serde_json::json!(facts)];
             assert_eq!(
                 Fingerprint::of_values(&tool, &values[0], &values[1], policy),

@@ -20,7 +20,7 @@ impl WriteMode {
 
     /// The word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn keyword(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Overwrite => "overwrite",

@@ -8,11 +8,11 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{Reach, Scope};
+use crate::approval::{GrantLifetime, GrantPattern};
 use crate::capability::Capabilities;
 use crate::digest::Digest;
 use crate::escape;
-use crate::journal::Unpulled;
+use crate::journal::PendingChanges;
 use crate::json;
 use crate::risk::Risk;
 use crate::tool::ToolName;
@@ -32,9 +32,10 @@ pub struct Card {
     /// What it needs.
     pub capabilities: Capabilities,
     /// The consequence in words: `run a program and change files: git commit`.
-    pub says: String,
+    #[serde(rename = "says")]
+    pub consequence: String,
     /// The exact call: one word of a command line, or one argument, each.
-    pub exact: Vec<Exact>,
+    pub exact: Vec<CardField>,
     /// Where it happens: the folder, the variables.
     pub place: Option<String>,
     /// What is new about it, compared with earlier calls.
@@ -42,16 +43,18 @@ pub struct Card {
     /// Why it is asked: the rule's words, and where it stands.
     pub why: String,
     /// Whether it can be undone.
-    pub undo: Undoing,
+    pub undo: Reversibility,
     /// What waits in the same workspace from earlier runs, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unpulled: Option<Unpulled>,
+    #[serde(rename = "unpulled")]
+    pub pending_changes: Option<PendingChanges>,
     /// What the sandbox will prevent, of what it will really be confined to.
-    pub cannot: Vec<String>,
+    #[serde(rename = "cannot")]
+    pub prevented: Vec<String>,
     /// Which of its arguments derive from content that nobody vouches for.
     pub tainted: Vec<String>,
     /// What may be allowed beyond this call.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<GrantOffer>,
     /// The arguments, masked: what a person begins with who changes them.
     pub args: Value,
     /// The lines in which the file will differ, for what writes or edits one.
@@ -63,24 +66,26 @@ pub struct Card {
     pub attention: Option<(u64, u64)>,
     /// How many steps of a plan it is about, if it is about a plan and no single call. Then its one
     /// offer is leave for these steps.
-    #[serde(default, skip_serializing_if = "is_call")]
+    #[serde(default, skip_serializing_if = "is_single_call")]
     pub steps: u64,
     /// The newest call here that was allowed when the same was asked: `r-7Q3K:2`. A rule can be learned
     /// from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
+    #[serde(rename = "before")]
+    pub previously_allowed: Option<String>,
     /// Whether it waits if nobody answers it now; else it is denied.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub waits: bool,
+    #[serde(rename = "waits")]
+    pub waits_unanswered: bool,
 }
 
-const fn is_call(steps: &u64) -> bool {
+const fn is_single_call(steps: &u64) -> bool {
     *steps == 0
 }
 
 /// A part of the exact call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exact {
+pub struct CardField {
     /// What it is called, where it has a name: an argument's.
     pub name: Option<String>,
     /// It, as it is.
@@ -92,24 +97,27 @@ pub struct Exact {
 /// Whether what is about to happen can be brought back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Undoing {
+pub enum Reversibility {
     /// It changes nothing.
-    Nothing,
+    #[serde(rename = "nothing")]
+    NoChange,
     /// It changes a staged copy, which is applied or dropped later.
     Staged,
     /// An undo record is kept before.
     Recorded,
     /// It cannot.
-    Not,
+    #[serde(rename = "not")]
+    Irreversible,
 }
 
 /// Something that a person may allow beyond the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct GrantOffer {
     /// How long it would hold.
-    pub scope: Scope,
+    pub scope: GrantLifetime,
     /// The calls that it would be about.
-    pub reach: Reach,
+    #[serde(rename = "reach")]
+    pub pattern: GrantPattern,
     /// How many uses it would have.
     pub uses: u64,
     /// How long it would live, in milliseconds.
@@ -124,7 +132,7 @@ pub struct Offer {
 }
 
 /// Arguments that are texts, of which every line is shown.
-const TEXTS: [&str; 5] = ["command", "content", "search", "replace", "stdin"];
+const MULTILINE_ARGUMENTS: [&str; 5] = ["command", "content", "search", "replace", "stdin"];
 
 impl Card {
     /// The digest of everything that is shown.
@@ -136,7 +144,7 @@ impl Card {
     /// The same with every secret masked that stands anywhere in it: it is recorded, and shown, as a
     /// whole. None where it would not be a card any more.
     #[must_use]
-    pub fn clean(self, redactor: &Redactor) -> Option<Self> {
+    pub fn mask_secrets(self, redactor: &Redactor) -> Option<Self> {
         let mut masked = 0;
         let clean = redactor.value(serde_json::to_value(&self).ok()?, &mut masked);
         if masked == 0 {
@@ -150,16 +158,16 @@ impl Card {
     #[must_use]
     pub fn is_hostile(&self) -> bool {
         self.exact.iter().any(|own| match own.is_text() {
-            true => matches!(escape::text(&own.text), Cow::Owned(_)),
-            false => matches!(escape::exact(&own.text), Cow::Owned(_)),
+            true => matches!(escape::strict_block(&own.text), Cow::Owned(_)),
+            false => matches!(escape::strict_line(&own.text), Cow::Owned(_)),
         })
     }
 
     /// What a mask hides that a person has to see: a program, an option, a path, a host, a word of
     /// which nothing says that it is no such thing. Such a call cannot be allowed.
     #[must_use]
-    pub fn masked(&self) -> Option<&'static str> {
-        let mut before: Option<&Exact> = None;
+    pub fn hidden_essential(&self) -> Option<&'static str> {
+        let mut before: Option<&CardField> = None;
         let mut only_words = false;
         self.exact.iter().find_map(|own| {
             let last = before.replace(own);
@@ -176,7 +184,7 @@ impl Card {
                 Some(_) => None,
                 None if own.note.is_some() => Some("a program"),
                 None if only_words => Some("a word"),
-                None => masked_word(&own.text, last),
+                None => masked_argument(&own.text, last),
             }
         })
     }
@@ -185,7 +193,7 @@ impl Card {
 /// What a mask hides in a word of a command line, as far as a person has to see it. What a policy finds by
 /// a pattern may be anything, and so may what stands where some program takes a password: this one may
 /// take a path there. What counts is a name that says it is a secret, in a word that is no program text.
-fn masked_word(word: &str, last: Option<&Exact>) -> Option<&'static str> {
+fn masked_argument(word: &str, last: Option<&CardField>) -> Option<&'static str> {
     let (lead, rest) = word.split_once('«').unwrap_or((word, ""));
     if word.starts_with('-') && !lead.contains(['=', ':', ' ']) {
         return Some("an option");
@@ -198,8 +206,8 @@ fn masked_word(word: &str, last: Option<&Exact>) -> Option<&'static str> {
         && (last.ends_with(['c', 'e', 'E', 'r']) && !last.starts_with("--")
             || ["--eval", "--command", "--exec", "--execute", "--expression"].contains(&last));
     let behind_option = lead.is_empty() && last.starts_with("--") && names_secret(last);
-    let told = behind_option || is_setting(lead) || is_header(lead) || is_login(lead, rest);
-    (!told || is_text || word.contains("«pattern:")).then_some("a word")
+    let names_secret = behind_option || is_setting(lead) || is_header(lead) || is_login(lead, rest);
+    (!names_secret || is_text || word.contains("«pattern:")).then_some("a word")
 }
 
 /// `DB_PASSWORD=`, `--api-token=`.
@@ -227,13 +235,13 @@ fn is_login(lead: &str, rest: &str) -> bool {
     })
 }
 
-impl Exact {
+impl CardField {
     /// Whether it is a text, which has lines. Names and paths have none, nor has a program; another word of
     /// a command line may have some, such as a message or a program text.
     #[must_use]
     pub fn is_text(&self) -> bool {
         match &self.name {
-            Some(name) => TEXTS.contains(&name.as_str()),
+            Some(name) => MULTILINE_ARGUMENTS.contains(&name.as_str()),
             None => self.note.is_none() && self.text.contains('\n'),
         }
     }

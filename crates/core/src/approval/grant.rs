@@ -6,16 +6,16 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{Person, Question, Reach};
+use crate::approval::{ApprovalRequest, GrantPattern, Person};
 use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::limits;
-use crate::policy::Source;
+use crate::policy::SourceLocation;
 
 /// How far an approval goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scope {
+pub enum GrantLifetime {
     /// This call.
     Once,
     /// Calls like it, until the run ends.
@@ -24,13 +24,13 @@ pub enum Scope {
     Session,
 }
 
-impl Scope {
+impl GrantLifetime {
     /// The words of the policy language.
-    pub const WORDS: [&'static str; 3] = ["once", "task", "session"];
+    pub const KEYWORDS: [&'static str; 3] = ["once", "task", "session"];
 
     /// The word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn keyword(self) -> &'static str {
         match self {
             Self::Once => "once",
             Self::Task => "task",
@@ -40,39 +40,39 @@ impl Scope {
 
     /// Reads the word.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Once, Self::Task, Self::Session].into_iter().find(|own| own.word() == word)
+    pub fn from_keyword(word: &str) -> Option<Self> {
+        [Self::Once, Self::Task, Self::Session].into_iter().find(|own| own.keyword() == word)
     }
 }
 
 /// What a policy lets a prompt offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grants {
+pub struct GrantPolicy {
     /// The scopes, `once` among them.
-    pub offer: Vec<Scope>,
+    pub offer: Vec<GrantLifetime>,
     /// How many uses a grant has.
     pub uses: u64,
     /// How long it lives, in milliseconds.
-    pub after_ms: u64,
+    pub expires_after_ms: u64,
     /// Where the policy says so; none where it says nothing.
-    pub source: Option<Source>,
+    pub source: Option<SourceLocation>,
 }
 
 /// How many prompts a person may be shown: their attention is bounded, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attention {
+pub struct PromptBudget {
     /// How many.
     pub prompts: u64,
     /// In how long, in milliseconds.
     pub per_ms: u64,
 }
 
-impl Default for Grants {
+impl Default for GrantPolicy {
     fn default() -> Self {
         Self {
-            offer: alloc::vec![Scope::Once, Scope::Task, Scope::Session],
+            offer: alloc::vec![GrantLifetime::Once, GrantLifetime::Task, GrantLifetime::Session],
             uses: limits::GRANT_USES,
-            after_ms: millis(limits::GRANT_TIME),
+            expires_after_ms: millis(limits::GRANT_TIME),
             source: None,
         }
     }
@@ -89,27 +89,27 @@ pub struct Grant {
     /// Its name: the run's label and a number, such as `r-7Q3K.2`.
     pub id: String,
     /// How long it holds.
-    pub scope: Scope,
+    pub lifetime: GrantLifetime,
     /// The calls that it is about.
-    pub reach: Reach,
+    pub pattern: GrantPattern,
     /// How many uses it has left.
     pub uses: u64,
     /// When it ends, in microseconds since 1970.
-    pub until: u64,
+    pub expires_at: u64,
     /// The policy that asked.
     pub policy: Digest,
     /// Who gave it.
-    pub by: Person,
+    pub given_by: Person,
 }
 
 /// One use of a grant. There is no way to one without a grant, or the record of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Used {
+pub struct GrantUse {
     id: String,
-    left: u64,
+    remaining: u64,
 }
 
-impl Used {
+impl GrantUse {
     /// The grant.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -118,38 +118,38 @@ impl Used {
 
     /// How many uses it has left.
     #[must_use]
-    pub const fn left(&self) -> u64 {
-        self.left
+    pub const fn remaining(&self) -> u64 {
+        self.remaining
     }
 
     /// A use that is in the record.
     #[must_use]
     pub const fn recorded(_: Person, id: String, left: u64) -> Self {
-        Self { id, left }
+        Self { id, remaining: left }
     }
 }
 
 impl Grant {
     /// Whether it is about a call at all.
     #[must_use]
-    pub fn covers(&self, question: &Question<'_>) -> bool {
+    pub fn covers(&self, question: &ApprovalRequest<'_>) -> bool {
         question.decision.verdict == Verdict::Ask
             && question.policy == self.policy
-            && self.reach.covers(question)
+            && self.pattern.covers(question)
     }
 
     /// Whether it has ended.
     #[must_use]
-    pub const fn is_over(&self, now: u64) -> bool {
-        self.uses == 0 || now >= self.until
+    pub const fn has_expired(&self, now: u64) -> bool {
+        self.uses == 0 || now >= self.expires_at
     }
 
     /// Uses it for a call, if it is about it and has not ended. `now` is in microseconds since 1970.
-    pub fn answer(&mut self, question: &Question<'_>, now: u64) -> Option<Used> {
-        if self.is_over(now) || !self.covers(question) {
+    pub fn try_use(&mut self, question: &ApprovalRequest<'_>, now: u64) -> Option<GrantUse> {
+        if self.has_expired(now) || !self.covers(question) {
             return None;
         }
         self.uses -= 1;
-        Some(Used { id: self.id.clone(), left: self.uses })
+        Some(GrantUse { id: self.id.clone(), remaining: self.uses })
     }
 }

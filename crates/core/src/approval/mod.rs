@@ -7,7 +7,7 @@
 
 mod card;
 mod grant;
-mod reach;
+mod pattern;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -15,9 +15,9 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use card::{Card, Exact, Offer, Undoing};
-pub use grant::{Attention, Grant, Grants, Scope, Used};
-pub use reach::{Reach, StepCall};
+pub use card::{Card, CardField, GrantOffer, Reversibility};
+pub use grant::{Grant, GrantLifetime, GrantPolicy, GrantUse, PromptBudget};
+pub use pattern::{GrantPattern, StepCall};
 
 use crate::action::{Action, Facts, Fingerprint};
 use crate::confinement::Confinement;
@@ -39,7 +39,7 @@ impl Person {
 
 /// What a person is asked about: a call as it was judged. Everything in it is masked.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'q> {
+pub struct ApprovalRequest<'q> {
     /// The call's number within its run.
     pub call: u64,
     /// The plan's step.
@@ -66,36 +66,36 @@ pub struct Question<'q> {
     pub policy: Digest,
     /// What an approval is bound to that is given later: all of the call with nothing masked, under
     /// the run's key.
-    pub bound: Digest,
+    pub binding: Digest,
 }
 
 /// What a person will be asked when a step is reached, if they are not asked now.
 #[derive(Clone, Copy, Debug)]
-pub struct Ahead<'q> {
+pub struct PlannedRequest<'q> {
     /// The question.
-    pub question: Question<'q>,
+    pub request: ApprovalRequest<'q>,
     /// How often the call is tried at most.
-    pub tries: u64,
+    pub max_attempts: u64,
 }
 
 /// What becomes of a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Lift {
+pub enum ApprovalRoute {
     /// Nobody is there to ask.
-    Nobody,
+    NoApprover,
     /// A grant that a person gave before answers.
-    Granted(Used),
+    Granted(GrantUse),
     /// It is to be shown, and answered.
     Show(Box<Card>),
     /// Nobody is there now. It waits with its card, until this time in microseconds since 1970.
     Wait(Box<Card>, u64),
     /// Somebody answered while it waited, and it is not the question any more that they answered.
-    Changed,
+    Outdated,
 }
 
 /// What somebody answered.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// The call may run; with a grant, calls like it may, too.
     Approved(Person, Option<Grant>),
     /// The call shall be made with these arguments instead: another call, judged anew.
@@ -107,20 +107,20 @@ pub enum Answer {
     /// Nobody answered in time.
     Expired,
     /// Nothing now: it waits until this time in microseconds since 1970.
-    Later(u64),
+    Deferred(u64),
     /// The question was taken back: the run was interrupted, or the screen went away.
     Withdrawn,
 }
 
-impl Answer {
+impl ApprovalAnswer {
     /// The answer in one word.
     #[must_use]
-    pub const fn outcome(&self) -> Outcome {
+    pub const fn kind(&self) -> AnswerKind {
         match self {
-            Self::Approved(..) => Outcome::Approved,
-            Self::Denied(..) | Self::Stopped(..) => Outcome::Denied,
-            Self::Expired => Outcome::Expired,
-            Self::Changed(..) | Self::Later(_) | Self::Withdrawn => Outcome::Withdrawn,
+            Self::Approved(..) => AnswerKind::Approved,
+            Self::Denied(..) | Self::Stopped(..) => AnswerKind::Denied,
+            Self::Expired => AnswerKind::Expired,
+            Self::Changed(..) | Self::Deferred(_) | Self::Withdrawn => AnswerKind::Withdrawn,
         }
     }
 }
@@ -128,7 +128,7 @@ impl Answer {
 /// What a question came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum AnswerKind {
     /// A person said yes.
     Approved,
     /// A person said no.
@@ -139,10 +139,10 @@ pub enum Outcome {
     Withdrawn,
 }
 
-impl Outcome {
+impl AnswerKind {
     /// The word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Approved => "approved",
             Self::Denied => "denied",
@@ -155,7 +155,7 @@ impl Outcome {
 /// Where a question was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Surface {
+pub enum AnswerSurface {
     /// A card in a terminal.
     Terminal,
     /// Numbered lines, for screen readers and terminals that can do nothing else.
@@ -166,40 +166,44 @@ pub enum Surface {
 
 /// An answer, and how it came.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Given {
+pub struct ReceivedAnswer {
     /// The answer.
-    pub answer: Answer,
+    pub answer: ApprovalAnswer,
     /// From showing to answering, in milliseconds.
     pub latency_ms: u64,
     /// Where.
-    pub surface: Surface,
+    pub surface: AnswerSurface,
 }
 
 /// Who is asked.
 pub trait Approver {
     /// Looks whether a grant answers, or what is to be shown.
-    fn lift(&mut self, question: &Question<'_>) -> Lift;
+    fn resolve(&mut self, question: &ApprovalRequest<'_>) -> ApprovalRoute;
 
     /// What is to be shown of a plan before it begins: the questions that it will come to, as far as
     /// they are known, and how many steps are not. None where each is asked by itself.
-    fn plan(&mut self, _steps: &[Ahead<'_>], _open: u64) -> Option<Box<Card>> {
+    fn plan_card(&mut self, _steps: &[PlannedRequest<'_>], _open: u64) -> Option<Box<Card>> {
         None
     }
 
     /// Shows a card and waits for the answer.
-    fn ask(&mut self, card: &Card) -> Given;
+    fn ask(&mut self, card: &Card) -> ReceivedAnswer;
 }
 
 /// Nobody.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct NoApprover;
 
-impl Approver for Nobody {
-    fn lift(&mut self, _: &Question<'_>) -> Lift {
-        Lift::Nobody
+impl Approver for NoApprover {
+    fn resolve(&mut self, _: &ApprovalRequest<'_>) -> ApprovalRoute {
+        ApprovalRoute::NoApprover
     }
 
-    fn ask(&mut self, _: &Card) -> Given {
-        Given { answer: Answer::Withdrawn, latency_ms: 0, surface: Surface::Command }
+    fn ask(&mut self, _: &Card) -> ReceivedAnswer {
+        ReceivedAnswer {
+            answer: ApprovalAnswer::Withdrawn,
+            latency_ms: 0,
+            surface: AnswerSurface::Command,
+        }
     }
 }

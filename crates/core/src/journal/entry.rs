@@ -34,7 +34,7 @@ pub struct Entry {
 
 /// The part of an entry that says where it belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Header {
+pub struct EntryHeader {
     /// The version of the format.
     pub v: u16,
     /// The run.
@@ -55,14 +55,14 @@ pub enum EntryError {
     /// They are not JSON with the fields of an entry.
     Malformed,
     /// They were written by a newer version.
-    Newer(u16),
+    UnsupportedVersion(u16),
 }
 
 impl fmt::Display for EntryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => f.write_str("the bytes are not an event"),
-            Self::Newer(version) => {
+            Self::UnsupportedVersion(version) => {
                 write!(f, "the event has format version {version}; this build reads {VERSION}")
             }
         }
@@ -84,7 +84,7 @@ impl Entry {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, EntryError> {
         let entry: Self = serde_json::from_slice(bytes).map_err(|_| newer_or_malformed(bytes))?;
         if entry.v > VERSION {
-            Err(EntryError::Newer(entry.v))
+            Err(EntryError::UnsupportedVersion(entry.v))
         } else if entry.v > 0 && entry.to_bytes() == bytes {
             Ok(entry)
         } else {
@@ -94,13 +94,13 @@ impl Entry {
 }
 
 fn newer_or_malformed(bytes: &[u8]) -> EntryError {
-    match Header::from_bytes(bytes) {
-        Ok(header) if header.v > VERSION => EntryError::Newer(header.v),
+    match EntryHeader::from_bytes(bytes) {
+        Ok(header) if header.v > VERSION => EntryError::UnsupportedVersion(header.v),
         _ => EntryError::Malformed,
     }
 }
 
-impl Header {
+impl EntryHeader {
     /// Reads where an entry belongs, without understanding what happened.
     ///
     /// # Errors
@@ -139,9 +139,9 @@ mod tests {
             "{text}"
         );
         assert_eq!(Entry::from_bytes(&bytes), Ok(entry));
-        assert_eq!(Header::from_bytes(&bytes).unwrap().kind, "run.sealed");
+        assert_eq!(EntryHeader::from_bytes(&bytes).unwrap().kind, "run.sealed");
         let newer = text.replace(r#""v":1"#, r#""v":2"#).replace("run.sealed", "run.melted");
-        assert_eq!(Entry::from_bytes(newer.as_bytes()), Err(EntryError::Newer(2)));
+        assert_eq!(Entry::from_bytes(newer.as_bytes()), Err(EntryError::UnsupportedVersion(2)));
         assert_eq!(Entry::from_bytes(b"{}"), Err(EntryError::Malformed));
         for other in [
             text.replace(r#""calls":0"#, r#""calls":0,"nota":1"#),

@@ -11,7 +11,7 @@ use crate::action::Fingerprint;
 use crate::call::Origin;
 use crate::capability::Capabilities;
 use crate::code::Code;
-use crate::confinement::{Confinement, Enforcement, Walls};
+use crate::confinement::{Confinement, Enforcement, SandboxStatus};
 use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::exit::Exit;
@@ -19,10 +19,10 @@ use crate::id::RunId;
 use crate::journal::layer::{LayerGone, LayerOpened};
 use crate::journal::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantUsed, PayloadClass,
-    PayloadRef, RunKind, RunResumed, Unpulled,
+    PayloadRef, PendingChanges, RunKind, RunResumed,
 };
 use crate::outcome::{Ending, Status};
-use crate::policy::Payloads;
+use crate::policy::PayloadRetention;
 use crate::risk::Risk;
 use crate::spelling::Spelling;
 use crate::tool::ToolName;
@@ -223,7 +223,7 @@ pub struct Document {
 
 /// A machine that can confine no command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bare {
+pub struct NoSandbox {
     /// What is missing.
     pub why: String,
     /// Whether the policy lets commands run there that name the power to.
@@ -232,7 +232,7 @@ pub struct Bare {
 
 /// The folder that a run works in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Workspace {
+pub struct WorkspaceIdentity {
     /// Its real path.
     pub path: String,
     /// The device it lies on, in decimal text: canonical JSON has no exact number above 2^53.
@@ -269,7 +269,7 @@ pub struct RunOpened {
     /// The profile that decided where rules did not.
     pub profile: String,
     /// Whether payloads are kept. Where they are, one whose bytes are gone was taken away.
-    pub payloads: Payloads,
+    pub payloads: PayloadRetention,
     /// After how many seconds they are erased, if they ever are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erase_after: Option<u64>,
@@ -278,7 +278,7 @@ pub struct RunOpened {
     /// The key for the digests of raw arguments.
     pub key: PayloadRef,
     /// The folder.
-    pub workspace: Workspace,
+    pub workspace: WorkspaceIdentity,
     /// The folder that `~` stood for.
     pub home: String,
     /// The runtime's own files, which no tool may reach.
@@ -286,10 +286,10 @@ pub struct RunOpened {
     /// The digest of the signatures of all tools.
     pub tools: Digest,
     /// The walls that commands will stand behind, if the run has commands.
-    pub walls: Option<Walls>,
+    pub walls: Option<SandboxStatus>,
     /// Why there are none, where the run has commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bare: Option<Bare>,
+    pub bare: Option<NoSandbox>,
     /// How many steps the plan has.
     pub steps: u64,
     /// Whether what it changes is staged.
@@ -309,7 +309,7 @@ pub struct RunOpened {
     pub layer_gone: Option<LayerGone>,
     /// What waits in the same workspace from earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unpulled: Option<Unpulled>,
+    pub unpulled: Option<PendingChanges>,
 }
 
 /// A call was asked for.
@@ -351,7 +351,8 @@ pub struct CallDecided {
     /// What it needs.
     pub capabilities: Capabilities,
     /// Whether it could be lifted.
-    pub liftable: bool,
+    #[serde(rename = "liftable")]
+    pub approvable: bool,
     /// Reason and suggestion.
     pub text: PayloadRef,
     /// The action and the facts; none if the call was not understood.
@@ -373,12 +374,12 @@ pub struct CallStarted {
     pub undo: Option<PayloadRef>,
     /// What the undo covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub covers: Option<Covers>,
+    pub covers: Option<UndoCoverage>,
 }
 
 /// What the undo record of a call covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Covers {
+pub struct UndoCoverage {
     /// How many paths can be brought back, those among them that were not there.
     pub paths: u64,
     /// How many bytes of files are kept for it.
@@ -447,7 +448,7 @@ pub struct StepEnded {
 /// How a decision was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum DecisionFault {
     /// It should have been allowed.
     WrongDenial,
     /// It should have been denied.
@@ -460,7 +461,7 @@ pub struct FeedbackGiven {
     /// The call of the subject that was decided so.
     pub call: u64,
     /// How it was wrong.
-    pub fault: Fault,
+    pub fault: DecisionFault,
     /// Why, in the person's words, masked.
     pub why: Option<PayloadRef>,
 }

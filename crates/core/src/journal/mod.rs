@@ -4,26 +4,32 @@
 //! tree over everything that a store holds. `FORMAT.md` is the norm for every byte of it; the code
 //! here and that page change together.
 
+mod approval_events;
 mod entry;
 mod event;
-mod file;
-mod kind;
 mod layer;
 mod merkle;
 mod port;
-mod questions;
+mod run_kind;
+mod store_files;
 
-pub use entry::{Entry, EntryError, Header, VERSION};
-pub use event::{
-    Bare, CallDecided, CallFinished, CallProposed, CallStarted, Covers, Document, Event, Fault,
-    FeedbackGiven, RunExported, RunOpened, RunSealed, StepEnded, StepEnding, Workspace,
-};
-pub use file::{APPLICATION_ID, BESIDE, HEAD, HEADER_BYTES, KEY, STAGED, UNDO, has_log, is_store};
-pub use kind::{RunKind, Unpulled};
-pub use layer::{LayerGone, LayerOpened};
-pub use merkle::{Frontier, leaf_hash};
-pub use port::{Durability, Journal, PayloadClass, PayloadRef, Recalled, Recorded, commitment};
-pub use questions::{
+pub use approval_events::{
     AnswerGiven, ApprovalAnswered, ApprovalShown, ApprovalWaiting, GrantGiven, GrantUsed,
     RunResumed,
+};
+pub use entry::{Entry, EntryError, EntryHeader, VERSION};
+pub use event::{
+    CallDecided, CallFinished, CallProposed, CallStarted, DecisionFault, Document, Event,
+    FeedbackGiven, NoSandbox, RunExported, RunOpened, RunSealed, StepEnded, StepEnding,
+    UndoCoverage, WorkspaceIdentity,
+};
+pub use layer::{LayerGone, LayerOpened};
+pub use merkle::{Frontier, leaf_hash};
+pub use port::{
+    Durability, EntryPosition, Journal, PayloadClass, PayloadRef, RecordedDecision, commitment,
+};
+pub use run_kind::{PendingChanges, RunKind};
+pub use store_files::{
+    APPLICATION_ID, HEAD, HEADER_BYTES, KEY_SUFFIX, SIDECAR_SUFFIXES, STAGED_SUFFIX, UNDO_SUFFIX,
+    has_wal, is_store,
 };

@@ -12,11 +12,11 @@ use crate::journal::Event;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// It is written with the next event, as one. For what leads to nothing before that.
-    Next,
+    Deferred,
     /// It survives the death of the process.
-    Process,
+    CrashSafe,
     /// It survives a power cut. For the record of an intent to change or send something.
-    Power,
+    PowerSafe,
 }
 
 /// What a payload holds, and so who may see it and how long it stays.
@@ -56,7 +56,7 @@ impl PayloadClass {
 
     /// The word in the store.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Arguments => "arguments",
             Self::Action => "action",
@@ -71,8 +71,8 @@ impl PayloadClass {
 
     /// Reads the word.
     #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.word() == word)
+    pub fn from_name(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == word)
     }
 
     /// Whether it never leaves the store.
@@ -99,7 +99,7 @@ pub fn commitment(salt: &[u8], payload: &[u8]) -> Digest {
 
 /// Where an event came to stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct EntryPosition {
     /// Its number within the run, from 1 on.
     pub seq: u64,
     /// When it was written, in microseconds since 1970.
@@ -108,7 +108,7 @@ pub struct Recorded {
 
 /// A decision that was taken in the recorded run, as far as it steers what is written next.
 #[derive(Clone, Debug)]
-pub struct Recalled {
+pub struct RecordedDecision {
     /// The decision.
     pub decision: Decision,
     /// What the command was confined to, if it was started.
@@ -124,7 +124,11 @@ pub trait Journal {
     ///
     /// # Errors
     /// When no salt can be had.
-    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, Self::Error>;
+    fn put_payload(
+        &mut self,
+        class: PayloadClass,
+        payload: &[u8],
+    ) -> Result<PayloadRef, Self::Error>;
 
     /// The digest of raw arguments under the run's key.
     ///
@@ -134,27 +138,31 @@ pub trait Journal {
 
     /// What was decided on the call at hand, where the record holds masks in place of what was
     /// judged. Only the journal of a replay answers: nothing acts behind it.
-    fn recall(&mut self) -> Option<Recalled> {
+    fn recorded_decision(&mut self) -> Option<RecordedDecision> {
         None
     }
 
     /// How many events the run has so far.
-    fn written(&self) -> u64;
+    fn event_count(&self) -> u64;
 
     /// Writes an event, and every payload taken since the last one, as one.
     ///
     /// # Errors
     /// When it cannot be written, or when a replay's recording has another event here.
-    fn append(&mut self, event: Event, durability: Durability) -> Result<Recorded, Self::Error>;
+    fn append(
+        &mut self,
+        event: Event,
+        durability: Durability,
+    ) -> Result<EntryPosition, Self::Error>;
 
     /// Something goes on by itself now, and whoever writes has time: to show what was written, and to tidy up.
     /// Called behind each intent.
-    fn meanwhile(&mut self) {}
+    fn run_idle_work(&mut self) {}
 
-    /// Writes what waits for the next event ([`Durability::Next`]); nothing if nothing does. For
+    /// Writes what waits for the next event ([`Durability::Deferred`]); nothing if nothing does. For
     /// whoever is about to let time pass before that event.
     ///
     /// # Errors
     /// When it cannot be written. It goes on waiting then.
-    fn flush(&mut self) -> Result<(), Self::Error>;
+    fn flush_deferred(&mut self) -> Result<(), Self::Error>;
 }

@@ -8,34 +8,34 @@ use alloc::sync::Arc;
 use crate::decision::Verdict;
 use crate::limits;
 use crate::policy::budget::Budgets;
-use crate::policy::model::{Constraint, Policy, Quota, Source, ToolRule};
+use crate::policy::model::{Constraint, Policy, Quota, SourceLocation, ToolRule};
 use crate::policy::profile::Profile;
-use crate::policy::stakes::Stakes;
+use crate::policy::risk_policy::RiskPolicy;
 use crate::tool::ToolName;
 use crate::units;
 
 /// The tool behind `capsule apply`.
-pub const APPLY: &str = "changes.apply";
+pub const APPLY_TOOL: &str = "changes.apply";
 /// The tool behind `capsule undo`.
-pub const UNDO: &str = "changes.undo";
+pub const UNDO_TOOL: &str = "changes.undo";
 
 impl Policy {
     /// The same policy for a run whose one call applies staged changes. Its invariants hold for
     /// every one of them.
     #[must_use]
-    pub fn applying(self) -> Self {
-        self.by_person(APPLY, "a person applies the changes")
+    pub fn for_apply(self) -> Self {
+        self.with_person_tool(APPLY_TOOL, "a person applies the changes")
     }
 
     /// The same policy for a run whose one call undoes calls of another run, in the same way.
     #[must_use]
-    pub fn undoing(self) -> Self {
-        self.by_person(UNDO, "a person undoes what was done")
+    pub fn for_undo(self) -> Self {
+        self.with_person_tool(UNDO_TOOL, "a person undoes what was done")
     }
 
-    fn by_person(mut self, tool: &str, because: &str) -> Self {
+    fn with_person_tool(mut self, tool: &str, because: &str) -> Self {
         let rule = ToolRule {
-            source: Source { at: String::from("the command line"), span: 0..0 },
+            source: SourceLocation { at: String::from("the command line"), span: 0..0 },
             decision: Some(Verdict::Allow),
             because: Some(String::from(because)),
             suggest: None,
@@ -47,12 +47,12 @@ impl Policy {
         };
         // A person's own command: what holds a run back holds no person back. Invariants do.
         self.profile = Profile::supervised();
-        self.stakes = Stakes::default();
+        self.risk_policy = RiskPolicy::default();
         self.budgets = Budgets::default();
         self.tools.clear();
-        self.tools.insert(ToolName::asked(tool), rule);
+        self.tools.insert(ToolName::unchecked(tool), rule);
         for layer in &mut self.layers {
-            layer.policy = Arc::new(Self::clone(&layer.policy).by_person(tool, because));
+            layer.policy = Arc::new(Self::clone(&layer.policy).with_person_tool(tool, because));
         }
         self
     }

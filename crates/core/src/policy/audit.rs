@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use crate::decision::Verdict;
 use crate::journal::Event;
 use crate::outcome::Status;
-use crate::policy::model::Source;
+use crate::policy::model::SourceLocation;
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditRule {
     /// Whether payloads are kept or only their digests.
-    pub payloads: Payloads,
+    pub payloads: PayloadRetention,
     /// After how many seconds payloads are erased, if they ever are.
     pub erase_after: Option<u64>,
     /// When the log is signed.
@@ -32,7 +32,7 @@ impl AuditRule {
 /// Whether payloads are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Payloads {
+pub enum PayloadRetention {
     /// They are; the run can be replayed.
     #[default]
     Full,
@@ -44,7 +44,7 @@ pub enum Payloads {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointRule {
     /// Where the policy says so.
-    pub source: Option<Source>,
+    pub source: Option<SourceLocation>,
     /// When so many events stand behind the newest checkpoint, whichever runs they belong to.
     pub every: u64,
     /// When a person answered.
@@ -67,11 +67,11 @@ impl CheckpointRule {
 
     /// Whether the log is signed once these events stand in it, with so many that no checkpoint signs.
     pub fn is_due<'e>(&self, events: impl IntoIterator<Item = &'e Event>, unsigned: u64) -> bool {
-        unsigned >= self.every || events.into_iter().any(|own| self.names(own))
+        unsigned >= self.every || events.into_iter().any(|own| self.triggers_on(own))
     }
 
     /// Whether it is one of the moments.
-    fn names(&self, event: &Event) -> bool {
+    fn triggers_on(&self, event: &Event) -> bool {
         match event {
             Event::ApprovalAnswered(_) | Event::PlanAnswered(_) | Event::AnswerGiven(_) => {
                 self.approval

@@ -1,13 +1,13 @@
 //! How much one run may do in all, and when it goes round in circles.
 
-use crate::approval::Attention;
-use crate::policy::model::Source;
+use crate::approval::PromptBudget;
+use crate::policy::model::SourceLocation;
 
 /// The budgets of a run. What is not named is not bounded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Budgets {
     /// Where they stand.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Calls that ran.
     pub calls: Option<u64>,
     /// The time that they took, in milliseconds.
@@ -23,7 +23,7 @@ pub struct Budgets {
     /// How many calls may be denied in all.
     pub denied_total: Option<u64>,
     /// Whether a person is asked when a run goes round in circles, instead of ending it.
-    pub pauses: bool,
+    pub asks_when_looping: bool,
     /// How many prompts a person may be shown.
-    pub attention: Option<Attention>,
+    pub attention: Option<PromptBudget>,
 }

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use regex::bytes::Regex;
 
 use crate::capability::{Capabilities, Capability};
+use crate::command_specs::Effect;
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::path::WorkspacePath;
-use crate::policy::model::Source;
+use crate::policy::model::SourceLocation;
 use crate::policy::patterns::PathPattern;
-use crate::programs::Effect;
 
 /// Constraints on programs.
 #[derive(Clone, Debug)]
@@ -20,15 +20,15 @@ pub struct ExecRule {
     /// The programs that may run.
     pub programs: Vec<ProgramRule>,
     /// Whether commands come as lists of words only.
-    pub form: Form,
+    pub form: CommandForm,
     /// What decides about programs that no rule names, by what they do.
     pub effects: Option<EffectRule>,
     /// Words that no command line may hold.
-    pub denied_tokens: Vec<TokenPattern>,
+    pub denied_tokens: Vec<DeniedToken>,
     /// The folders that commands may run in; any of the workspace if none are named.
-    pub cwd: Option<Folders>,
+    pub cwd: Option<WorkDirectories>,
     /// What programs find in their environment.
-    pub env: Environment,
+    pub env: EnvironmentRule,
     /// The bounds of a command.
     pub limits: ProcessLimits,
     /// The longest time that a call may ask for, in milliseconds.
@@ -37,19 +37,19 @@ pub struct ExecRule {
 
 /// Folders that commands may run in.
 #[derive(Clone, Debug)]
-pub struct Folders {
+pub struct WorkDirectories {
     /// Where they are named.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Whether the workspace itself is one: `.`.
     pub root: bool,
     /// Patterns of those beneath it.
     pub beneath: Vec<PathPattern>,
 }
 
-impl Folders {
+impl WorkDirectories {
     /// Whether a folder is one of them.
     #[must_use]
-    pub fn have(&self, folder: &WorkspacePath) -> bool {
+    pub fn contain(&self, folder: &WorkspacePath) -> bool {
         match folder.is_root() {
             true => self.root,
             false => self.beneath.iter().any(|pattern| pattern.matches(folder)),
@@ -66,7 +66,7 @@ impl Folders {
 
 /// How commands may come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum CommandForm {
     /// As a list of words.
     #[default]
     Argv,
@@ -78,44 +78,44 @@ pub enum Form {
 #[derive(Clone, Debug, Default)]
 pub struct EffectRule {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// The words.
-    pub words: Vec<(Effect, Verdict, Source)>,
+    pub verdicts: Vec<(Effect, Verdict, SourceLocation)>,
 }
 
 impl EffectRule {
     /// The word for an effect, and where it stands.
     #[must_use]
-    pub fn word(&self, effect: Effect) -> (Verdict, &Source) {
-        let named = self.words.iter().find(|(own, ..)| *own == effect);
+    pub fn verdict(&self, effect: Effect) -> (Verdict, &SourceLocation) {
+        let named = self.verdicts.iter().find(|(own, ..)| *own == effect);
         named.map_or((Verdict::Deny, &self.source), |(_, verdict, source)| (*verdict, source))
     }
 }
 
 /// A word that no command line may hold.
 #[derive(Clone, Debug)]
-pub struct TokenPattern {
+pub struct DeniedToken {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// The word, or what words it is.
-    pub token: Token,
+    pub token: TokenMatcher,
 }
 
 /// One word, or many.
 #[derive(Clone, Debug)]
-pub enum Token {
+pub enum TokenMatcher {
     /// This word.
-    Word(String),
+    Exact(String),
     /// The words that this expression matches as a whole.
     Regex(Regex),
 }
 
-impl Token {
+impl TokenMatcher {
     /// Whether it is this word.
     #[must_use]
-    pub fn is(&self, word: &str) -> bool {
+    pub fn matches(&self, word: &str) -> bool {
         match self {
-            Self::Word(own) => own == word,
+            Self::Exact(own) => own == word,
             Self::Regex(regex) => regex.is_match(word.as_bytes()),
         }
     }
@@ -123,7 +123,7 @@ impl Token {
 
 /// What programs find in their environment besides what every sandbox sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct EnvironmentRule {
     /// Variables that are passed on from the user's own.
     pub pass: Vec<String>,
     /// Variables with their values.
@@ -133,25 +133,25 @@ pub struct Environment {
     pub accept: Vec<String>,
 }
 
-impl Environment {
+impl EnvironmentRule {
     /// Whether a command line may set this variable to this value.
     #[must_use]
     pub fn accepts(&self, name: &str, value: &str) -> bool {
         self.accept.iter().any(|own| match own.split_once('=') {
             None => own == name,
-            Some((named, wanted)) => named == name && is_value(wanted, value),
+            Some((named, wanted)) => named == name && matches_value(wanted, value),
         })
     }
 
     /// Whether every command line that this entry of another list lets through is let through here.
-    pub(super) fn covers(&self, entry: &str) -> bool {
+    pub(super) fn covers_entry(&self, entry: &str) -> bool {
         let name = entry.split('=').next();
         self.accept.iter().any(|own| own == entry || Some(own.as_str()) == name)
     }
 }
 
 /// Whether a value is the one that an entry names.
-fn is_value(wanted: &str, value: &str) -> bool {
+fn matches_value(wanted: &str, value: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     match wanted.strip_suffix('*') {
         Some(begun) => value.strip_prefix(begun).is_some_and(|rest| rest.chars().all(plain)),
@@ -161,8 +161,8 @@ fn is_value(wanted: &str, value: &str) -> bool {
 
 impl CommandRule {
     /// Every pattern of what it, or a subcommand of it, may change.
-    pub(super) fn writes(&self) -> Vec<&PathPattern> {
-        let inner = self.subcommands.iter().flat_map(|(_, inner)| inner.writes());
+    pub(super) fn write_patterns(&self) -> Vec<&PathPattern> {
+        let inner = self.subcommands.iter().flat_map(|(_, inner)| inner.write_patterns());
         self.writes.iter().flatten().chain(inner).collect()
     }
 
@@ -186,7 +186,7 @@ pub struct ProgramRule {
     /// Its name.
     pub name: String,
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Where the program must be.
     pub path: Option<String>,
     /// The digest of the program that is meant.
@@ -205,7 +205,7 @@ pub struct ProgramRule {
 #[derive(Clone, Debug, Default)]
 pub struct CommandRule {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Its word.
     pub decision: Option<Verdict>,
     /// Its options.
@@ -238,20 +238,20 @@ impl CommandRule {
 #[derive(Clone, Debug, Default)]
 pub struct FlagRule {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Only these, if any are named.
     pub allow: Option<Vec<String>>,
     /// None of these.
-    pub deny: Vec<(String, Source)>,
+    pub deny: Vec<(String, SourceLocation)>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn accepting(entries: &[&str]) -> Environment {
+    fn accepting(entries: &[&str]) -> EnvironmentRule {
         let accept = entries.iter().map(|own| String::from(*own)).collect();
-        Environment { accept, ..Environment::default() }
+        EnvironmentRule { accept, ..EnvironmentRule::default() }
     }
 
     #[test]
@@ -276,7 +276,11 @@ mod tests {
     #[test]
     fn a_list_covers_what_it_says_or_says_more_widely() {
         let own = accepting(&["CI", "PAGER=cat"]);
-        assert!(own.covers("CI") && own.covers("CI=1") && own.covers("PAGER=cat"));
-        assert!(!own.covers("PAGER") && !own.covers("PAGER=less") && !own.covers("X"));
+        assert!(
+            own.covers_entry("CI") && own.covers_entry("CI=1") && own.covers_entry("PAGER=cat")
+        );
+        assert!(
+            !own.covers_entry("PAGER") && !own.covers_entry("PAGER=less") && !own.covers_entry("X")
+        );
     }
 }

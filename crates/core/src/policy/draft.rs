@@ -7,72 +7,72 @@ use core::ops::Range;
 
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
+use crate::command_specs::Effects;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::digest::Digest;
-use crate::policy::base::{self, shipped};
-use crate::policy::layer::{Layer, LayerKind};
-use crate::policy::model::{Constraint, Lift, Never, Policy, Source};
-use crate::policy::parse::{self, Layers, Parsed, Under};
+use crate::policy::builtin::{self, builtin_text};
+use crate::policy::layer::{LayerKind, PolicyLayer};
+use crate::policy::model::{Constraint, DroppedRule, HardDenyRule, Policy, SourceLocation};
+use crate::policy::parse::{self, ExtendedLookup, ExtendedText, ParsedPolicy};
 use crate::policy::patterns::{NameIndex, PathPattern};
-use crate::programs::Effects;
 use crate::spelling::Spelling;
 use crate::tool::{Catalogue, closest};
 
 /// A policy that was read and is not bound to a workspace yet. It cannot decide.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct PolicyDraft {
     policy: Policy,
     /// Its text, behind how its place is shown.
-    own: Extended,
+    text: ExtendedPolicy,
     /// What it extends.
-    extended: Option<Extended>,
+    extended: Option<ExtendedPolicy>,
     /// Where its own text says so, and how long that text is.
-    seam: (Range<usize>, usize),
+    extends_span: (Range<usize>, usize),
     /// Whether it is the base policy itself, byte by byte.
     is_base: bool,
     /// Whether its text was recorded.
-    again: bool,
+    is_recorded: bool,
 }
 
 /// A policy that another one extends, as its text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extended {
+pub struct ExtendedPolicy {
     /// How its place is shown: `builtin:NAME`.
     pub name: String,
     /// The text.
     pub text: String,
 }
 
-impl Extended {
-    const fn under(&self) -> Under<'_> {
-        Under { name: self.name.as_str(), text: self.text.as_str() }
+impl ExtendedPolicy {
+    const fn extended_text(&self) -> ExtendedText<'_> {
+        ExtendedText { name: self.name.as_str(), text: self.text.as_str() }
     }
 }
 
 /// Where a policy is bound to.
 #[derive(Clone, Debug, Default)]
-pub struct Roots {
+pub struct BindRoots {
     /// The real path of the workspace.
     pub workspace: String,
     /// The real paths of the runtime's own files: the store, the policy, keys. Out of reach of
     /// every tool, wherever they lie.
-    pub own: Vec<String>,
+    pub runtime_files: Vec<String>,
     /// How the file system of the workspace compares names.
     pub spelling: Spelling,
     /// Whether the policy may drop rules of the base policy: it is the user's own, and did not come
     /// with the workspace.
-    pub lifts: bool,
+    pub may_drop_base_rules: bool,
 }
 
 /// What is refused in a new text alone is read where it was recorded: a run under it is replayed.
-fn as_new(mut problems: Diagnostics, again: bool) -> Diagnostics {
+fn relax_recorded(mut problems: Diagnostics, again: bool) -> Diagnostics {
     for own in problems.iter_mut().filter(|own| !again && own.code == Code::PolicyValue) {
         own.severity = Severity::Error;
     }
     problems
 }
 
-impl Draft {
+impl PolicyDraft {
     /// Reads a policy. `name` is how its place is shown; `home` is the folder that `~` stands for.
     ///
     /// # Errors
@@ -84,8 +84,8 @@ impl Draft {
         tools: Catalogue,
     ) -> Result<(Self, Diagnostics), Diagnostics> {
         let carried = |name: &'static str| {
-            let text = shipped(name.strip_prefix("builtin:")?)?;
-            Some(Under { name, text })
+            let text = builtin_text(name.strip_prefix("builtin:")?)?;
+            Some(ExtendedText { name, text })
         };
         Self::read((text, name), home, tools, &carried, false)
     }
@@ -93,15 +93,15 @@ impl Draft {
     /// Reads a policy again whose text was recorded, over the text that was recorded with it.
     ///
     /// # Errors
-    /// As [`Draft::parse`].
-    pub fn parse_again(
+    /// As [`PolicyDraft::parse`].
+    pub fn parse_recorded(
         text: &str,
         name: &str,
         home: &str,
         tools: Catalogue,
-        extended: Option<&Extended>,
+        extended: Option<&ExtendedPolicy>,
     ) -> Result<(Self, Diagnostics), Diagnostics> {
-        let recorded = |_: &'static str| extended.map(Extended::under);
+        let recorded = |_: &'static str| extended.map(ExtendedPolicy::extended_text);
         Self::read((text, name), home, tools, &recorded, true)
     }
 
@@ -109,20 +109,32 @@ impl Draft {
         (text, name): (&str, &str),
         home: &str,
         tools: Catalogue,
-        layers: Layers<'_>,
+        layers: ExtendedLookup<'_>,
         again: bool,
     ) -> Result<(Self, Diagnostics), Diagnostics> {
-        let Parsed { policy, problems, under } = parse::policy(text, name, home, tools, layers);
+        let ParsedPolicy { policy, problems, extended: under } =
+            parse::policy(text, name, home, tools, layers);
         let (under, at) = under.unzip();
-        let extended = |own: Under<'_>| Extended { name: own.name.into(), text: own.text.into() };
-        let problems = as_new(problems, again);
+        let extended =
+            |own: ExtendedText<'_>| ExtendedPolicy { name: own.name.into(), text: own.text.into() };
+        let problems = relax_recorded(problems, again);
         match policy {
             Some(policy) if problems.iter().all(|p| p.severity == Severity::Warning) => {
                 let seam = (at.unwrap_or_default(), text.len());
-                let is_base = name == base::NAME && shipped("base") == Some(text);
-                let own = extended(Under { name, text });
+                let is_base = name == builtin::BASE_NAME && builtin_text("base") == Some(text);
+                let own = extended(ExtendedText { name, text });
                 let extended = under.map(extended);
-                Ok((Self { policy, own, extended, seam, is_base, again }, problems))
+                Ok((
+                    Self {
+                        policy,
+                        text: own,
+                        extended,
+                        extends_span: seam,
+                        is_base,
+                        is_recorded: again,
+                    },
+                    problems,
+                ))
             }
             _ => Err(problems),
         }
@@ -131,7 +143,7 @@ impl Draft {
     /// Reads a layer over the policy.
     ///
     /// # Errors
-    /// As [`Draft::parse`].
+    /// As [`PolicyDraft::parse`].
     pub fn layer(
         &self,
         (text, name): (&str, &str),
@@ -139,13 +151,14 @@ impl Draft {
         home: &str,
         tools: Catalogue,
     ) -> Result<(LayerDraft, Diagnostics), Diagnostics> {
-        let beneath = (self.own.under(), self.extended.as_ref().map(Extended::under));
-        let Parsed { policy, problems, .. } =
-            parse::layer((text, name), kind, beneath, home, tools);
-        let problems = as_new(problems, self.again);
+        let beneath =
+            (self.text.extended_text(), self.extended.as_ref().map(ExtendedPolicy::extended_text));
+        let ParsedPolicy { policy, problems, .. } =
+            parse::parse_layer((text, name), kind, beneath, home, tools);
+        let problems = relax_recorded(problems, self.is_recorded);
         match policy {
             Some(policy) if problems.iter().all(|p| p.severity == Severity::Warning) => {
-                Ok((LayerDraft { policy, kind, place: name.into() }, problems))
+                Ok((LayerDraft { policy, kind, location: name.into() }, problems))
             }
             _ => Err(problems),
         }
@@ -153,7 +166,7 @@ impl Draft {
 
     /// What the policy extends besides the base policy, which always applies.
     #[must_use]
-    pub const fn extended(&self) -> Option<&Extended> {
+    pub const fn extended(&self) -> Option<&ExtendedPolicy> {
         self.extended.as_ref()
     }
 
@@ -181,28 +194,35 @@ impl Draft {
     /// # Errors
     /// Names each `allow` pattern that lies outside of the workspace, and, should the base policy
     /// itself be broken, what is wrong with it.
-    pub fn bind(self, roots: &Roots, home: &str, tools: Catalogue) -> Result<Policy, Diagnostics> {
+    pub fn bind(
+        self,
+        roots: &BindRoots,
+        home: &str,
+        tools: Catalogue,
+    ) -> Result<Policy, Diagnostics> {
         let mut policy = self.policy;
-        let base = parse::policy(base::TEXT, base::NAME, home, tools, &|_| None);
-        let Parsed { policy: base, mut problems, .. } = base;
+        let base = parse::policy(builtin::BASE_TEXT, builtin::BASE_NAME, home, tools, &|_| None);
+        let ParsedPolicy { policy: base, mut problems, .. } = base;
         // By itself it holds once.
         if let Some(mut base) = base.filter(|_| !self.is_base) {
-            problems.extend(lift(&policy, &mut base, roots.lifts));
-            policy.never.extend(base.never);
+            problems.extend(drop_base_rules(&policy, &mut base, roots.may_drop_base_rules));
+            policy.hard_denies.extend(base.hard_denies);
             policy.base_denials.extend(base.base_denials);
             policy.base_questions.extend(base.base_questions);
         }
         problems.retain(|problem| problem.severity == Severity::Error);
-        policy.never.push(own_files(&roots.own));
-        problems.extend(seen_from(&mut policy, roots));
-        let (own, base) = (policy.digest, base::digest());
-        policy.digest = match policy.under {
+        policy.hard_denies.push(runtime_files_rule(&roots.runtime_files));
+        problems.extend(bind_patterns(&mut policy, roots));
+        let (own, base) = (policy.digest, builtin::digest());
+        policy.digest = match policy.extended_digest {
             Some(under) => Digest::of_parts(&[&own.0, &under.0, &base.0]),
             None => Digest::of_parts(&[&own.0, &base.0]),
         };
-        if let Some(Extended { name, .. }) = &self.extended {
-            let (at, own) = &self.seam;
-            problems.iter_mut().for_each(|problem| parse::ground(problem, *own, name, at));
+        if let Some(ExtendedPolicy { name, .. }) = &self.extended {
+            let (at, own) = &self.extends_span;
+            problems
+                .iter_mut()
+                .for_each(|problem| parse::relocate_problem(problem, *own, name, at));
         }
         if problems.is_empty() { Ok(policy) } else { Err(problems) }
     }
@@ -213,7 +233,7 @@ impl Draft {
 pub struct LayerDraft {
     policy: Policy,
     kind: LayerKind,
-    place: String,
+    location: String,
 }
 
 impl LayerDraft {
@@ -229,22 +249,22 @@ impl LayerDraft {
     ///
     /// # Errors
     /// Names each `allow` pattern that lies outside of the workspace.
-    pub fn bind(self, roots: &Roots) -> Result<Layer, Diagnostics> {
-        let Self { mut policy, kind, place } = self;
-        let problems = seen_from(&mut policy, roots);
+    pub fn bind(self, roots: &BindRoots) -> Result<PolicyLayer, Diagnostics> {
+        let Self { mut policy, kind, location: place } = self;
+        let problems = bind_patterns(&mut policy, roots);
         match problems.is_empty() {
-            true => Ok(Layer { kind, place, policy: Arc::new(policy) }),
+            true => Ok(PolicyLayer { kind, location: place, policy: Arc::new(policy) }),
             false => Err(problems),
         }
     }
 }
 
 /// Sees every pattern of a policy from the workspace; gives those that open what lies outside.
-fn seen_from(policy: &mut Policy, roots: &Roots) -> Diagnostics {
+fn bind_patterns(policy: &mut Policy, roots: &BindRoots) -> Diagnostics {
     let (root, spelling) = (roots.workspace.as_str(), roots.spelling);
     let mut problems = Vec::new();
     let questions = &mut policy.base_questions;
-    for never in policy.never.iter_mut().chain(&mut policy.base_denials).chain(questions) {
+    for never in policy.hard_denies.iter_mut().chain(&mut policy.base_denials).chain(questions) {
         for pattern in never.paths.iter_mut().chain(&mut never.except) {
             pattern.bind(root, spelling);
         }
@@ -254,13 +274,13 @@ fn seen_from(policy: &mut Policy, roots: &Roots) -> Diagnostics {
         if let Constraint::Exec(exec) = &mut rule.constraint {
             for pattern in exec.cwd.iter_mut().flat_map(|own| &mut own.beneath) {
                 if !pattern.bind(root, spelling) {
-                    problems.push(outside(pattern, root));
+                    problems.push(outside_diagnostic(pattern, root));
                 }
             }
             for program in &mut exec.programs {
                 for pattern in program.command.paths_mut() {
                     if !pattern.bind(root, spelling) {
-                        problems.push(outside(pattern, root));
+                        problems.push(outside_diagnostic(pattern, root));
                     }
                 }
             }
@@ -273,7 +293,7 @@ fn seen_from(policy: &mut Policy, roots: &Roots) -> Diagnostics {
         let nested = files.rules.iter_mut().flat_map(|rule| &mut rule.paths);
         for pattern in files.allow.iter_mut().chain(nested) {
             if !pattern.bind(root, spelling) {
-                problems.push(outside(pattern, root));
+                problems.push(outside_diagnostic(pattern, root));
             }
         }
     }
@@ -281,14 +301,15 @@ fn seen_from(policy: &mut Policy, roots: &Roots) -> Diagnostics {
 }
 
 /// Drops what a policy drops of the base policy; gives what is wrong with that.
-fn lift(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics {
+fn drop_base_rules(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics {
     let mut problems = Vec::new();
-    for Lift { id, source, inherited, .. } in &policy.lifts {
+    for DroppedRule { id, source, inherited, .. } in &policy.dropped_rules {
         if *inherited && !may {
             continue;
         }
         let at = source.span.clone();
-        let rules = || base.never.iter().chain(&base.base_denials).chain(&base.base_questions);
+        let rules =
+            || base.hard_denies.iter().chain(&base.base_denials).chain(&base.base_questions);
         if !rules().any(|rule| rule.id == *id) {
             let message = alloc::format!("the base policy has no rule `{id}`");
             let names = rules().map(|rule| rule.id.as_str());
@@ -304,25 +325,26 @@ fn lift(policy: &Policy, base: &mut Policy, may: bool) -> Diagnostics {
         }
     }
     // What is handed on by a policy of ours drops nothing for a text that may only tighten.
-    let dropped =
-        |rule: &Never| policy.lifts.iter().any(|own| own.id == rule.id && (may || !own.inherited));
-    base.never.retain(|rule| !dropped(rule));
+    let dropped = |rule: &HardDenyRule| {
+        policy.dropped_rules.iter().any(|own| own.id == rule.id && (may || !own.inherited))
+    };
+    base.hard_denies.retain(|rule| !dropped(rule));
     base.base_denials.retain(|rule| !dropped(rule));
     base.base_questions.retain(|rule| !dropped(rule));
     problems
 }
 
-fn outside(pattern: &PathPattern, root: &str) -> Diagnostic {
+fn outside_diagnostic(pattern: &PathPattern, root: &str) -> Diagnostic {
     let message = alloc::format!("`{}` lies outside of the workspace `{root}`", pattern.text);
     Diagnostic::error(Code::PolicyGlob, pattern.source.span.clone(), message)
         .hint("write it relative to the workspace, or choose another with `--workspace`")
 }
 
-fn own_files(own: &[String]) -> Never {
-    let source = Source { at: base::NAME.to_string(), span: 0..0 };
-    let paths = own.iter().map(|path| PathPattern::place(path, source.clone())).collect();
-    Never {
-        id: Never::OWN_FILES.to_string(),
+fn runtime_files_rule(own: &[String]) -> HardDenyRule {
+    let source = SourceLocation { at: builtin::BASE_NAME.to_string(), span: 0..0 };
+    let paths = own.iter().map(|path| PathPattern::literal(path, source.clone())).collect();
+    HardDenyRule {
+        id: HardDenyRule::RUNTIME_FILES.to_string(),
         source,
         capabilities: Capabilities::of(Capability::FsMeta)
             .with(Capability::FsRead)

@@ -37,7 +37,7 @@ impl LayerKind {
 
     /// The word of the policy language.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn keyword(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Workspace => "workspace",
@@ -47,11 +47,11 @@ impl LayerKind {
 
 /// A layer that is bound to a workspace.
 #[derive(Clone, Debug)]
-pub struct Layer {
+pub struct PolicyLayer {
     /// Whose it is.
     pub kind: LayerKind,
     /// How its place is shown.
-    pub place: String,
+    pub location: String,
     /// What it judges by.
     pub policy: Arc<Policy>,
 }
@@ -68,7 +68,7 @@ pub fn is_layer(text: &str) -> Result<bool, Diagnostic> {
 impl Policy {
     /// The same policy, tightened.
     #[must_use]
-    pub fn tightened(mut self, layers: Vec<Layer>) -> Self {
+    pub fn with_layers(mut self, layers: Vec<PolicyLayer>) -> Self {
         for layer in &layers {
             self.digest = Digest::of_parts(&[&self.digest.0, &layer.policy.digest.0]);
         }
@@ -77,26 +77,26 @@ impl Policy {
     }
 
     /// It and its layers: whatever holds has to hold under all of them.
-    pub fn all(&self) -> impl Iterator<Item = &Self> {
+    pub fn self_and_layers(&self) -> impl Iterator<Item = &Self> {
         core::iter::once(self).chain(self.layers.iter().map(|own| own.policy.as_ref()))
     }
 
     /// What commands are confined to under all of them.
     #[must_use]
-    pub fn confining(&self) -> SandboxRule {
-        self.all().fold(self.sandbox, |held, own| SandboxRule {
+    pub fn sandbox_in_force(&self) -> SandboxRule {
+        self.self_and_layers().fold(self.sandbox, |held, own| SandboxRule {
             floor: held.floor.max(own.sandbox.floor),
             network: held.network.min(own.sandbox.network),
             workspace: held.workspace.min(own.sandbox.workspace),
             read_only: held.read_only,
-            writes: held.writes && own.sandbox.writes,
+            writes_by_default: held.writes_by_default && own.sandbox.writes_by_default,
             optional: held.optional && own.sandbox.optional,
         })
     }
 
     /// The profiles that hold: its own, and those that layers name.
     pub fn profiles_in_force(&self) -> impl Iterator<Item = &Profile> {
-        self.all().map(|own| &own.profile)
+        self.self_and_layers().map(|own| &own.profile)
     }
 
     /// Whether a question that nobody is there to answer ends the run.

@@ -1,49 +1,52 @@
 //! The policy: read, bound to a workspace, and asked.
 //!
-//! [`Draft::parse`] reads a text and reports everything that is wrong with it; [`Draft::bind`] adds
+//! [`PolicyDraft::parse`] reads a text and reports everything that is wrong with it; [`PolicyDraft::bind`] adds
 //! the base policy, sees every pattern from the workspace, and gives a [`Policy`], the only thing
 //! that can [`decide`]. One function decides for enforcement, explanation, examples and replay.
 
 mod apply;
 mod audit;
-mod base;
-mod bounds;
 mod budget;
+mod builtin;
 mod commands;
 mod decide;
 mod draft;
 mod foreign;
+mod git_and_tests;
 mod layer;
 mod model;
-mod narrow;
 mod parse;
 mod patterns;
 mod profile;
+mod restrictions;
+mod risk_policy;
 mod secrets;
-mod stakes;
 mod usage;
 pub(crate) mod variables;
 
-pub use apply::{APPLY, UNDO};
-pub use audit::{AnchorRule, AuditRule, CheckpointRule, Payloads};
-pub use base::{shipped, shipped_names};
-pub use bounds::{Bounds, Contents, Invariants, Reach, Scope, Sight};
+pub use apply::{APPLY_TOOL, UNDO_TOOL};
+pub use audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
 pub use budget::Budgets;
+pub use builtin::{builtin_names, builtin_text};
 pub use commands::{
-    CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,
-    TokenPattern,
+    CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
+    ProgramRule, TokenMatcher, WorkDirectories,
 };
-pub use decide::{Case, Check, Judgement, Trace, decide, written_by_words};
-pub use draft::{Draft, Extended, LayerDraft, Roots};
-pub use layer::{Layer, LayerKind, is_layer};
+pub use decide::{DecisionTrace, Judgement, PolicyCheck, PolicyInput, decide, written_by_words};
+pub use draft::{BindRoots, ExtendedPolicy, LayerDraft, PolicyDraft};
+pub use git_and_tests::{GitRule, TestRule};
+pub use layer::{LayerKind, PolicyLayer, is_layer};
 pub use model::{
-    Constraint, Example, Expectation, Expected, FetchRule, FileRule, Lift, Never, PathRule, Policy,
-    PolicyTest, Quota, SandboxRule, Source, ToolRule, UrlRule,
+    Constraint, DecisionExpectation, DroppedRule, ExampleExpectation, FetchRule, FileRule,
+    HardDenyRule, PathRule, Policy, PolicyExample, PolicyTest, Quota, SandboxRule, SourceLocation,
+    ToolRule, UrlRule,
 };
-pub use narrow::{GitRule, TestRule};
 pub use parse::DIALECT;
-pub use patterns::{ArgvPattern, PathPattern, WordPattern};
-pub use profile::{Profile, Requires, Unattended};
-pub use secrets::{PatternRule, RedactionRule, Returned, SecretRule};
-pub use stakes::{Hazard, Stakes};
-pub use usage::{Usage, Used};
+pub use patterns::{ArgumentPattern, ArgvPattern, PathPattern};
+pub use profile::{Profile, ProfileRequirements, Unattended};
+pub use restrictions::{
+    ContentScope, EgressScope, Invariants, ListingScope, PathScope, Restrictions,
+};
+pub use risk_policy::{Hazard, RiskPolicy};
+pub use secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
+pub use usage::{ToolUsage, Usage};

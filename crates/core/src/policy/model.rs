@@ -9,10 +9,11 @@ use core::ops::Range;
 use serde_json::Value;
 
 use crate::action::WriteMode;
-use crate::approval::Grants;
+use crate::approval::GrantPolicy;
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
-use crate::confinement::{Network, Tier, WorkspaceAccess};
+use crate::command_specs::Effects;
+use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::digest::Digest;
 use crate::net;
@@ -20,13 +21,12 @@ use crate::path::WorkspacePath;
 use crate::policy::audit::AuditRule;
 use crate::policy::budget::Budgets;
 use crate::policy::commands::ExecRule;
-use crate::policy::layer::Layer;
-use crate::policy::narrow::{GitRule, TestRule};
+use crate::policy::git_and_tests::{GitRule, TestRule};
+use crate::policy::layer::PolicyLayer;
 use crate::policy::patterns::{ArgvPattern, NameIndex, PathPattern};
 use crate::policy::profile::Profile;
+use crate::policy::risk_policy::RiskPolicy;
 use crate::policy::secrets::{RedactionRule, SecretRule};
-use crate::policy::stakes::Stakes;
-use crate::programs::Effects;
 use crate::risk::Risk;
 use crate::spelling::Spelling;
 use crate::tool::ToolName;
@@ -42,13 +42,13 @@ pub struct Policy {
     /// The folder it names for a workspace, relative to its own place.
     pub root: Option<String>,
     /// Its invariants: the user's first, then those that are built in.
-    pub never: Vec<Never>,
+    pub hard_denies: Vec<HardDenyRule>,
     /// What the base policy denies besides.
-    pub base_denials: Vec<Never>,
+    pub base_denials: Vec<HardDenyRule>,
     /// The paths that the base policy has a person asked about before they are changed.
-    pub base_questions: Vec<Never>,
+    pub base_questions: Vec<HardDenyRule>,
     /// The rules of the base policy that it drops.
-    pub lifts: Vec<Lift>,
+    pub dropped_rules: Vec<DroppedRule>,
     /// The tools that may be called at all.
     pub tools: BTreeMap<ToolName, ToolRule>,
     /// What decides where a rule has no word of its own, and the ceiling over those that have.
@@ -56,13 +56,13 @@ pub struct Policy {
     /// The profiles that it defines.
     pub profiles: Vec<Profile>,
     /// How much a call may cost.
-    pub stakes: Stakes,
+    pub risk_policy: RiskPolicy,
     /// How much one run may do in all.
     pub budgets: Budgets,
     /// What a prompt may offer beyond the call that it is about.
-    pub grants: Grants,
+    pub grants: GrantPolicy,
     /// Whether a plan is asked about as a whole before it begins.
-    pub composites: bool,
+    pub approves_plans: bool,
     /// What its author says that it decides, under which profiles.
     pub tests: Vec<PolicyTest>,
     /// What commands are confined to.
@@ -74,16 +74,16 @@ pub struct Policy {
     /// What is kept.
     pub audit: AuditRule,
     /// What tightens it.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<PolicyLayer>,
     /// The digest of the text; once it is bound, together with those of all others that decide.
     pub(crate) digest: Digest,
     /// The digest of the text of the policy that it extends.
-    pub(crate) under: Option<Digest>,
+    pub(crate) extended_digest: Option<Digest>,
 }
 
 /// Where a rule stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceLocation {
     /// File, line and column as they are shown.
     pub at: String,
     /// The bytes of the text.
@@ -92,11 +92,11 @@ pub struct Source {
 
 /// A rule of the base policy that a policy drops.
 #[derive(Clone, Debug)]
-pub struct Lift {
+pub struct DroppedRule {
     /// The rule's name.
     pub id: String,
     /// Where it is dropped.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Why.
     pub because: String,
     /// Whether it stands in the policy that is extended.
@@ -105,11 +105,11 @@ pub struct Lift {
 
 /// An invariant.
 #[derive(Clone, Debug)]
-pub struct Never {
+pub struct HardDenyRule {
     /// Its name.
     pub id: String,
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// The capabilities that it forbids on its paths.
     pub capabilities: Capabilities,
     /// The paths that it protects.
@@ -134,9 +134,9 @@ pub struct Never {
     pub suggest: Option<String>,
 }
 
-impl Never {
+impl HardDenyRule {
     /// The rule that protects the runtime's own files, wherever they lie.
-    pub(crate) const OWN_FILES: &str = "no-own-files";
+    pub(crate) const RUNTIME_FILES: &str = "no-own-files";
 
     /// Whether the rule protects a path.
     #[must_use]
@@ -149,17 +149,17 @@ impl Never {
     #[must_use]
     pub fn topmost(&self, path: &WorkspacePath) -> Option<WorkspacePath> {
         // Most paths are none of its own.
-        self.covers(path).then(|| path.upwards().filter(|own| self.covers(own)).last())?
+        self.covers(path).then(|| path.ancestors().filter(|own| self.covers(own)).last())?
     }
 
     /// Whether a pattern for names, or a name in another spelling of its letters, could mean one that
     /// the rule protects.
     #[must_use]
-    pub fn could_mean(&self, word: &str) -> bool {
+    pub fn could_match(&self, word: &str) -> bool {
         let lower = word.to_ascii_lowercase();
-        let spelled = WorkspacePath::beneath(&lower).filter(|_| lower != word);
+        let spelled = WorkspacePath::from_fs_name(&lower).filter(|_| lower != word);
         spelled.is_some_and(|path| self.covers(&path))
-            || self.paths.iter().any(|pattern| pattern.is_named_by(&lower))
+            || self.paths.iter().any(|pattern| pattern.could_be_named_by(&lower))
     }
 }
 
@@ -167,7 +167,7 @@ impl Never {
 #[derive(Clone, Debug)]
 pub struct ToolRule {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Its own word.
     pub decision: Option<Verdict>,
     /// Why.
@@ -183,7 +183,7 @@ pub struct ToolRule {
     /// Its constraints.
     pub constraint: Constraint,
     /// What its author says it decides.
-    pub examples: Vec<Example>,
+    pub examples: Vec<PolicyExample>,
 }
 
 /// The constraints of a tool, by what it works on.
@@ -240,7 +240,7 @@ pub struct FileRule {
     /// Rules for some of the paths, with a word of their own.
     pub rules: Vec<PathRule>,
     /// Words for the ways of writing, where no rule has one for the path.
-    pub modes: Vec<(WriteMode, Verdict, Source)>,
+    pub modes: Vec<(WriteMode, Verdict, SourceLocation)>,
 }
 
 /// A rule for some paths.
@@ -249,7 +249,7 @@ pub struct PathRule {
     /// Its name.
     pub id: String,
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Its paths.
     pub paths: Vec<PathPattern>,
     /// Its word.
@@ -268,7 +268,7 @@ pub struct FetchRule {
     /// The addresses that are not.
     pub deny: Vec<UrlRule>,
     /// The private addresses that are open nevertheless.
-    pub private: Vec<net::Range>,
+    pub private: Vec<net::IpRange>,
     /// How many redirects are followed.
     pub redirects: u64,
     /// Whether a redirect may lead to another origin that the policy allows.
@@ -285,7 +285,7 @@ pub struct UrlRule {
     /// Its name; its place in the list where it has none.
     pub id: String,
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// Its addresses.
     pub pattern: UrlPattern,
     /// Its word.
@@ -301,7 +301,7 @@ impl ToolRule {
     #[must_use]
     pub fn writes(&self) -> Vec<&PathPattern> {
         let Constraint::Exec(exec) = &self.constraint else { return Vec::new() };
-        exec.programs.iter().flat_map(|own| own.command.writes()).collect()
+        exec.programs.iter().flat_map(|own| own.command.write_patterns()).collect()
     }
 }
 
@@ -309,14 +309,14 @@ impl ToolRule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SandboxRule {
     /// The weakest sandbox that will do.
-    pub floor: Tier,
+    pub floor: SandboxTier,
     /// What commands may reach.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// What commands may do to the workspace at most.
     pub workspace: WorkspaceAccess,
     /// Whether programs whose rules do not say what they may change may change everything that no
     /// invariant protects (`level: workspace-write`).
-    pub writes: bool,
+    pub writes_by_default: bool,
     /// Whether it is written that the workspace is read-only, which binds commands alone.
     pub read_only: bool,
     /// Whether commands whose rules name `proc.unconfined` may run where the machine has no sandbox
@@ -326,11 +326,11 @@ pub struct SandboxRule {
 
 /// What a policy's author says that a rule decides.
 #[derive(Clone, Debug)]
-pub struct Example {
+pub struct PolicyExample {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// What is decided.
-    pub expect: Expected,
+    pub expect: ExampleExpectation,
     /// The arguments of the call.
     pub args: Value,
     /// The rule that it is an example of.
@@ -341,7 +341,7 @@ pub struct Example {
 #[derive(Clone, Debug)]
 pub struct PolicyTest {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// What it is called.
     pub name: String,
     /// The profiles that it is asked under; the policy's own if none is named.
@@ -353,12 +353,12 @@ pub struct PolicyTest {
     /// What the host resolves to.
     pub resolves: Vec<IpAddr>,
     /// What is decided.
-    pub expect: Expectation,
+    pub expect: DecisionExpectation,
 }
 
 /// What a decision has to be, as far as it is said.
 #[derive(Clone, Debug, Default)]
-pub struct Expectation {
+pub struct DecisionExpectation {
     /// The word.
     pub decision: Option<Verdict>,
     /// The rule that decides.
@@ -373,7 +373,7 @@ pub struct Expectation {
 
 /// What an example says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExampleExpectation {
     /// The call is decided so.
     Verdict(Verdict),
     /// The rule is not the one that decides.
@@ -387,7 +387,7 @@ impl Policy {
     pub fn under(mut self, profile: &str) -> Option<Self> {
         let own = self.profiles.iter().find(|own| own.name == profile).cloned();
         // What the policy's own profile wants beyond its words, one that is built in keeps.
-        let builtin = || Some(Profile::builtin(profile)?.wanting(&self.profile));
+        let builtin = || Some(Profile::builtin(profile)?.with_requirements_of(&self.profile));
         self.profile = own.or_else(builtin)?;
         Some(self)
     }
@@ -417,12 +417,12 @@ impl Policy {
     pub fn taints(&self, tool: &ToolName) -> bool {
         let tainting =
             |rule: &ToolRule| rule.untrusted || matches!(rule.constraint, Constraint::Fetch(_));
-        self.all().any(|own| own.tool(tool).is_some_and(tainting))
+        self.self_and_layers().any(|own| own.tool(tool).is_some_and(tainting))
     }
 
     /// The constraints that the policy puts on paths for a tool.
     #[must_use]
-    pub fn files(&self, tool: &ToolName) -> Option<&FileRule> {
+    pub fn file_rule(&self, tool: &ToolName) -> Option<&FileRule> {
         match self.tool(tool).map(|rule| &rule.constraint) {
             Some(Constraint::Files(rule)) => Some(rule),
             _ => None,
@@ -430,8 +430,8 @@ impl Policy {
     }
 
     /// What rules close to some tool.
-    pub fn closed(&self) -> impl Iterator<Item = &PathPattern> {
-        let rules = self.all().flat_map(|own| own.tools.values());
+    pub fn denied_patterns(&self) -> impl Iterator<Item = &PathPattern> {
+        let rules = self.self_and_layers().flat_map(|own| own.tools.values());
         rules.flat_map(|rule| match &rule.constraint {
             Constraint::Files(files) => files.deny.as_slice(),
             _ => &[],
@@ -442,17 +442,22 @@ impl Policy {
     #[must_use]
     pub fn conceals(&self, path: &WorkspacePath) -> bool {
         let look = Capabilities::of(Capability::FsMeta).with(Capability::FsRead);
-        self.all().flat_map(|own| &own.never).any(|never| {
+        self.self_and_layers().flat_map(|own| &own.hard_denies).any(|never| {
             never.capabilities.intersects(look)
-                && never.paths.iter().any(|pattern| pattern.meets(path))
+                && never.paths.iter().any(|pattern| pattern.matches_in_walk(path))
                 && !never.except.iter().any(|pattern| pattern.surely_covers(path))
         })
     }
 
     /// The invariant that forbids a power on a path, if there is one.
     #[must_use]
-    pub fn forbids(&self, path: &WorkspacePath, power: Capabilities) -> Option<&Never> {
-        let mut rules = self.all().flat_map(|own| own.never.iter().chain(&own.base_denials));
-        rules.find(|rule| rule.capabilities.intersects(power) && rule.covers(path))
+    pub fn forbids(
+        &self,
+        path: &WorkspacePath,
+        capabilities: Capabilities,
+    ) -> Option<&HardDenyRule> {
+        let mut rules =
+            self.self_and_layers().flat_map(|own| own.hard_denies.iter().chain(&own.base_denials));
+        rules.find(|rule| rule.capabilities.intersects(capabilities) && rule.covers(path))
     }
 }

@@ -4,18 +4,18 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::command_specs::{CommandLine, CommandSpec};
 use crate::glob::{self, Glob, GlobError};
 use crate::path::WorkspacePath;
-use crate::policy::commands::Token;
-use crate::policy::model::Source;
-use crate::programs::{Command, CommandLine};
+use crate::policy::commands::TokenMatcher;
+use crate::policy::model::SourceLocation;
 use crate::spelling::Spelling;
 
 /// A pattern for paths, as written and as seen from the workspace.
 #[derive(Clone, Debug)]
 pub struct PathPattern {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// The pattern as written.
     pub text: String,
     glob: Glob,
@@ -30,7 +30,7 @@ pub struct PathPattern {
     /// What it opens, likewise.
     opens: Vec<Glob>,
     /// Whether it matches the workspace itself or a folder above it.
-    above: bool,
+    covers_root: bool,
 }
 
 impl PathPattern {
@@ -38,7 +38,7 @@ impl PathPattern {
     ///
     /// # Errors
     /// Says what cannot be matched.
-    pub fn parse(text: &str, source: Source, home: &str) -> Result<Self, GlobError> {
+    pub fn parse(text: &str, source: SourceLocation, home: &str) -> Result<Self, GlobError> {
         let expanded = glob::expand_home(text, home);
         if expanded.is_none() && text.starts_with('~') {
             return Err(GlobError::Component);
@@ -48,7 +48,7 @@ impl PathPattern {
         Ok(Self::unbound(text, source, glob, absolute))
     }
 
-    fn unbound(text: &str, source: Source, glob: Glob, absolute: bool) -> Self {
+    fn unbound(text: &str, source: SourceLocation, glob: Glob, absolute: bool) -> Self {
         Self {
             source,
             text: text.into(),
@@ -58,21 +58,24 @@ impl PathPattern {
             spelling: Spelling::Exact,
             closes: Vec::new(),
             opens: Vec::new(),
-            above: false,
+            covers_root: false,
         }
     }
 
     /// The pattern for one place of the file system, whatever characters it holds.
     #[must_use]
-    pub fn place(path: &str, source: Source) -> Self {
+    pub fn literal(path: &str, source: SourceLocation) -> Self {
         Self::unbound(path, source, Glob::literal(path), true)
     }
 
     /// Sees the pattern from the workspace, whose file system compares names so. Says whether anything in there can
     /// match.
     pub fn bind(&mut self, root: &str, spelling: Spelling) -> bool {
-        self.bound =
-            if self.absolute { self.glob.beneath(root) } else { alloc::vec![self.glob.clone()] };
+        self.bound = if self.absolute {
+            self.glob.relative_to(root)
+        } else {
+            alloc::vec![self.glob.clone()]
+        };
         self.spelling = spelling;
         let spelled = |spelling| -> Vec<Glob> {
             let own = |own: &Glob| own.spelled(spelling).unwrap_or_else(|| own.clone());
@@ -82,7 +85,7 @@ impl PathPattern {
         (self.closes, self.opens) = (spelled(spelling), spelled(spelling.opening()));
         let folders: Vec<&str> = root.split('/').filter(|part| !part.is_empty()).collect();
         let leads_to = |depth| folders.get(..depth).map(|own| self.glob.matches_components(own));
-        self.above =
+        self.covers_root =
             self.absolute && (1..=folders.len()).filter_map(leads_to).any(|matches| matches);
         !self.bound.is_empty()
     }
@@ -90,7 +93,7 @@ impl PathPattern {
     /// Whether it names anything in the workspace, or all of it.
     #[must_use]
     pub fn reaches(&self) -> bool {
-        self.above || !self.bound.is_empty()
+        self.covers_root || !self.bound.is_empty()
     }
 
     /// Whether the path itself surely matches: for what is opened.
@@ -108,13 +111,13 @@ impl PathPattern {
     /// Whether the path or a folder above it matches in any spelling: for what is closed.
     #[must_use]
     pub fn covers(&self, path: &WorkspacePath) -> bool {
-        self.above || self.in_any_spelling(path, Glob::covers)
+        self.covers_root || self.in_any_spelling(path, Glob::covers)
     }
 
     /// Whether the path or a folder above it surely matches: for what is taken out of what is closed.
     #[must_use]
     pub fn surely_covers(&self, path: &WorkspacePath) -> bool {
-        self.above || self.surely(path, Glob::covers)
+        self.covers_root || self.surely(path, Glob::covers)
     }
 
     fn surely(&self, path: &WorkspacePath, fits: impl Fits) -> bool {
@@ -130,48 +133,48 @@ impl PathPattern {
     /// Whether the path itself matches, for walks from the root down, where the folders above were
     /// asked about before.
     #[must_use]
-    pub fn meets(&self, path: &WorkspacePath) -> bool {
+    pub fn matches_in_walk(&self, path: &WorkspacePath) -> bool {
         let fits = |glob: &Glob, path: &WorkspacePath| {
             path.name().is_some_and(|name| glob.could_end_in(name)) && glob.matches(path)
         };
-        self.above || self.in_any_spelling(path, fits)
+        self.covers_root || self.in_any_spelling(path, fits)
     }
 
     /// Whether a pattern for hidden names (`.e*`) means the last plain name of this one.
     #[must_use]
-    pub fn is_named_by(&self, word: &str) -> bool {
+    pub fn could_be_named_by(&self, word: &str) -> bool {
         let last = word.rsplit('/').next().unwrap_or(word);
         if !last.starts_with('.') || !last.contains(['*', '?', '[']) {
             return false;
         }
         let mut names = self.text.rsplit('/').filter(|name| !name.is_empty() && *name != "**");
         let name = names.next().filter(|name| !name.contains(['*', '?', '[']));
-        let path = name.and_then(WorkspacePath::beneath);
+        let path = name.and_then(WorkspacePath::from_fs_name);
         path.zip(Glob::parse(last).ok()).is_some_and(|(path, glob)| glob.matches(&path))
     }
 
     /// Whether it names one place, alone or with all that is beneath it.
     #[must_use]
-    pub fn is_place(&self) -> bool {
-        self.glob.place().is_some()
+    pub fn is_literal(&self) -> bool {
+        self.glob.literal_path().is_some()
     }
 
     /// The places in the workspace that it names, each with whether all beneath it is meant.
-    pub fn places(&self) -> impl Iterator<Item = (String, bool)> {
-        self.bound.iter().filter_map(Glob::place)
+    pub fn literal_paths(&self) -> impl Iterator<Item = (String, bool)> {
+        self.bound.iter().filter_map(Glob::literal_path)
     }
 
     /// Whether something beneath the folder could match.
     #[must_use]
-    pub fn reaches_beneath(&self, folder: &WorkspacePath) -> bool {
-        self.surely(folder, Glob::reaches_beneath)
+    pub fn can_match_beneath(&self, folder: &WorkspacePath) -> bool {
+        self.surely(folder, Glob::can_match_beneath)
     }
 
     /// Whether these together name all that this one does, as far as that can be told: no is certain.
     #[must_use]
     pub fn is_within(&self, others: &[Self]) -> bool {
         let depth = others.iter().flat_map(|own| &own.bound).map(Glob::depth).max().unwrap_or(0);
-        let mut samples = self.bound.iter().flat_map(|glob| glob.samples(depth + 1));
+        let mut samples = self.bound.iter().flat_map(|glob| glob.sample_paths(depth + 1));
         samples.all(|path| others.iter().any(|own| own.matches(&path)))
     }
 
@@ -183,8 +186,8 @@ impl PathPattern {
 
     /// Whether a path is part of what it names in particular.
     #[must_use]
-    pub fn enters(&self, path: &WorkspacePath) -> bool {
-        self.in_any_spelling(path, Glob::enters)
+    pub fn has_prefix(&self, path: &WorkspacePath) -> bool {
+        self.in_any_spelling(path, Glob::has_prefix)
     }
 }
 
@@ -223,7 +226,7 @@ impl NameIndex {
         for (at, pattern) in patterns.iter().enumerate() {
             let globs = pattern.bound.iter().chain(&pattern.closes);
             let names: Option<Vec<&str>> = globs.map(Glob::last_name).collect();
-            match names.filter(|_| !pattern.above) {
+            match names.filter(|_| !pattern.covers_root) {
                 Some(names) => names
                     .into_iter()
                     .for_each(|name| index.named.entry(name.into()).or_default().push(at)),
@@ -248,26 +251,26 @@ impl NameIndex {
 #[derive(Clone, Debug)]
 pub struct ArgvPattern {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// The words from the program on.
-    pub words: Vec<WordPattern>,
+    pub arguments: Vec<ArgumentPattern>,
     /// Options that must be there.
     pub flags: Vec<String>,
 }
 
 /// A pattern for one word.
 #[derive(Clone, Debug)]
-pub enum WordPattern {
+pub enum ArgumentPattern {
     /// One of these.
-    Any(Vec<Token>),
+    Any(Vec<TokenMatcher>),
     /// `...`: any words, or none.
     Gap,
 }
 
-impl WordPattern {
-    fn is(&self, word: &str) -> bool {
+impl ArgumentPattern {
+    fn matches(&self, word: &str) -> bool {
         match self {
-            Self::Any(tokens) => tokens.iter().any(|token| token.is(word)),
+            Self::Any(tokens) => tokens.iter().any(|token| token.matches(word)),
             Self::Gap => true,
         }
     }
@@ -278,21 +281,25 @@ impl ArgvPattern {
     /// reading counts. Where it is not known whether an option takes the next word, both do.
     #[must_use]
     pub fn matches(&self, line: &CommandLine<'_>) -> bool {
-        let Some((program, words)) = self.words.split_first() else { return false };
-        if !line.names.iter().any(|name| program.is(name)) {
+        let Some((program, words)) = self.arguments.split_first() else { return false };
+        if !line.names.iter().any(|name| program.matches(name)) {
             return false;
         }
         let arguments = line.argv.get(1..).unwrap_or_default();
-        line.readings.iter().any(|(knowledge, reading)| {
+        line.interpretations.iter().any(|(knowledge, reading)| {
             let flags = || reading.levels.iter().flat_map(|level| &level.flags);
             self.flags.iter().all(|wanted| flags().any(|flag| flag.could_be(wanted)))
-                && words_match(words, arguments, *knowledge)
+                && match_arguments(words, arguments, *knowledge)
         })
     }
 }
 
 /// Matches the words behind the program, stepping over options.
-fn words_match(pattern: &[WordPattern], words: &[String], knowledge: Option<&Command>) -> bool {
+fn match_arguments(
+    pattern: &[ArgumentPattern],
+    words: &[String],
+    knowledge: Option<&CommandSpec>,
+) -> bool {
     // One entry for each place in the pattern that is reached before the next word.
     let mut reached = alloc::vec![false; pattern.len() + 1];
     let mark = |reached: &mut Vec<bool>, mut at: usize| loop {
@@ -300,7 +307,7 @@ fn words_match(pattern: &[WordPattern], words: &[String], knowledge: Option<&Com
             *slot = true;
         }
         match pattern.get(at) {
-            Some(WordPattern::Gap) => at += 1,
+            Some(ArgumentPattern::Gap) => at += 1,
             _ => break,
         }
     };
@@ -321,9 +328,9 @@ fn words_match(pattern: &[WordPattern], words: &[String], knowledge: Option<&Com
                 continue;
             }
             match expected {
-                WordPattern::Gap => mark(&mut next, at),
-                WordPattern::Any(_) if expected.is(word) => mark(&mut next, at + 1),
-                WordPattern::Any(_) => {}
+                ArgumentPattern::Gap => mark(&mut next, at),
+                ArgumentPattern::Any(_) if expected.matches(word) => mark(&mut next, at + 1),
+                ArgumentPattern::Any(_) => {}
             }
         }
         maybe_value = is_option && !word.contains('=') && takes_value(word, knowledge);
@@ -333,7 +340,7 @@ fn words_match(pattern: &[WordPattern], words: &[String], knowledge: Option<&Com
 }
 
 /// Whether an option may take the next word; without knowledge, any may.
-fn takes_value(option: &str, knowledge: Option<&Command>) -> bool {
+fn takes_value(option: &str, knowledge: Option<&CommandSpec>) -> bool {
     match knowledge.and_then(|command| command.option(option)) {
         Some(known) => known.value.is_some() && !known.attached,
         None => true,
@@ -356,12 +363,14 @@ mod tests {
             ("/home/b*/work", false),
             ("/home/ada/work/docs", false),
         ] {
-            let mut pattern = PathPattern::parse(text, Source::default(), "/home/ada").unwrap();
+            let mut pattern =
+                PathPattern::parse(text, SourceLocation::default(), "/home/ada").unwrap();
             pattern.bind("/home/ada/work", Spelling::Exact);
             assert_eq!(pattern.covers(&path), covers, "{text}");
         }
         let odd = "/home/ada/new\nline [x]";
-        let mut place = PathPattern::place(&alloc::format!("{odd}/own.db"), Source::default());
+        let mut place =
+            PathPattern::literal(&alloc::format!("{odd}/own.db"), SourceLocation::default());
         place.bind(odd, Spelling::Exact);
         assert!(place.covers(&WorkspacePath::parse("own.db").unwrap()));
         assert!(!place.covers(&path));
@@ -373,17 +382,19 @@ mod tests {
         let words = words
             .into_iter()
             .map(|word| match word {
-                "..." => WordPattern::Gap,
-                _ => WordPattern::Any(word.split('|').map(|w| Token::Word(w.into())).collect()),
+                "..." => ArgumentPattern::Gap,
+                _ => ArgumentPattern::Any(
+                    word.split('|').map(|w| TokenMatcher::Exact(w.into())).collect(),
+                ),
             })
             .collect();
         let flags = flags.iter().map(ToString::to_string).collect();
-        ArgvPattern { source: Source::default(), words, flags }
+        ArgvPattern { source: SourceLocation::default(), arguments: words, flags }
     }
 
     fn check(text: &str, line: &str, expected: bool) {
         let argv: Vec<String> = line.split(' ').map(String::from).collect();
-        let got = pattern(text).matches(&CommandLine::of(&argv, None, false));
+        let got = pattern(text).matches(&CommandLine::parse(&argv, None, false));
         assert_eq!(got, expected, "{text} on {line}");
     }
 

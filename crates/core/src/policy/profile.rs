@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::capability::{Capabilities, Capability};
 use crate::decision::Verdict;
-use crate::policy::model::Source;
+use crate::policy::model::SourceLocation;
 
 /// A word for each capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,15 +13,15 @@ pub struct Profile {
     /// What it is called.
     pub name: String,
     /// Where it stands; none for one that is built in.
-    pub source: Option<Source>,
+    pub source: Option<SourceLocation>,
     /// The words for capabilities that it names.
-    pub words: Vec<(Capability, Verdict)>,
+    pub verdicts: Vec<(Capability, Verdict)>,
     /// The word for all others.
-    pub rest: Verdict,
+    pub default: Verdict,
     /// What a question becomes with nobody there.
     pub unattended: Unattended,
     /// What must hold before a run begins.
-    pub requires: Requires,
+    pub requires: ProfileRequirements,
 }
 
 /// What a question becomes with nobody there to answer it.
@@ -38,7 +38,7 @@ pub enum Unattended {
 
 /// What must hold before a run begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requires {
+pub struct ProfileRequirements {
     /// Commands stand behind the walls that the policy wants, or the run does not begin.
     pub sandbox: bool,
     /// What the run changes is staged, so that it can be dropped.
@@ -50,7 +50,7 @@ impl Profile {
     pub const BUILTIN: [&'static str; 3] = ["supervised", "autonomous", "readonly"];
 
     /// The word in place of a capability that stands for all that are not named.
-    pub const REST: &'static str = "*";
+    pub const WILDCARD: &'static str = "*";
 
     /// One that is built in.
     #[must_use]
@@ -67,10 +67,10 @@ impl Profile {
         Self {
             name: name.to_string(),
             source: None,
-            words: words.to_vec(),
-            rest: Verdict::Deny,
+            verdicts: words.to_vec(),
+            default: Verdict::Deny,
             unattended: Unattended::Deny,
-            requires: Requires::default(),
+            requires: ProfileRequirements::default(),
         }
     }
 
@@ -110,7 +110,7 @@ impl Profile {
             };
             (capability, word)
         });
-        let requires = Requires { sandbox: true, disposable: true };
+        let requires = ProfileRequirements { sandbox: true, disposable: true };
         Self { requires, ..Self::of("autonomous", &words) }
     }
 
@@ -123,19 +123,19 @@ impl Profile {
 
     /// That of a layer which names none: it has no opinion on what its rules do not name.
     #[must_use]
-    pub fn silent() -> Self {
+    pub fn neutral() -> Self {
         let words = [(Capability::ProcUnconfined, Verdict::Allow)];
-        Self { rest: Verdict::Allow, ..Self::of("none", &words) }
+        Self { default: Verdict::Allow, ..Self::of("none", &words) }
     }
 
     /// The same, with what another one wants beyond its words.
     #[must_use]
-    pub(crate) fn wanting(self, other: &Self) -> Self {
+    pub(crate) fn with_requirements_of(self, other: &Self) -> Self {
         let unattended = match other.unattended {
             Unattended::Fail => Unattended::Fail,
             Unattended::Deny | Unattended::Wait => self.unattended,
         };
-        let requires = Requires {
+        let requires = ProfileRequirements {
             sandbox: self.requires.sandbox || other.requires.sandbox,
             disposable: self.requires.disposable || other.requires.disposable,
         };
@@ -145,17 +145,17 @@ impl Profile {
     /// The first capability for which it has a milder word than another one.
     #[must_use]
     pub fn milder_than(&self, other: &Self) -> Option<Capability> {
-        Capability::ALL.into_iter().find(|own| self.of_one(*own) < other.of_one(*own))
+        Capability::ALL.into_iter().find(|own| self.verdict_for(*own) < other.verdict_for(*own))
     }
 
     /// The word for a capability. The one for all others is none for running unconfined, which has to
     /// be named.
     #[must_use]
-    pub fn of_one(&self, capability: Capability) -> Verdict {
-        let named = self.words.iter().find(|(own, _)| *own == capability);
+    pub fn verdict_for(&self, capability: Capability) -> Verdict {
+        let named = self.verdicts.iter().find(|(own, _)| *own == capability);
         let rest = match capability {
             Capability::ProcUnconfined => Verdict::Deny,
-            _ => self.rest,
+            _ => self.default,
         };
         named.map_or(rest, |(_, word)| *word)
     }
@@ -163,14 +163,14 @@ impl Profile {
     /// The strictest word over these capabilities; an action that needs none is denied, since
     /// nothing is known to need nothing.
     #[must_use]
-    pub fn word(&self, capabilities: Capabilities) -> Verdict {
-        capabilities.iter().map(|own| self.of_one(own)).max().unwrap_or_default()
+    pub fn strictest_verdict(&self, capabilities: Capabilities) -> Verdict {
+        capabilities.iter().map(|own| self.verdict_for(own)).max().unwrap_or_default()
     }
 
     /// The first of these capabilities that it denies: a ceiling, whatever a rule says.
     #[must_use]
-    pub fn denied(&self, capabilities: Capabilities) -> Option<Capability> {
-        capabilities.iter().find(|own| self.of_one(*own) == Verdict::Deny)
+    pub fn first_denied(&self, capabilities: Capabilities) -> Option<Capability> {
+        capabilities.iter().find(|own| self.verdict_for(*own) == Verdict::Deny)
     }
 }
 

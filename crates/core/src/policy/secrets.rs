@@ -4,9 +4,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::policy::model::{Constraint, Policy, Source};
+use crate::policy::model::{Constraint, Policy, SourceLocation};
 use crate::tool::ToolName;
-use crate::url::Address;
+use crate::url::HttpUrl;
 use capsule_redact::Custom;
 
 /// What is masked, and what becomes of masks.
@@ -15,14 +15,14 @@ pub struct RedactionRule {
     /// The patterns that it adds.
     pub patterns: Vec<PatternRule>,
     /// What becomes of a mask in what is to be written to a file.
-    pub returned: Returned,
+    pub returned: ReturnedMasks,
 }
 
 /// A pattern for secrets.
 #[derive(Clone, Debug)]
 pub struct PatternRule {
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// The expression.
     pub text: String,
     /// What looks for it.
@@ -31,7 +31,7 @@ pub struct PatternRule {
 
 /// What becomes of a mask in what is to be written to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Returned {
+pub enum ReturnedMasks {
     /// It is put back into what it stands for, where the same line of the same file held that.
     Resolve,
     /// The call is refused.
@@ -39,13 +39,13 @@ pub enum Returned {
     Refuse,
 }
 
-impl Returned {
+impl ReturnedMasks {
     /// The words of the policy language.
-    pub const WORDS: [&'static str; 2] = ["refuse", "resolve"];
+    pub const KEYWORDS: [&'static str; 2] = ["refuse", "resolve"];
 
     /// The word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn keyword(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
             Self::Refuse => "refuse",
@@ -60,7 +60,7 @@ pub struct SecretRule {
     /// The name, which is also that of the variable.
     pub name: String,
     /// Where it stands.
-    pub source: Source,
+    pub source: SourceLocation,
     /// The rules for URLs under which it is sent: a tool, and the id of one of its rules.
     pub only_for: Vec<(ToolName, String)>,
     /// The header that it is sent in.
@@ -72,7 +72,7 @@ pub struct SecretRule {
 impl SecretRule {
     /// The value of the header.
     #[must_use]
-    pub fn value(&self, secret: &str) -> String {
+    pub fn header_value(&self, secret: &str) -> String {
         let (before, behind) = &self.format;
         [before, secret, behind].concat()
     }
@@ -81,16 +81,16 @@ impl SecretRule {
 impl Policy {
     /// The patterns that are masked under it and its layers.
     #[must_use]
-    pub fn patterns(&self) -> Vec<Custom> {
-        let rules = self.all().flat_map(|own| &own.redaction.patterns);
+    pub fn redaction_patterns(&self) -> Vec<Custom> {
+        let rules = self.self_and_layers().flat_map(|own| &own.redaction.patterns);
         rules.map(|rule| rule.pattern.clone()).collect()
     }
 
     /// The secrets that a tool sends to an address.
-    pub fn sent_to<'p>(
+    pub fn secrets_sent_to<'p>(
         &'p self,
         tool: &'p ToolName,
-        address: &'p Address,
+        address: &'p HttpUrl,
     ) -> impl Iterator<Item = &'p SecretRule> {
         let fetch = self.tool(tool).and_then(|rule| match &rule.constraint {
             Constraint::Fetch(fetch) => Some(fetch),

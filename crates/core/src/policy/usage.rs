@@ -15,9 +15,9 @@ pub(crate) const UNNAMED: &str = "a file that no word names";
 
 /// What one run has used, by tool, and how its calls went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Listed", into = "Listed")]
+#[serde(from = "UsageRecord", into = "UsageRecord")]
 pub struct Usage {
-    tools: BTreeMap<ToolName, Used>,
+    tools: BTreeMap<ToolName, ToolUsage>,
     /// How often each call was made, by the digest of its arguments.
     same: BTreeMap<(ToolName, Digest), u64>,
     denied_total: u64,
@@ -28,7 +28,7 @@ pub struct Usage {
 
 /// What one run has used of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Used {
+pub struct ToolUsage {
     /// Calls that ran.
     pub calls: u64,
     /// Bytes that they moved.
@@ -41,8 +41,8 @@ pub struct Used {
 
 /// The same as it is recorded: JSON has no keys of two parts.
 #[derive(Serialize, Deserialize)]
-struct Listed {
-    tools: BTreeMap<ToolName, Used>,
+struct UsageRecord {
+    tools: BTreeMap<ToolName, ToolUsage>,
     same: Vec<(ToolName, Digest, u64)>,
     denied_total: u64,
     denied_in_a_row: u64,
@@ -50,7 +50,7 @@ struct Listed {
     instructions: BTreeSet<String>,
 }
 
-impl From<Usage> for Listed {
+impl From<Usage> for UsageRecord {
     fn from(usage: Usage) -> Self {
         let Usage { tools, same, denied_total, denied_in_a_row, instructions } = usage;
         let same = same.into_iter().map(|((tool, call), times)| (tool, call, times)).collect();
@@ -58,9 +58,9 @@ impl From<Usage> for Listed {
     }
 }
 
-impl From<Listed> for Usage {
-    fn from(listed: Listed) -> Self {
-        let Listed { tools, same, denied_total, denied_in_a_row, instructions } = listed;
+impl From<UsageRecord> for Usage {
+    fn from(listed: UsageRecord) -> Self {
+        let UsageRecord { tools, same, denied_total, denied_in_a_row, instructions } = listed;
         let same = same.into_iter().map(|(tool, call, times)| ((tool, call), times)).collect();
         Self { tools, same, denied_total, denied_in_a_row, instructions }
     }
@@ -69,14 +69,14 @@ impl From<Listed> for Usage {
 impl Usage {
     /// What was used of a tool.
     #[must_use]
-    pub fn of(&self, tool: &ToolName) -> Option<&Used> {
+    pub fn of_tool(&self, tool: &ToolName) -> Option<&ToolUsage> {
         self.tools.get(tool)
     }
 
     /// What was used of all tools together; hosts are not added up.
     #[must_use]
-    pub fn total(&self) -> Used {
-        let mut total = Used::default();
+    pub fn total(&self) -> ToolUsage {
+        let mut total = ToolUsage::default();
         for used in self.tools.values() {
             total.calls = total.calls.saturating_add(used.calls);
             total.bytes = total.bytes.saturating_add(used.bytes);
@@ -87,7 +87,7 @@ impl Usage {
 
     /// How often a call was made before.
     #[must_use]
-    pub fn same(&self, tool: &ToolName, call: Option<Digest>) -> u64 {
+    pub fn same_calls(&self, tool: &ToolName, call: Option<Digest>) -> u64 {
         let key = call.map(|call| (tool.clone(), call));
         key.and_then(|key| self.same.get(&key)).copied().unwrap_or(0)
     }
@@ -123,26 +123,26 @@ impl Usage {
     }
 
     /// Counts a call that was made, whatever comes of it.
-    pub fn made(&mut self, tool: &ToolName, call: Digest) {
+    pub fn count_call(&mut self, tool: &ToolName, call: Digest) {
         let times = self.same.entry((tool.clone(), call)).or_default();
         *times = times.saturating_add(1);
     }
 
     /// Takes a call back that waits: it is made again when somebody has answered.
-    pub fn waits(&mut self, tool: &ToolName, call: Digest) {
+    pub fn uncount_call(&mut self, tool: &ToolName, call: Digest) {
         if let Some(times) = self.same.get_mut(&(tool.clone(), call)) {
             *times = times.saturating_sub(1);
         }
     }
 
     /// Counts a call that was denied.
-    pub const fn denied(&mut self) {
+    pub const fn count_denial(&mut self) {
         self.denied_total = self.denied_total.saturating_add(1);
         self.denied_in_a_row = self.denied_in_a_row.saturating_add(1);
     }
 
     /// Counts a call that ran.
-    pub fn count(&mut self, tool: &ToolName, bytes: u64, micros: u64, host: Option<String>) {
+    pub fn count_run(&mut self, tool: &ToolName, bytes: u64, micros: u64, host: Option<String>) {
         self.denied_in_a_row = 0;
         let used = self.tools.entry(tool.clone()).or_default();
         used.calls = used.calls.saturating_add(1);

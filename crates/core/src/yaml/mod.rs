@@ -4,11 +4,11 @@
 //! where it stands, and refuses what would let two readers see two things: tags, anchors, aliases,
 //! merge keys, keys that stand twice, a second document. Depth and size are bounded.
 //!
-//! [`Reader`] then reads typed values out of the tree and collects what is wrong instead of
+//! [`YamlReader`] then reads typed values out of the tree and collects what is wrong instead of
 //! stopping at the first problem.
 
-mod read;
+mod reader;
 mod tree;
 
-pub use read::{Dialect, Key, Reader, Section, key, later};
-pub use tree::{Node, Scalar, Value, parse};
+pub use reader::{Dialect, KeySpec, Section, YamlReader, key, unsupported_key};
+pub use tree::{YamlNode, YamlScalar, YamlValue, parse};

@@ -17,34 +17,34 @@ use capsule_redact::excerpt;
 
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     /// The bytes of the text that it takes up; for a list or map, its first ones.
     pub span: Range<usize>,
     /// The value.
-    pub value: Value,
+    pub value: YamlValue,
 }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum YamlValue {
     /// A single value.
-    Scalar(Scalar),
+    Scalar(YamlScalar),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A map, in the order of the text; no key stands twice.
-    Map(Vec<(Node, Node)>),
+    Map(Vec<(YamlNode, YamlNode)>),
 }
 
 /// A single value, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scalar {
+pub struct YamlScalar {
     /// Its text.
     pub text: String,
     /// Whether it stands without quotes, so that it may be a number, a truth value or nothing.
     pub plain: bool,
 }
 
-impl Scalar {
+impl YamlScalar {
     /// Whether it is YAML's nothing.
     #[must_use]
     pub fn is_null(&self) -> bool {
@@ -53,7 +53,7 @@ impl Scalar {
 
     /// The truth value, in YAML 1.2's only two words.
     #[must_use]
-    pub fn truth(&self) -> Option<bool> {
+    pub fn boolean(&self) -> Option<bool> {
         match self.text.as_str() {
             "true" if self.plain => Some(true),
             "false" if self.plain => Some(false),
@@ -75,12 +75,12 @@ impl Scalar {
     }
 }
 
-impl Node {
+impl YamlNode {
     /// The scalar's text, whatever it could mean; none for lists, maps and nothing.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Scalar(scalar) if !scalar.is_null() => Some(&scalar.text),
+            YamlValue::Scalar(scalar) if !scalar.is_null() => Some(&scalar.text),
             _ => None,
         }
     }
@@ -88,16 +88,16 @@ impl Node {
     /// Whether it is YAML's nothing.
     #[must_use]
     pub fn is_null(&self) -> bool {
-        matches!(&self.value, Value::Scalar(scalar) if scalar.is_null())
+        matches!(&self.value, YamlValue::Scalar(scalar) if scalar.is_null())
     }
 
     /// What kind of value it is, for a message.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Scalar(_) => "a single value",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
+            YamlValue::Scalar(_) => "a single value",
+            YamlValue::List(_) => "a list",
+            YamlValue::Map(_) => "a map",
         }
     }
 
@@ -106,14 +106,14 @@ impl Node {
     #[must_use]
     pub fn to_json(&self) -> Json {
         match &self.value {
-            Value::Scalar(scalar) => match (scalar.truth(), scalar.number()) {
+            YamlValue::Scalar(scalar) => match (scalar.boolean(), scalar.number()) {
                 _ if scalar.is_null() => Json::Null,
                 (Some(truth), _) => truth.into(),
                 (_, Some(number)) => number.into(),
                 _ => scalar.text.as_str().into(),
             },
-            Value::List(items) => items.iter().map(Self::to_json).collect(),
-            Value::Map(entries) => {
+            YamlValue::List(items) => items.iter().map(Self::to_json).collect(),
+            YamlValue::Map(entries) => {
                 let entries = entries
                     .iter()
                     .map(|(key, value)| (key.text().unwrap_or("").to_string(), value.to_json()));
@@ -125,7 +125,7 @@ impl Node {
     /// The value of a key, if this is a map that has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
-        let Value::Map(entries) = &self.value else { return None };
+        let YamlValue::Map(entries) = &self.value else { return None };
         entries.iter().find(|(key, _)| key.text() == Some(name)).map(|(_, value)| value)
     }
 }
@@ -134,15 +134,15 @@ impl Node {
 ///
 /// # Errors
 /// The first thing that is not plain YAML.
-pub fn parse(text: &str, dialect: &Dialect) -> Result<Option<Node>, Diagnostic> {
-    let places = Places::of(text);
+pub fn parse(text: &str, dialect: &Dialect) -> Result<Option<YamlNode>, Diagnostic> {
+    let places = ByteOffsets::of(text);
     let mut builder = Builder { dialect, open: Vec::new(), root: None, nodes: 0, documents: 0 };
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| {
             unreadable(text, places.byte(error.marker().index()), error.info(), dialect.syntax)
         })?;
-        builder.take(event, places.range(span))?;
+        builder.handle_event(event, places.range(span))?;
     }
     Ok(builder.root)
 }
@@ -185,9 +185,9 @@ fn tab(text: &str, at: usize, is_certain: bool) -> Option<usize> {
 }
 
 /// Where characters stand in bytes.
-struct Places(Option<Vec<usize>>, usize);
+struct ByteOffsets(Option<Vec<usize>>, usize);
 
-impl Places {
+impl ByteOffsets {
     fn of(text: &str) -> Self {
         let offsets =
             (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte).collect());
@@ -208,22 +208,22 @@ impl Places {
 }
 
 /// A list or map that is not complete yet.
-enum Open {
-    List(Range<usize>, Vec<Node>),
+enum OpenContainer {
+    List(Range<usize>, Vec<YamlNode>),
     /// With the names of its keys so far, and a key that waits for its value.
-    Map(Range<usize>, Vec<(Node, Node)>, BTreeSet<String>, Option<Node>),
+    Map(Range<usize>, Vec<(YamlNode, YamlNode)>, BTreeSet<String>, Option<YamlNode>),
 }
 
 struct Builder<'d> {
     dialect: &'d Dialect,
-    open: Vec<Open>,
-    root: Option<Node>,
+    open: Vec<OpenContainer>,
+    root: Option<YamlNode>,
     nodes: usize,
     documents: usize,
 }
 
 impl Builder<'_> {
-    fn take(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), Diagnostic> {
+    fn handle_event(&mut self, event: Event<'_>, span: Range<usize>) -> Result<(), Diagnostic> {
         match event {
             Event::DocumentStart(_) => {
                 self.documents += 1;
@@ -235,25 +235,25 @@ impl Builder<'_> {
             Event::Scalar(text, style, anchor, tag) => {
                 self.plain_yaml(&span, anchor, tag.is_some())?;
                 let plain = style == ScalarStyle::Plain;
-                let scalar = Scalar { text: text.into_owned(), plain };
-                self.close(Node { span, value: Value::Scalar(scalar) })?;
+                let scalar = YamlScalar { text: text.into_owned(), plain };
+                self.attach(YamlNode { span, value: YamlValue::Scalar(scalar) })?;
             }
             Event::SequenceStart(anchor, tag) => {
                 self.plain_yaml(&span, anchor, tag.is_some())?;
-                self.deeper(&span)?;
-                self.open.push(Open::List(span, Vec::new()));
+                self.check_depth(&span)?;
+                self.open.push(OpenContainer::List(span, Vec::new()));
             }
             Event::MappingStart(anchor, tag) => {
                 self.plain_yaml(&span, anchor, tag.is_some())?;
-                self.deeper(&span)?;
-                self.open.push(Open::Map(span, Vec::new(), BTreeSet::new(), None));
+                self.check_depth(&span)?;
+                self.open.push(OpenContainer::Map(span, Vec::new(), BTreeSet::new(), None));
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::List(span, items)) => {
-                    self.close(Node { span, value: Value::List(items) })?;
+                Some(OpenContainer::List(span, items)) => {
+                    self.attach(YamlNode { span, value: YamlValue::List(items) })?;
                 }
-                Some(Open::Map(span, entries, ..)) => {
-                    self.close(Node { span, value: Value::Map(entries) })?;
+                Some(OpenContainer::Map(span, entries, ..)) => {
+                    self.attach(YamlNode { span, value: YamlValue::Map(entries) })?;
                 }
                 None => {}
             },
@@ -263,7 +263,7 @@ impl Builder<'_> {
     }
 
     /// Puts a complete value where it belongs.
-    fn close(&mut self, node: Node) -> Result<(), Diagnostic> {
+    fn attach(&mut self, node: YamlNode) -> Result<(), Diagnostic> {
         self.nodes += 1;
         if self.nodes > limits::YAML_NODES {
             return Err(self.feature(node.span, "more values than a file may hold"));
@@ -271,8 +271,8 @@ impl Builder<'_> {
         let (yaml, duplicate) = (self.dialect.yaml, self.dialect.duplicate_key);
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::List(_, items)) => items.push(node),
-            Some(Open::Map(_, entries, names, waiting)) => match waiting.take() {
+            Some(OpenContainer::List(_, items)) => items.push(node),
+            Some(OpenContainer::Map(_, entries, names, waiting)) => match waiting.take() {
                 Some(name) => entries.push((name, node)),
                 None => {
                     let Some(name) = node.text() else {
@@ -304,7 +304,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn deeper(&self, span: &Range<usize>) -> Result<(), Diagnostic> {
+    fn check_depth(&self, span: &Range<usize>) -> Result<(), Diagnostic> {
         if self.open.len() >= limits::YAML_DEPTH {
             return Err(self.feature(span.clone(), "nesting this deep"));
         }

@@ -1,6 +1,6 @@
-use capsule_core::evidence::{Asking, Cleared};
+use capsule_core::lifecycle::{AwaitingApproval, Cleared};
 
-fn without_asking(asking: Asking) -> Cleared {
+fn without_asking(asking: AwaitingApproval) -> Cleared {
     asking.clear()
 }
 

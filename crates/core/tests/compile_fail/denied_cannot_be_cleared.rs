@@ -1,4 +1,4 @@
-use capsule_core::evidence::{Cleared, Denied};
+use capsule_core::lifecycle::{Cleared, Denied};
 
 fn anyway(denied: Denied) -> Cleared {
     denied.clear()

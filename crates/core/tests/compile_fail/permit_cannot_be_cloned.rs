@@ -1,4 +1,4 @@
-use capsule_core::evidence::Permit;
+use capsule_core::lifecycle::Permit;
 
 fn twice(permit: Permit<'_>) -> (Permit<'_>, Permit<'_>) {
     (permit.clone(), permit)

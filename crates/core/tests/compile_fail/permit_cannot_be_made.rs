@@ -1,8 +1,8 @@
-use capsule_core::evidence::Permit;
-use capsule_core::policy::Bounds;
+use capsule_core::lifecycle::Permit;
+use capsule_core::policy::Restrictions;
 
-fn forge(bounds: &Bounds) -> Permit<'_> {
-    Permit { bounds, at: 0, once: std::marker::PhantomData }
+fn forge(restrictions: &Restrictions) -> Permit<'_> {
+    Permit { restrictions, at: 0, once: std::marker::PhantomData }
 }
 
 fn main() {}

@@ -1,4 +1,4 @@
-use capsule_core::evidence::Permit;
+use capsule_core::lifecycle::Permit;
 
 fn send(permit: Permit<'_>) -> String {
     serde_json::to_string(&permit).unwrap()

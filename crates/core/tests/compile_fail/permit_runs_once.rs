@@ -1,6 +1,6 @@
-use capsule_core::evidence::{Permit, Prepared};
+use capsule_core::lifecycle::{Operation, Permit};
 
-fn twice(permit: Permit<'_>, one: Box<dyn Prepared>, other: Box<dyn Prepared>) {
+fn twice(permit: Permit<'_>, one: Box<dyn Operation>, other: Box<dyn Operation>) {
     let _ = one.run(permit);
     let _ = other.run(permit);
 }

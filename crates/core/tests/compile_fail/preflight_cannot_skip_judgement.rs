@@ -1,4 +1,4 @@
-use capsule_core::evidence::{Cleared, Preflight};
+use capsule_core::lifecycle::{Cleared, Preflight};
 
 fn unjudged(preflight: Preflight) -> Cleared {
     preflight.clear()

@@ -1,9 +1,9 @@
 use capsule_core::confinement::ProcessLimits;
-use capsule_core::evidence::Unconfined;
-use capsule_core::policy::Environment;
+use capsule_core::lifecycle::UnconfinedPermit;
+use capsule_core::policy::EnvironmentRule;
 
-fn forge<'a>(limits: &'a ProcessLimits, environment: &'a Environment) -> Unconfined<'a> {
-    Unconfined { limits, clamped: false, environment, once: std::marker::PhantomData }
+fn forge<'a>(limits: &'a ProcessLimits, environment: &'a EnvironmentRule) -> UnconfinedPermit<'a> {
+    UnconfinedPermit { limits, clamped: false, environment, once: std::marker::PhantomData }
 }
 
 fn main() {}

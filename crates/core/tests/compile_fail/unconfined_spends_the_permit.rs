@@ -1,9 +1,9 @@
-use capsule_core::evidence::Permit;
+use capsule_core::lifecycle::Permit;
 
 fn both(permit: Permit<'_>) {
     let leave = permit.unconfined();
-    let bounds = permit.bounds();
-    drop((leave, bounds));
+    let restrictions = permit.restrictions();
+    drop((leave, restrictions));
 }
 
 fn main() {}

@@ -1,6 +1,6 @@
 //! Lines of runs that wait, go on with another run, or say something about one.
 
-use capsule_core::journal::Fault;
+use capsule_core::journal::DecisionFault;
 
 use super::{Console, Sign};
 
@@ -40,8 +40,8 @@ impl Console {
             return Vec::new();
         };
         let given = &answer.given;
-        let scope = given.scope.map(|scope| format!(" · {}", scope.word())).unwrap_or_default();
-        let said = given.outcome.word();
+        let scope = given.scope.map(|scope| format!(" · {}", scope.keyword())).unwrap_or_default();
+        let said = given.outcome.name();
         let mut lines = vec![format!("call {} of {subject} was {said}{scope}", given.call)];
         lines.extend(answer.why.iter().flat_map(|why| self.bar(why)));
         lines
@@ -54,8 +54,8 @@ impl Console {
             return Vec::new();
         };
         let said = match feedback.given.fault {
-            Fault::WrongDenial => "should have been allowed",
-            Fault::WrongAllow => "should have been denied",
+            DecisionFault::WrongDenial => "should have been allowed",
+            DecisionFault::WrongAllow => "should have been denied",
         };
         let mut lines = vec![format!("call {} of {subject} {said}", feedback.given.call)];
         lines.extend(feedback.why.iter().flat_map(|why| self.bar(why)));

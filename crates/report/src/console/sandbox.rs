@@ -1,13 +1,13 @@
 //! What holds the commands of a run, in its header.
 
-use capsule_core::confinement::{Hold, LayerHeld, Tier, Walls};
+use capsule_core::confinement::{EnforcementLevel, LayerStatus, SandboxStatus, SandboxTier};
 use capsule_core::escape;
-use capsule_core::journal::Bare;
+use capsule_core::journal::NoSandbox;
 
 use crate::console::{BAD, CARE, GOOD};
 
 /// What stands where the walls would.
-pub(super) fn bare(bare: &Bare) -> [String; 2] {
+pub(super) fn bare(bare: &NoSandbox) -> [String; 2] {
     let then = match bare.unconfined {
         true => "nothing confines the commands that may run here",
         false => "commands are refused",
@@ -17,12 +17,12 @@ pub(super) fn bare(bare: &Bare) -> [String; 2] {
 }
 
 /// The walls that commands stand behind.
-pub(super) fn walls(walls: &Walls) -> String {
-    let own = |gap: &&LayerHeld| walls.tier.layers().contains(&gap.layer);
-    let gaps: Vec<&LayerHeld> = walls.gaps().filter(own).collect();
+pub(super) fn walls(walls: &SandboxStatus) -> String {
+    let own = |gap: &&LayerStatus| walls.tier.layers().contains(&gap.layer);
+    let gaps: Vec<&LayerStatus> = walls.gaps().filter(own).collect();
     let words = match walls.tier {
-        Tier::Namespaces => "namespaces landlock seccomp",
-        Tier::Landlock => {
+        SandboxTier::Namespaces => "namespaces landlock seccomp",
+        SandboxTier::Landlock => {
             return format!("sandbox    {CARE}⚠ weaker{CARE:#} landlock seccomp · no namespaces");
         }
     };
@@ -34,11 +34,11 @@ pub(super) fn walls(walls: &Walls) -> String {
 }
 
 /// What is missing, what is weaker, and what nobody tried.
-fn told(gaps: &[&LayerHeld]) -> String {
-    let kind = |gap: &LayerHeld| match gap.hold {
-        Hold::Missing if gap.was_tried() => "missing",
-        Hold::Missing => "not tried",
-        Hold::Weaker | Hold::Held => "in part",
+fn told(gaps: &[&LayerStatus]) -> String {
+    let kind = |gap: &LayerStatus| match gap.level {
+        EnforcementLevel::Missing if gap.was_tried() => "missing",
+        EnforcementLevel::Missing => "not tried",
+        EnforcementLevel::Weaker | EnforcementLevel::Held => "in part",
     };
     let mut words = String::new();
     for wanted in ["missing", "in part", "not tried"] {
@@ -53,20 +53,27 @@ fn told(gaps: &[&LayerHeld]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use capsule_core::confinement::{Layer, NOT_TRIED};
+    use capsule_core::confinement::{NOT_TRIED, SandboxLayer};
 
     use super::*;
 
     #[test]
     fn what_nobody_tried_is_not_said_to_be_missing() {
-        let gap = |layer, hold, detail: &str| LayerHeld { layer, hold, detail: detail.into() };
+        let gap =
+            |layer, hold, detail: &str| LayerStatus { layer, level: hold, detail: detail.into() };
         let gaps = [
-            gap(Layer::UserNamespace, Hold::Missing, "EPERM"),
-            gap(Layer::MountNamespace, Hold::Missing, &format!("{NOT_TRIED}, without the other")),
-            gap(Layer::Landlock, Hold::Weaker, "abi 3"),
+            gap(SandboxLayer::UserNamespace, EnforcementLevel::Missing, "EPERM"),
+            gap(
+                SandboxLayer::MountNamespace,
+                EnforcementLevel::Missing,
+                &format!("{NOT_TRIED}, without the other"),
+            ),
+            gap(SandboxLayer::Landlock, EnforcementLevel::Weaker, "abi 3"),
         ];
         let told = told(&gaps.iter().collect::<Vec<_>>());
-        let names = [Layer::UserNamespace, Layer::Landlock, Layer::MountNamespace].map(Layer::name);
+        let names =
+            [SandboxLayer::UserNamespace, SandboxLayer::Landlock, SandboxLayer::MountNamespace]
+                .map(SandboxLayer::name);
         let [missing, part, untried] = names;
         assert_eq!(told, format!(" · missing: {missing} · in part: {part} · not tried: {untried}"));
     }

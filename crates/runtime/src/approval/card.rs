@@ -1,7 +1,11 @@
 //! Lays out what a person is asked: the whole of a call, without what only history tells.
 
-use capsule_core::action::{Action, Parsed, PathTarget, Step, WriteMode, parts, words};
-use capsule_core::approval::{Card, Exact, Offer, Question, Reach, Scope, Undoing};
+use capsule_core::action::{
+    Action, CommandStep, ParsedUrl, PathTarget, WriteMode, expanded_argv, sub_actions,
+};
+use capsule_core::approval::{
+    ApprovalRequest, Card, CardField, GrantLifetime, GrantOffer, GrantPattern, Reversibility,
+};
 use capsule_core::capability::Capability;
 use capsule_core::confinement::WorkspaceAccess;
 use capsule_core::decision::Verdict;
@@ -9,15 +13,15 @@ use capsule_core::policy::{Constraint, Policy};
 use serde_json::Value;
 
 /// The card of a question, without what only history tells.
-pub(super) fn card(question: &Question<'_>, policy: &Policy) -> Card {
-    let Question { call, step, tool, decision, .. } = *question;
+pub(super) fn card(question: &ApprovalRequest<'_>, policy: &Policy) -> Card {
+    let ApprovalRequest { call, step, tool, decision, .. } = *question;
     let mut card = Card {
         call,
         step: step.map(Into::into),
         tool: tool.clone(),
         risk: decision.risk,
         capabilities: decision.capabilities,
-        says: says(question, policy),
+        consequence: says(question, policy),
         exact: exact(question).into_iter().chain(sent(question, policy)).collect(),
         place: place(question, policy),
         new_here: Vec::new(),
@@ -26,63 +30,63 @@ pub(super) fn card(question: &Question<'_>, policy: &Policy) -> Card {
             _ => decision.reason.clone(),
         },
         undo: undo(question, policy),
-        unpulled: None,
-        cannot: cannot(question),
+        pending_changes: None,
+        prevented: cannot(question),
         tainted: question.tainted.to_vec(),
         offers: Vec::new(),
         args: question.args.clone(),
         diff: question.diff.map(Into::into),
         attention: None,
         steps: 0,
-        before: None,
-        waits: false,
+        previously_allowed: None,
+        waits_unanswered: false,
     };
     card.offers = offers(question, policy, &card);
     card
 }
 
 /// What may be offered besides this one call. Where something cannot be shown as it is, nothing.
-fn offers(question: &Question<'_>, policy: &Policy, card: &Card) -> Vec<Offer> {
+fn offers(question: &ApprovalRequest<'_>, policy: &Policy, card: &Card) -> Vec<GrantOffer> {
     if card.is_hostile() || question.decision.verdict != Verdict::Ask {
         return Vec::new();
     }
     let grants = &policy.grants;
-    let same = Reach::Same { fingerprint: question.fingerprint };
-    let like = Reach::like(question).unwrap_or(same);
+    let same = GrantPattern::Same { fingerprint: question.fingerprint };
+    let like = GrantPattern::similar_to(question).unwrap_or(same);
     let mut needed = question.decision.capabilities.iter();
     let whole = match (needed.next(), needed.next()) {
-        (Some(capability), None) => Some(Reach::Whole { capability }),
+        (Some(capability), None) => Some(GrantPattern::AnyWithCapability { capability }),
         _ => None,
     };
-    let offer = |scope: Scope, reach: Reach| Offer {
+    let offer = |scope: GrantLifetime, reach: GrantPattern| GrantOffer {
         scope,
-        reach,
+        pattern: reach,
         uses: grants.uses,
-        after_ms: grants.after_ms,
+        after_ms: grants.expires_after_ms,
         would_have_covered: 0,
         of_them_denied: 0,
         covered: Vec::new(),
     };
     let mut offers = Vec::new();
-    for scope in grants.offer.iter().copied().filter(|scope| *scope != Scope::Once) {
+    for scope in grants.offer.iter().copied().filter(|scope| *scope != GrantLifetime::Once) {
         offers.push(offer(scope, like.clone()));
     }
-    if let Some(whole) = whole.filter(|_| grants.offer.contains(&Scope::Session)) {
-        offers.push(offer(Scope::Session, whole));
+    if let Some(whole) = whole.filter(|_| grants.offer.contains(&GrantLifetime::Session)) {
+        offers.push(offer(GrantLifetime::Session, whole));
     }
     offers
 }
 
 /// The consequence, in the policy's own words for what it needs.
-fn says(question: &Question<'_>, policy: &Policy) -> String {
+fn says(question: &ApprovalRequest<'_>, policy: &Policy) -> String {
     let labels: Vec<&str> =
         question.decision.capabilities.iter().map(|own| label(policy, own)).collect();
     let what = match question.action {
         Action::Run { argv, .. } => argv.iter().take(2).cloned().collect::<Vec<_>>().join(" "),
         Action::Command { .. } => programs(question).join(", "),
         Action::Fetch { url, .. } => match &url.parsed {
-            Parsed::Url(url) => url.host().to_string(),
-            Parsed::Refused(_) => url.asked.clone(),
+            ParsedUrl::Url(url) => url.host().to_string(),
+            ParsedUrl::Refused(_) => url.asked.clone(),
         },
         other => other.path().map_or(String::new(), |path| path.asked.clone()),
     };
@@ -90,13 +94,13 @@ fn says(question: &Question<'_>, policy: &Policy) -> String {
 }
 
 /// The programs of a command, each once, in their order; the first with its word.
-fn programs(question: &Question<'_>) -> Vec<String> {
+fn programs(question: &ApprovalRequest<'_>) -> Vec<String> {
     let Action::Command { steps, .. } = question.action else { return Vec::new() };
     let stages = || once(steps).flat_map(|step| step.stages.iter().map(move |own| (step, own)));
     let most = if stages().count() > 1 { 1 } else { 2 };
     let mut all: Vec<String> = Vec::new();
     for (step, stage) in stages() {
-        let words = words(stage, &step.cwd, &question.facts.expansions);
+        let words = expanded_argv(stage, &step.cwd, &question.facts.expansions);
         let name = words.iter().take(most).cloned().collect::<Vec<_>>().join(" ");
         if !all.contains(&name) {
             all.push(name);
@@ -106,13 +110,13 @@ fn programs(question: &Question<'_>) -> Vec<String> {
 }
 
 /// The pipelines of a list, each once: in the first of the folders that it may run in.
-fn once(steps: &[Step]) -> impl Iterator<Item = &Step> {
-    steps.chunk_by(|one, other| one.number == other.number).filter_map(<[Step]>::first)
+fn once(steps: &[CommandStep]) -> impl Iterator<Item = &CommandStep> {
+    steps.chunk_by(|one, other| one.number == other.number).filter_map(<[CommandStep]>::first)
 }
 
 /// What the policy calls a power; what it is called where the policy says nothing.
 fn label(policy: &Policy, capability: Capability) -> &str {
-    policy.stakes.label(capability).unwrap_or(match capability {
+    policy.risk_policy.label(capability).unwrap_or(match capability {
         Capability::FsMeta => "see file names, sizes and dates",
         Capability::FsRead => "read files",
         Capability::FsWrite => "create or change files",
@@ -126,8 +130,8 @@ fn label(policy: &Policy, capability: Capability) -> &str {
 }
 
 /// The exact call, part by part.
-fn exact(question: &Question<'_>) -> Vec<Exact> {
-    let word = |text: &String| Exact { name: None, text: text.clone(), note: None };
+fn exact(question: &ApprovalRequest<'_>) -> Vec<CardField> {
+    let word = |text: &String| CardField { name: None, text: text.clone(), note: None };
     match question.action {
         Action::Run { argv, .. } => program(argv.iter().map(word).collect(), question),
         Action::Command { steps, timeout_ms, text, .. } => {
@@ -135,10 +139,10 @@ fn exact(question: &Question<'_>) -> Vec<Exact> {
             // Where there is more than one program, what joins them matters.
             if once(steps).map(|step| step.stages.len()).sum::<usize>() > 1 {
                 let text = text.clone();
-                all.push(Exact { name: Some("command".into()), text, note: None });
+                all.push(CardField { name: Some("command".into()), text, note: None });
             }
             for step in once(steps) {
-                for part in parts(step, *timeout_ms, question.facts) {
+                for part in sub_actions(step, *timeout_ms, question.facts) {
                     match &part.action {
                         Action::Run { argv, .. } => {
                             all.extend(program(argv.iter().map(word).collect(), question));
@@ -157,53 +161,59 @@ fn exact(question: &Question<'_>) -> Vec<Exact> {
     }
 }
 
-fn stream(sign: &str, path: &PathTarget) -> Exact {
-    Exact { name: Some(sign.into()), text: path.asked.clone(), note: None }
+fn stream(sign: &str, path: &PathTarget) -> CardField {
+    CardField { name: Some(sign.into()), text: path.asked.clone(), note: None }
 }
 
 /// A command line, its program with the place where it lies.
-fn program(mut words: Vec<Exact>, question: &Question<'_>) -> Vec<Exact> {
+fn program(mut words: Vec<CardField>, question: &ApprovalRequest<'_>) -> Vec<CardField> {
     if let Some(first) = words.first_mut() {
-        let fact = question.facts.of_program(&first.text).or(question.facts.program.as_ref());
+        let fact = question.facts.program_named(&first.text).or(question.facts.program.as_ref());
         first.note = Some(fact.map_or_else(|| "not found".into(), |fact| fact.real.clone()));
     }
     words
 }
 
 /// The arguments of a call, by their names; what is no text, as JSON.
-fn arguments(args: &Value) -> Vec<Exact> {
+fn arguments(args: &Value) -> Vec<CardField> {
     let Value::Object(map) = args else { return Vec::new() };
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let own = map.iter();
-    let own =
-        own.map(|(name, value)| Exact { name: Some(name.clone()), text: text(value), note: None });
+    let own = own.map(|(name, value)| CardField {
+        name: Some(name.clone()),
+        text: text(value),
+        note: None,
+    });
     // Names come before contents, which may be long.
-    let (texts, mut all): (Vec<Exact>, Vec<Exact>) = own.partition(Exact::is_text);
+    let (texts, mut all): (Vec<CardField>, Vec<CardField>) = own.partition(CardField::is_text);
     all.extend(texts);
     all
 }
 
 /// The secrets that are sent with a fetch.
-fn sent<'q>(question: &'q Question<'q>, policy: &'q Policy) -> impl Iterator<Item = Exact> + 'q {
+fn sent<'q>(
+    question: &'q ApprovalRequest<'q>,
+    policy: &'q Policy,
+) -> impl Iterator<Item = CardField> + 'q {
     let address = match question.action {
         Action::Fetch { url, .. } => match &url.parsed {
-            Parsed::Url(address) => Some(address),
-            Parsed::Refused(_) => None,
+            ParsedUrl::Url(address) => Some(address),
+            ParsedUrl::Refused(_) => None,
         },
         _ => None,
     };
-    let rules = address.into_iter().flat_map(|own| policy.sent_to(question.tool, own));
-    rules.map(|own| Exact {
+    let rules = address.into_iter().flat_map(|own| policy.secrets_sent_to(question.tool, own));
+    rules.map(|own| CardField {
         name: Some("secret".into()),
         text: own.name.clone(),
         note: Some(format!("sent as `{}`", own.header)),
     })
 }
 
-fn place(question: &Question<'_>, policy: &Policy) -> Option<String> {
+fn place(question: &ApprovalRequest<'_>, policy: &Policy) -> Option<String> {
     let folder = match question.action {
         Action::Run { cwd, .. } | Action::Command { cwd, .. } => cwd.asked.clone(),
         _ => return None,
@@ -224,7 +234,7 @@ fn place(question: &Question<'_>, policy: &Policy) -> Option<String> {
     Some(format!("in {folder} · {names} · {input}"))
 }
 
-fn undo(question: &Question<'_>, policy: &Policy) -> Undoing {
+fn undo(question: &ApprovalRequest<'_>, policy: &Policy) -> Reversibility {
     let needs = question.decision.capabilities;
     let changes = needs.contains(Capability::FsWrite) || needs.contains(Capability::FsDelete);
     let lost = [
@@ -234,26 +244,26 @@ fn undo(question: &Question<'_>, policy: &Policy) -> Undoing {
         Capability::SecretsAccess,
     ];
     match (question.action, question.confinement) {
-        _ if lost.iter().any(|own| needs.contains(*own)) => Undoing::Not,
-        _ if question.facts.unkept.is_some() => Undoing::Not,
+        _ if lost.iter().any(|own| needs.contains(*own)) => Reversibility::Irreversible,
+        _ if question.facts.no_undo.is_some() => Reversibility::Irreversible,
         (Action::Write { .. } | Action::Edit { .. } | Action::Delete { .. }, _) => {
-            match policy.confining().workspace {
-                WorkspaceAccess::Staged => Undoing::Staged,
-                WorkspaceAccess::Direct | WorkspaceAccess::ReadOnly => Undoing::Recorded,
+            match policy.sandbox_in_force().workspace {
+                WorkspaceAccess::Staged => Reversibility::Staged,
+                WorkspaceAccess::Direct | WorkspaceAccess::ReadOnly => Reversibility::Recorded,
             }
         }
         (_, Some(held)) => match held.workspace {
-            WorkspaceAccess::Staged => Undoing::Staged,
-            WorkspaceAccess::Direct => Undoing::Not,
-            WorkspaceAccess::ReadOnly => Undoing::Nothing,
+            WorkspaceAccess::Staged => Reversibility::Staged,
+            WorkspaceAccess::Direct => Reversibility::Irreversible,
+            WorkspaceAccess::ReadOnly => Reversibility::NoChange,
         },
-        _ if changes => Undoing::Not,
-        _ => Undoing::Nothing,
+        _ if changes => Reversibility::Irreversible,
+        _ => Reversibility::NoChange,
     }
 }
 
 /// What will be prevented, of what the command is confined to.
-fn cannot(question: &Question<'_>) -> Vec<String> {
+fn cannot(question: &ApprovalRequest<'_>) -> Vec<String> {
     let Some(held) = question.confinement else { return Vec::new() };
     let mut all = vec!["reach the network".to_string()];
     all.push("read what the policy never shows".into());

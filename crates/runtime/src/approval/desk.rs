@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use capsule_core::approval::{
-    Ahead, Answer, Approver, Card, Given, Grant, Lift, Offer, Person, Question, Reach, Surface,
+    AnswerSurface, ApprovalAnswer, ApprovalRequest, ApprovalRoute, Approver, Card, Grant,
+    GrantOffer, GrantPattern, Person, PlannedRequest, ReceivedAnswer,
 };
 use capsule_core::digest::Digest;
-use capsule_core::journal::Unpulled;
+use capsule_core::journal::PendingChanges;
 use capsule_core::limits;
 use capsule_core::policy::Policy;
 use capsule_redact::holds_mask;
@@ -43,7 +44,7 @@ pub struct Reply {
     /// From showing to answering, in milliseconds.
     pub latency_ms: u64,
     /// Where.
-    pub surface: Surface,
+    pub surface: AnswerSurface,
 }
 
 /// What a person said to a card.
@@ -86,7 +87,7 @@ impl Prompt for Empty {
     }
 
     fn show(&mut self, _: &Card) -> Reply {
-        Reply { said: Said::Withdrawn, latency_ms: 0, surface: Surface::Command }
+        Reply { said: Said::Withdrawn, latency_ms: 0, surface: AnswerSurface::Command }
     }
 }
 
@@ -108,7 +109,7 @@ pub(crate) struct Desk {
     asked_by: Option<Digest>,
     revoked: Revoked,
     /// What waits in the workspace from earlier runs.
-    unpulled: Option<Unpulled>,
+    unpulled: Option<PendingChanges>,
     /// Whether the policy can be patched: it is a file of the user's own.
     is_file: bool,
     /// Whether what nobody is there for waits.
@@ -142,7 +143,7 @@ impl Desk {
     }
 
     /// The same where something waits in the workspace from earlier runs.
-    pub(crate) fn beside(self, unpulled: Option<Unpulled>) -> Self {
+    pub(crate) fn beside(self, unpulled: Option<PendingChanges>) -> Self {
         Self { unpulled, ..self }
     }
 
@@ -162,15 +163,15 @@ impl Desk {
     }
 
     /// The card of a question, with what only history tells.
-    fn laid(&mut self, question: &Question<'_>) -> Card {
+    fn laid(&mut self, question: &ApprovalRequest<'_>) -> Card {
         let mut card = card(question, &self.policy);
         if self.prompt.is_once() {
             card.offers.clear();
         }
         let (store, place) = self.before();
         history::fill(&mut card, question, store, &place);
-        card.unpulled = self.unpulled;
-        card.waits = self.can_wait(question);
+        card.pending_changes = self.unpulled;
+        card.waits_unanswered = self.can_wait(question);
         card
     }
 
@@ -187,30 +188,30 @@ impl Desk {
 
     /// Whether a question can wait. A part of a list cannot: those before it have run, and going on
     /// would run them again. Nor can a call by itself of which the record holds only masks.
-    fn can_wait(&self, question: &Question<'_>) -> bool {
+    fn can_wait(&self, question: &ApprovalRequest<'_>) -> bool {
         let is_whole = question.args.get("part").is_none();
         let is_masked = || holds_mask(question.args.to_string().as_bytes());
         self.waits && is_whole && (question.step.is_some() || !is_masked())
     }
 
     /// A question that nobody is there for.
-    fn alone(&mut self, question: &Question<'_>, now: u64) -> Lift {
+    fn alone(&mut self, question: &ApprovalRequest<'_>, now: u64) -> ApprovalRoute {
         match self.can_wait(question) {
-            true => Lift::Wait(Box::new(self.laid(question)), until(now)),
-            false => Lift::Nobody,
+            true => ApprovalRoute::Wait(Box::new(self.laid(question)), until(now)),
+            false => ApprovalRoute::NoApprover,
         }
     }
 
     /// The answer to this question, if it is the one that they answered.
-    fn recalled(&mut self, stored: Stored, question: &Question<'_>) -> Lift {
+    fn recalled(&mut self, stored: Stored, question: &ApprovalRequest<'_>) -> ApprovalRoute {
         let Stored { bound, card, reply } = stored;
-        if bound != question.bound {
-            return Lift::Changed;
+        if bound != question.binding {
+            return ApprovalRoute::Outdated;
         }
         self.asked_by = Some(question.policy);
         self.revoked.start();
         self.ready = Some(reply);
-        Lift::Show(Box::new(card))
+        ApprovalRoute::Show(Box::new(card))
     }
 
     /// Whether a person has been shown as much as the policy lets them be.
@@ -229,17 +230,17 @@ impl Desk {
 
     /// The grant that somebody gave by taking an offer. The call that it was given with is its first
     /// use; a plan that has not begun is none.
-    fn grant(&mut self, by: Person, offer: &Offer) -> Option<Grant> {
+    fn grant(&mut self, by: Person, offer: &GrantOffer) -> Option<Grant> {
         self.given += 1;
-        let first = u64::from(!matches!(offer.reach, Reach::Steps { .. }));
+        let first = u64::from(!matches!(offer.pattern, GrantPattern::Steps { .. }));
         let grant = Grant {
             id: format!("{}.{}", self.label, self.given),
-            scope: offer.scope,
-            reach: offer.reach.clone(),
+            lifetime: offer.scope,
+            pattern: offer.pattern.clone(),
             uses: offer.uses.saturating_sub(first),
-            until: now().saturating_add(offer.after_ms.saturating_mul(1_000)),
+            expires_at: now().saturating_add(offer.after_ms.saturating_mul(1_000)),
             policy: self.asked_by?,
-            by,
+            given_by: by,
         };
         self.grants.push(grant.clone());
         Some(grant)
@@ -247,7 +248,7 @@ impl Desk {
 }
 
 impl Approver for Desk {
-    fn plan(&mut self, steps: &[Ahead<'_>], open: u64) -> Option<Box<Card>> {
+    fn plan_card(&mut self, steps: &[PlannedRequest<'_>], open: u64) -> Option<Box<Card>> {
         let now = now();
         // One question is no fewer than one.
         let [first, _, ..] = steps else { return None };
@@ -258,14 +259,14 @@ impl Approver for Desk {
         let (store, place) = self.before();
         history::fill_plan(&mut card, steps, store, &place);
         self.shown.push(now);
-        self.asked_by = Some(first.question.policy);
+        self.asked_by = Some(first.request.policy);
         self.revoked.start();
-        card.unpulled = self.unpulled;
+        card.pending_changes = self.unpulled;
         card.attention = self.attention();
         Some(Box::new(card))
     }
 
-    fn lift(&mut self, question: &Question<'_>) -> Lift {
+    fn resolve(&mut self, question: &ApprovalRequest<'_>) -> ApprovalRoute {
         let now = now();
         if let Some(stored) = self.stored.take() {
             return self.recalled(stored, question);
@@ -277,13 +278,13 @@ impl Approver for Desk {
                     let is_gone = |own: &Grant| {
                         gone.iter().any(|id| id.as_deref().is_none_or(|id| id == own.id))
                     };
-                    self.grants.retain(|own| !is_gone(own) && !own.is_over(now));
+                    self.grants.retain(|own| !is_gone(own) && !own.has_expired(now));
                 }
                 None => self.grants.clear(),
             }
         }
-        if let Some(used) = self.grants.iter_mut().find_map(|own| own.answer(question, now)) {
-            return Lift::Granted(used);
+        if let Some(used) = self.grants.iter_mut().find_map(|own| own.try_use(question, now)) {
+            return ApprovalRoute::Granted(used);
         }
         if !self.prompt.is_attended() || self.is_tired(now) {
             return self.alone(question, now);
@@ -293,29 +294,29 @@ impl Approver for Desk {
         self.revoked.start();
         let mut card = self.laid(question);
         card.attention = self.attention();
-        Lift::Show(Box::new(card))
+        ApprovalRoute::Show(Box::new(card))
     }
 
-    fn ask(&mut self, card: &Card) -> Given {
+    fn ask(&mut self, card: &Card) -> ReceivedAnswer {
         let reply = self.ready.take();
         let Reply { said, latency_ms, surface } = reply.unwrap_or_else(|| self.prompt.show(card));
         let answer = match said {
-            Said::Allow(person, None) => Answer::Approved(person, None),
+            Said::Allow(person, None) => ApprovalAnswer::Approved(person, None),
             Said::Allow(person, Some(offer)) => {
                 match card.offers.get(offer).and_then(|offer| self.grant(person, offer)) {
-                    Some(grant) => Answer::Approved(person, Some(grant)),
+                    Some(grant) => ApprovalAnswer::Approved(person, Some(grant)),
                     // What was never offered is no answer.
-                    None => Answer::Withdrawn,
+                    None => ApprovalAnswer::Withdrawn,
                 }
             }
-            Said::Change(person, args) => Answer::Changed(person, args),
-            Said::Deny(person, why) => Answer::Denied(person, why),
-            Said::Stop(person, why) => Answer::Stopped(person, why),
-            Said::Expired => Answer::Expired,
-            Said::Later if card.waits => Answer::Later(until(now())),
-            Said::Later | Said::Withdrawn => Answer::Withdrawn,
+            Said::Change(person, args) => ApprovalAnswer::Changed(person, args),
+            Said::Deny(person, why) => ApprovalAnswer::Denied(person, why),
+            Said::Stop(person, why) => ApprovalAnswer::Stopped(person, why),
+            Said::Expired => ApprovalAnswer::Expired,
+            Said::Later if card.waits_unanswered => ApprovalAnswer::Deferred(until(now())),
+            Said::Later | Said::Withdrawn => ApprovalAnswer::Withdrawn,
         };
-        Given { answer, latency_ms, surface }
+        ReceivedAnswer { answer, latency_ms, surface }
     }
 }
 

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use capsule_core::action::{Action, Facts};
-use capsule_core::approval::{Ahead, Card, Outcome, Question, Reach};
+use capsule_core::approval::{AnswerKind, ApprovalRequest, Card, GrantPattern, PlannedRequest};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::evidence::{recorded_action, recorded_decision};
 use capsule_core::journal::{CallDecided, Event};
+use capsule_core::lifecycle::{recorded_action, recorded_decision};
 use capsule_core::limits;
 use capsule_core::tool::ToolName;
 use capsule_store::{Store, StoreError};
@@ -43,14 +43,14 @@ struct Past {
 }
 
 impl Past {
-    fn is_covered(&self, reach: &Reach, asked: &Question<'_>) -> bool {
+    fn is_covered(&self, reach: &GrantPattern, asked: &ApprovalRequest<'_>) -> bool {
         self.decision.verdict == Verdict::Ask
             && self.with(asked, |own| reach.covers(own)) == Some(true)
     }
 
     /// Whether it is what is asked now: the same thing done to the same file or page, or by the same
     /// command with no other options.
-    fn is_same(&self, asked: &Question<'_>) -> bool {
+    fn is_same(&self, asked: &ApprovalRequest<'_>) -> bool {
         if self.tool != *asked.tool {
             return false;
         }
@@ -61,8 +61,8 @@ impl Past {
                 then.asked == now.asked
             }
             (Action::Run { .. } | Action::Command { .. }, _) => {
-                let like = self.with(asked, Reach::like).flatten();
-                let same = like.is_some() && like == Reach::like(asked);
+                let like = self.with(asked, GrantPattern::similar_to).flatten();
+                let same = like.is_some() && like == GrantPattern::similar_to(asked);
                 same || self.action == *asked.action
             }
             (then, now) => match (then.path(), now.path()) {
@@ -73,8 +73,12 @@ impl Past {
     }
 
     /// Asks something of the call as it was.
-    fn with<T>(&self, asked: &Question<'_>, act: impl FnOnce(&Question<'_>) -> T) -> Option<T> {
-        let question = Question {
+    fn with<T>(
+        &self,
+        asked: &ApprovalRequest<'_>,
+        act: impl FnOnce(&ApprovalRequest<'_>) -> T,
+    ) -> Option<T> {
+        let question = ApprovalRequest {
             call: self.decided.call,
             step: None,
             tool: &self.tool,
@@ -87,7 +91,7 @@ impl Past {
             fingerprint: self.decided.fingerprint?,
             confinement: None,
             policy: asked.policy,
-            bound: asked.bound,
+            binding: asked.binding,
         };
         Some(act(&question))
     }
@@ -96,7 +100,7 @@ impl Past {
 /// Adds to a card what history tells.
 pub(super) fn fill(
     card: &mut Card,
-    asked: &Question<'_>,
+    asked: &ApprovalRequest<'_>,
     store: Option<&Store>,
     place: &Place<'_>,
 ) {
@@ -106,11 +110,11 @@ pub(super) fn fill(
         let same = past
             .iter()
             .find(|own| own.decision.verdict == Verdict::Ask && own.allowed && own.is_same(asked));
-        card.before = same.map(|own| own.name.clone());
+        card.previously_allowed = same.map(|own| own.name.clone());
     }
     for offer in &mut card.offers {
         let covered: Vec<&Past> =
-            past.iter().filter(|own| own.is_covered(&offer.reach, asked)).collect();
+            past.iter().filter(|own| own.is_covered(&offer.pattern, asked)).collect();
         let count = |all: usize| u64::try_from(all).unwrap_or(u64::MAX);
         offer.would_have_covered = count(covered.len());
         offer.of_them_denied = count(covered.iter().filter(|own| own.denied).count());
@@ -125,12 +129,12 @@ pub(super) fn fill(
 /// Adds to the card of a plan what is new about its steps.
 pub(super) fn fill_plan(
     card: &mut Card,
-    steps: &[Ahead<'_>],
+    steps: &[PlannedRequest<'_>],
     store: Option<&Store>,
     place: &Place<'_>,
 ) {
     let Some(past) = told(card, store, place, 0) else { return };
-    for Ahead { question, .. } in steps {
+    for PlannedRequest { request: question, .. } in steps {
         let news = first(&past, question);
         let step = question.step.unwrap_or_default();
         card.new_here.extend(news.map(|news| format!("{step}: {news}")));
@@ -147,7 +151,7 @@ fn told(card: &mut Card, store: Option<&Store>, place: &Place<'_>, call: u64) ->
 }
 
 /// What is new about a call.
-fn first(past: &[Past], asked: &Question<'_>) -> Option<String> {
+fn first(past: &[Past], asked: &ApprovalRequest<'_>) -> Option<String> {
     let subject = subject(asked)?;
     let same = |own: &Past| own.with(asked, self::subject).flatten();
     let known = past.iter().any(|own| same(own).as_ref() == Some(&subject));
@@ -156,7 +160,7 @@ fn first(past: &[Past], asked: &Question<'_>) -> Option<String> {
 
 /// Whether a rule could answer it from now on: what is asked each time, or by a narrower rule's word, is
 /// meant. Programs have rules of their own.
-fn may_be_ruled(asked: &Question<'_>) -> bool {
+fn may_be_ruled(asked: &ApprovalRequest<'_>) -> bool {
     let is_command = matches!(asked.action, Action::Run { .. } | Action::Command { .. });
     asked.decision.verdict == Verdict::Ask
         && (is_command || is_own_word(asked.tool, asked.decision))
@@ -173,12 +177,14 @@ fn about(action: &Action) -> String {
 }
 
 /// What may be new about a call: its program, its folder, its host.
-fn subject(question: &Question<'_>) -> Option<String> {
+fn subject(question: &ApprovalRequest<'_>) -> Option<String> {
     let program = |name: &String| format!("`{name}`");
-    match (Reach::like(question), question.action) {
-        (Some(Reach::Command { names, .. }), _) => Some(format!("`{}`", names.join(" "))),
-        (Some(Reach::Folder { folder, .. }), _) => Some(format!("change beneath {folder}/")),
-        (Some(Reach::Host { origin, .. }), _) => Some(format!("call to {origin}")),
+    match (GrantPattern::similar_to(question), question.action) {
+        (Some(GrantPattern::Command { names, .. }), _) => Some(format!("`{}`", names.join(" "))),
+        (Some(GrantPattern::Directory { folder, .. }), _) => {
+            Some(format!("change beneath {folder}/"))
+        }
+        (Some(GrantPattern::Host { origin, .. }), _) => Some(format!("call to {origin}")),
         (_, Action::Run { argv, .. }) => argv.first().map(program),
         (_, Action::Command { text, .. }) => {
             text.split_whitespace().next().map(|name| program(&name.to_owned()))
@@ -243,8 +249,8 @@ fn of(store: &Store, run: &str, label: &str) -> Result<Vec<Past>, StoreError> {
             }
             Event::ApprovalAnswered(answered) => {
                 for own in all.iter_mut().filter(|own| own.decided.call == answered.call) {
-                    own.denied |= answered.outcome == Outcome::Denied;
-                    own.allowed |= answered.outcome == Outcome::Approved;
+                    own.denied |= answered.outcome == AnswerKind::Denied;
+                    own.allowed |= answered.outcome == AnswerKind::Approved;
                 }
             }
             Event::GrantUsed(used) => {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::approval::{Outcome, Reach, Scope};
+use capsule_core::approval::{AnswerKind, GrantLifetime, GrantPattern};
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::journal::{Event, GrantGiven};
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_store::{RunState, Store, StoreError};
 
 use crate::approval::{Pending, PendingState};
@@ -21,7 +21,7 @@ pub struct LiveGrant {
     /// The label of the run that it is of.
     pub run: String,
     /// How long it holds.
-    pub scope: Scope,
+    pub scope: GrantLifetime,
     /// Which calls it is about, in words.
     pub covers: String,
     /// How many uses it has left.
@@ -86,12 +86,12 @@ fn of_run(store: &Store, run: &str) -> Result<Vec<LiveGrant>, StoreError> {
     Ok(alive)
 }
 
-fn given_in(label: &str, given: &GrantGiven, reach: Option<&Reach>) -> LiveGrant {
+fn given_in(label: &str, given: &GrantGiven, reach: Option<&GrantPattern>) -> LiveGrant {
     LiveGrant {
         id: given.id.clone(),
         run: label.to_owned(),
         scope: given.scope,
-        covers: reach.map_or_else(|| "(not kept)".into(), Reach::to_string),
+        covers: reach.map_or_else(|| "(not kept)".into(), GrantPattern::to_string),
         left: given.uses,
         until: given.until,
         policy: given.policy,
@@ -103,7 +103,9 @@ fn given_in(label: &str, given: &GrantGiven, reach: Option<&Reach>) -> LiveGrant
 fn stored(pending: &Pending, at: u64) -> Option<LiveGrant> {
     let answer = pending.answer.as_ref()?;
     let scope = answer.given.scope?;
-    if pending.standing(at) != PendingState::Answered || answer.given.outcome != Outcome::Approved {
+    if pending.standing(at) != PendingState::Answered
+        || answer.given.outcome != AnswerKind::Approved
+    {
         return None;
     }
     let offer = pending.card.offers.iter().find(|offer| offer.scope == scope);
@@ -112,8 +114,8 @@ fn stored(pending: &Pending, at: u64) -> Option<LiveGrant> {
         run: pending.label.clone(),
         scope,
         covers: match offer {
-            Some(offer) => format!("{}, once its run goes on", offer.reach),
-            None => format!("this call: {}", pending.card.says),
+            Some(offer) => format!("{}, once its run goes on", offer.pattern),
+            None => format!("this call: {}", pending.card.consequence),
         },
         left: offer.map_or(1, |offer| offer.uses),
         until: pending.until,
@@ -129,8 +131,8 @@ fn stored(pending: &Pending, at: u64) -> Option<LiveGrant> {
 pub fn revoke_grant(store: &mut Store, id: &str) -> Result<(), AsideError> {
     if !live_grants(store, now())?.iter().any(|own| own.id == id) {
         let message = format!("there is no live grant `{id}`");
-        return Err(Problem::new(Code::GrantUnknown, message)
-            .suggest("`capsule grants list` shows those that are alive")
+        return Err(CodedError::new(Code::GrantUnknown, message)
+            .with_suggestion("`capsule grants list` shows those that are alive")
             .into());
     }
     Ok(store.note(Event::GrantRevoked { grant: Some(id.to_owned()) }, now())?)

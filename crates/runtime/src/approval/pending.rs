@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use capsule_core::approval::{Card, Outcome, Scope, Surface};
+use capsule_core::approval::{AnswerKind, AnswerSurface, Card, GrantLifetime};
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{AnswerGiven, Event, PayloadRef, RunKind, RunOpened};
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_store::{Claim, KEY_BYTES, Payload, Store, StoreError};
 use serde::de::DeserializeOwned;
 
@@ -60,7 +60,7 @@ pub struct Answered {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Say {
     /// The call may run, and as much as the scope says.
-    Allow(Scope),
+    Allow(GrantLifetime),
     /// It may not.
     Deny(Option<String>),
     /// It may not, and nothing after it.
@@ -197,7 +197,7 @@ impl Pending {
 
     /// Whether it is written down that its time is over.
     const fn is_noted(&self) -> bool {
-        matches!(&self.answer, Some(own) if matches!(own.given.outcome, Outcome::Expired))
+        matches!(&self.answer, Some(own) if matches!(own.given.outcome, AnswerKind::Expired))
     }
 
     /// Writes down that its time was over before anybody answered, or went on; once.
@@ -207,13 +207,13 @@ impl Pending {
         }
         let run = self.run.to_string();
         let aside = Aside { subject: &run, origin: RunKind::Answer, name: "answer", why: None };
-        aside.write(store, |why| self.given((Outcome::Expired, None, false), why, now)).map(drop)
+        aside.write(store, |why| self.given((AnswerKind::Expired, None, false), why, now)).map(drop)
     }
 
     /// An answer to it, as it is written.
     fn given(
         &self,
-        (outcome, scope, stops): (Outcome, Option<Scope>, bool),
+        (outcome, scope, stops): (AnswerKind, Option<GrantLifetime>, bool),
         why: Option<PayloadRef>,
         now: u64,
     ) -> Event {
@@ -224,7 +224,7 @@ impl Pending {
             scope,
             stops,
             latency_ms: now.saturating_sub(self.asked_at) / 1_000,
-            surface: Surface::Command,
+            surface: AnswerSurface::Command,
             why,
         })
     }
@@ -233,15 +233,15 @@ impl Pending {
     pub(crate) fn can_go_on(&self, path: &Path, now: u64) -> Result<(), AsideError> {
         if let Some(label) = &self.resumed {
             let message = format!("{} was gone on with as {label}", self.label);
-            return Err(Problem::new(Code::ResumeAgain, message)
-                .suggest(format!("`capsule show-run {label}`"))
+            return Err(CodedError::new(Code::ResumeAgain, message)
+                .with_suggestion(format!("`capsule show-run {label}`"))
                 .into());
         }
         if self.is_over(now) {
             self.expire(Store::open(path)?, now)?;
             let message = format!("the question {} has waited too long", self.name());
-            return Err(Problem::new(Code::ApprovalExpired, message)
-                .suggest("ask anew: run it again")
+            return Err(CodedError::new(Code::ApprovalExpired, message)
+                .with_suggestion("ask anew: run it again")
                 .into());
         }
         Ok(())
@@ -260,13 +260,13 @@ impl Pending {
         own.can_go_on(store.path(), now)?;
         if own.answer.is_some() {
             let message = format!("{} was answered before", own.name());
-            return Err(Problem::new(Code::ApprovalAnswered, message)
-                .suggest(format!("go on with `capsule resume {}`", own.label))
+            return Err(CodedError::new(Code::ApprovalAnswered, message)
+                .with_suggestion(format!("go on with `capsule resume {}`", own.label))
                 .into());
         }
         let (outcome, scope, why) = match say {
-            Say::Allow(scope) => (Outcome::Approved, Some(own.offered(*scope)?), None),
-            Say::Deny(why) | Say::Stop(why) => (Outcome::Denied, None, why.as_deref()),
+            Say::Allow(scope) => (AnswerKind::Approved, Some(own.offered(*scope)?), None),
+            Say::Deny(why) | Say::Stop(why) => (AnswerKind::Denied, None, why.as_deref()),
         };
         let aside = Aside { subject: run, origin: RunKind::Answer, name: "answer", why };
         let stops = matches!(say, Say::Stop(_));
@@ -274,12 +274,13 @@ impl Pending {
     }
 
     /// The scope, if the card offers it.
-    fn offered(&self, scope: Scope) -> Result<Scope, Problem> {
-        if scope == Scope::Once || self.card.offers.iter().any(|offer| offer.scope == scope) {
+    fn offered(&self, scope: GrantLifetime) -> Result<GrantLifetime, CodedError> {
+        if scope == GrantLifetime::Once || self.card.offers.iter().any(|offer| offer.scope == scope)
+        {
             return Ok(scope);
         }
-        let message = format!("{} cannot be allowed for the {}", self.name(), scope.word());
-        Err(Problem::new(Code::ApprovalNotOffered, message).suggest("allow it `once`"))
+        let message = format!("{} cannot be allowed for the {}", self.name(), scope.keyword());
+        Err(CodedError::new(Code::ApprovalNotOffered, message).with_suggestion("allow it `once`"))
     }
 }
 
@@ -288,16 +289,16 @@ pub(crate) fn claim(store: &Store, run: &str) -> Result<Claim, AsideError> {
     let id = RunId::parse(run).ok_or_else(|| not_waiting(run))?;
     let busy = || {
         let message = format!("somebody answers `{run}` or goes on with it");
-        AsideError::Problem(Problem::new(Code::ApprovalAnswered, message))
+        AsideError::Problem(CodedError::new(Code::ApprovalAnswered, message))
     };
     Claim::take(store.path(), id)?.ok_or_else(busy)
 }
 
 /// No question waits there.
 #[must_use]
-pub fn not_waiting(run: &str) -> Problem {
-    Problem::new(Code::ApprovalNotWaiting, format!("`{run}` does not wait for an answer"))
-        .suggest("`capsule approvals list` shows what waits")
+pub fn not_waiting(run: &str) -> CodedError {
+    CodedError::new(Code::ApprovalNotWaiting, format!("`{run}` does not wait for an answer"))
+        .with_suggestion("`capsule approvals list` shows what waits")
 }
 
 /// The last answer to this card, unless somebody took it back.

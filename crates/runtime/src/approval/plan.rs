@@ -1,7 +1,10 @@
 //! Lays out what a person is asked about a plan before it begins: its steps, one after the other, each
 //! as its own card would show it.
 
-use capsule_core::approval::{Ahead, Card, Exact, Offer, Reach, Scope, StepCall, Undoing};
+use capsule_core::approval::{
+    Card, CardField, GrantLifetime, GrantOffer, GrantPattern, PlannedRequest, Reversibility,
+    StepCall,
+};
 use capsule_core::capability::Capabilities;
 use capsule_core::policy::Policy;
 use capsule_core::risk::Risk;
@@ -12,47 +15,47 @@ use crate::approval::card;
 
 /// The card of a plan of which these steps are asked about, and `open` others are not known yet. None
 /// where a step would not be seen as it is: then each is asked about by itself.
-pub(super) fn card(steps: &[Ahead<'_>], open: u64, policy: &Policy) -> Option<Card> {
+pub(super) fn card(steps: &[PlannedRequest<'_>], open: u64, policy: &Policy) -> Option<Card> {
     let offer = offer(steps, policy);
     // It is a grant for the task, of as many uses as the policy lets one have.
-    if !policy.grants.offer.contains(&Scope::Task) || offer.uses > policy.grants.uses {
+    if !policy.grants.offer.contains(&GrantLifetime::Task) || offer.uses > policy.grants.uses {
         return None;
     }
-    let cards: Vec<Card> = steps.iter().map(|own| card::card(&own.question, policy)).collect();
-    if cards.iter().any(|own| own.is_hostile() || own.masked().is_some()) {
+    let cards: Vec<Card> = steps.iter().map(|own| card::card(&own.request, policy)).collect();
+    if cards.iter().any(|own| own.is_hostile() || own.hidden_essential().is_some()) {
         return None;
     }
     let count = u64::try_from(steps.len()).unwrap_or(u64::MAX);
     let mut all = Card {
         call: 0,
         step: None,
-        tool: ToolName::asked("plan"),
+        tool: ToolName::unchecked("plan"),
         risk: cards.iter().map(|own| own.risk).max().unwrap_or(Risk::High),
         capabilities: cards
             .iter()
             .flat_map(|own| own.capabilities.iter())
             .collect::<Capabilities>(),
-        says: says(count, open),
+        consequence: says(count, open),
         exact: Vec::new(),
         place: None,
         new_here: Vec::new(),
         why: "`composites` of the policy asks once for what is known of a plan".into(),
         undo: undo(&cards),
-        unpulled: None,
-        cannot: shared(&cards),
+        pending_changes: None,
+        prevented: shared(&cards),
         tainted: cards.iter().flat_map(tainted).collect(),
         offers: vec![offer],
         args: Value::Null,
         diff: diff(steps),
         attention: None,
         steps: count,
-        before: None,
-        waits: false,
+        previously_allowed: None,
+        waits_unanswered: false,
     };
     for (own, step) in cards.into_iter().zip(steps) {
-        let Card { step: name, says, why, place, exact, .. } = own;
+        let Card { step: name, consequence: says, why, place, exact, .. } = own;
         let name = name.unwrap_or_default();
-        let often = match step.tries {
+        let often = match step.max_attempts {
             0 | 1 => String::new(),
             tries => format!(", tried up to {tries} times"),
         };
@@ -64,8 +67,8 @@ pub(super) fn card(steps: &[Ahead<'_>], open: u64, policy: &Policy) -> Option<Ca
     Some(all)
 }
 
-fn named(name: &str, text: String) -> Exact {
-    Exact { name: Some(name.into()), text, note: None }
+fn named(name: &str, text: String) -> CardField {
+    CardField { name: Some(name.into()), text, note: None }
 }
 
 fn says(count: u64, open: u64) -> String {
@@ -83,19 +86,19 @@ fn tainted(card: &Card) -> Vec<String> {
 }
 
 /// The hardest of all to bring back.
-fn undo(cards: &[Card]) -> Undoing {
-    let hardness = |own: &Undoing| match own {
-        Undoing::Nothing => 0,
-        Undoing::Staged => 1,
-        Undoing::Recorded => 2,
-        Undoing::Not => 3,
+fn undo(cards: &[Card]) -> Reversibility {
+    let hardness = |own: &Reversibility| match own {
+        Reversibility::NoChange => 0,
+        Reversibility::Staged => 1,
+        Reversibility::Recorded => 2,
+        Reversibility::Irreversible => 3,
     };
-    cards.iter().map(|own| own.undo).max_by_key(hardness).unwrap_or(Undoing::Not)
+    cards.iter().map(|own| own.undo).max_by_key(hardness).unwrap_or(Reversibility::Irreversible)
 }
 
 /// What is prevented in every one of them that runs a program.
 fn shared(cards: &[Card]) -> Vec<String> {
-    let mut walled = cards.iter().map(|own| &own.cannot).filter(|own| !own.is_empty());
+    let mut walled = cards.iter().map(|own| &own.prevented).filter(|own| !own.is_empty());
     let Some(first) = walled.next() else { return Vec::new() };
     let rest: Vec<_> = walled.collect();
     let shared = |own: &&String| rest.iter().all(|other| other.contains(own));
@@ -103,14 +106,14 @@ fn shared(cards: &[Card]) -> Vec<String> {
 }
 
 /// Leave for just these steps, as often as the plan tries them.
-fn offer(steps: &[Ahead<'_>], policy: &Policy) -> Offer {
-    Offer {
-        scope: Scope::Task,
-        reach: Reach::Steps {
-            steps: steps.iter().map(|own| StepCall::of(&own.question)).collect(),
+fn offer(steps: &[PlannedRequest<'_>], policy: &Policy) -> GrantOffer {
+    GrantOffer {
+        scope: GrantLifetime::Task,
+        pattern: GrantPattern::Steps {
+            steps: steps.iter().map(|own| StepCall::of(&own.request)).collect(),
         },
-        uses: steps.iter().fold(0, |sum, own| sum.saturating_add(own.tries)),
-        after_ms: policy.grants.after_ms,
+        uses: steps.iter().fold(0, |sum, own| sum.saturating_add(own.max_attempts)),
+        after_ms: policy.grants.expires_after_ms,
         would_have_covered: 0,
         of_them_denied: 0,
         covered: Vec::new(),
@@ -118,11 +121,11 @@ fn offer(steps: &[Ahead<'_>], policy: &Policy) -> Offer {
 }
 
 /// The lines that will differ, step by step.
-fn diff(steps: &[Ahead<'_>]) -> Option<String> {
+fn diff(steps: &[PlannedRequest<'_>]) -> Option<String> {
     let mut all = String::new();
     for own in steps {
-        let Some(diff) = own.question.diff else { continue };
-        all.push_str(&format!("@ step {}\n", own.question.step.unwrap_or_default()));
+        let Some(diff) = own.request.diff else { continue };
+        all.push_str(&format!("@ step {}\n", own.request.step.unwrap_or_default()));
         all.push_str(diff);
         if !diff.ends_with('\n') {
             all.push('\n');

@@ -1,8 +1,8 @@
 //! What becomes of a call that the policy asks about.
 
 use capsule_core::call::ToolCall;
-use capsule_core::evidence::{Answered, Asking, Cleared, Denied, Lifted};
 use capsule_core::journal::Journal;
+use capsule_core::lifecycle::{AnsweredCall, AwaitingApproval, Cleared, Denied, RoutedApproval};
 
 use crate::hands::Hands;
 use crate::run::Run;
@@ -24,23 +24,23 @@ pub(crate) enum Settled {
 /// When something cannot be written, or a replay's recording has something else.
 pub(crate) fn settle<J: Journal, H: Hands>(
     run: &mut Run<J, H>,
-    asking: Box<Asking>,
+    asking: Box<AwaitingApproval>,
 ) -> Result<Settled, J::Error> {
     let (redactor, journal) = (&run.redactor, &mut run.journal);
     let union = run.union.as_ref();
-    let shown = match asking.lift(union, run.hands.approver(), redactor, journal)? {
-        Lifted::Cleared(cleared) => return Ok(Settled::Cleared(cleared)),
-        Lifted::Denied(denied) => return Ok(Settled::Denied(denied)),
-        Lifted::Shown(shown) => shown,
+    let shown = match asking.resolve(union, run.hands.approver(), redactor, journal)? {
+        RoutedApproval::Cleared(cleared) => return Ok(Settled::Cleared(cleared)),
+        RoutedApproval::Denied(denied) => return Ok(Settled::Denied(denied)),
+        RoutedApproval::Shown(shown) => shown,
     };
     let given = run.hands.approver().ask(shown.card());
-    let approved = match shown.answered(given, redactor, journal)? {
-        Answered::Approved(approved) => approved,
-        Answered::Denied(denied) => return Ok(Settled::Denied(denied)),
-        Answered::Changed(call) => return Ok(Settled::Changed(call)),
+    let approved = match shown.accept_answer(given, redactor, journal)? {
+        AnsweredCall::Approved(approved) => approved,
+        AnsweredCall::Denied(denied) => return Ok(Settled::Denied(denied)),
+        AnsweredCall::Changed(call) => return Ok(Settled::Changed(call)),
     };
     let now = run.hands.again(approved.call());
-    Ok(match approved.again(now, &run.policy, redactor, journal)? {
+    Ok(match approved.recheck(now, &run.policy, redactor, journal)? {
         Ok(cleared) => Settled::Cleared(cleared),
         Err(denied) => Settled::Denied(denied),
     })

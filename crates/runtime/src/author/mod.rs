@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use capsule_core::diagnostic::Diagnostics;
-use capsule_core::policy::{DIALECT, Draft, Policy};
-use capsule_core::yaml::{self, Node};
+use capsule_core::policy::{DIALECT, Policy, PolicyDraft};
+use capsule_core::yaml::{self, YamlNode};
 use capsule_tools::CATALOGUE;
 
 use crate::law::Law;
@@ -35,7 +35,7 @@ pub struct Authored<'l> {
     alone: Arc<Policy>,
     /// The profile that was chosen in place of the policy's own.
     profile: Option<&'l str>,
-    root: Node,
+    root: YamlNode,
     sites: Vec<Site>,
 }
 
@@ -62,13 +62,13 @@ impl<'l> Authored<'l> {
     }
 
     /// The policy that a tree is, bound as the author's own is.
-    fn policy_of(&self, root: &Node) -> Result<Arc<Policy>, Diagnostics> {
+    fn policy_of(&self, root: &YamlNode) -> Result<Arc<Policy>, Diagnostics> {
         let root = match self.law.is_base() {
             true => self.alone(root),
             false => root.clone(),
         };
         let Law { text, home, roots, .. } = self.law;
-        let (draft, _) = Draft::parse(&tree::text(&root), &text.name, home, CATALOGUE)?;
+        let (draft, _) = PolicyDraft::parse(&tree::text(&root), &text.name, home, CATALOGUE)?;
         let policy = draft.bind(roots, home, CATALOGUE)?;
         let under = match self.profile {
             Some(name) => policy.under(name),
@@ -78,7 +78,7 @@ impl<'l> Authored<'l> {
     }
 
     /// A changed base policy, without the one that always applies.
-    fn alone(&self, root: &Node) -> Node {
+    fn alone(&self, root: &YamlNode) -> YamlNode {
         let top = tree::Place::root(&self.root);
         let rules = ["never", "deny"].into_iter().filter_map(|section| top.get(section));
         let rules: Vec<_> = rules.flat_map(|own| own.items()).collect();

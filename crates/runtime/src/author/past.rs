@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capsule_core::action::{Action, Facts};
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::digest::Digest;
-use capsule_core::policy::{Case, Policy, Usage};
+use capsule_core::policy::{Policy, PolicyInput, Usage};
 use capsule_core::tool::ToolName;
 
 use crate::check::explain_case;
@@ -58,6 +58,9 @@ impl Past {
     #[must_use]
     pub fn decide(&self, policy: &Arc<Policy>) -> Decision {
         let Self { tool, action, facts, usage, tainted, call, .. } = self;
-        explain_case(policy, &Case { tool, action, facts, usage, tainted, call: Some(*call) })
+        explain_case(
+            policy,
+            &PolicyInput { tool, action, facts, usage, tainted, args_digest: Some(*call) },
+        )
     }
 }

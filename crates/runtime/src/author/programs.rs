@@ -1,6 +1,6 @@
 //! The rules about programs.
 
-use capsule_core::yaml::Node;
+use capsule_core::yaml::YamlNode;
 
 use super::sites::{Decides, Walk, shown};
 use super::tree::{Edit, Place, list, word};
@@ -53,7 +53,7 @@ fn emptied(walk: &mut Walk<'_>, own: &Place<'_>, name: &str) {
 
 /// A program or subcommand, with what stands below it. `separator` stands before the names of its
 /// subcommands where decisions name them.
-fn command(walk: &mut Walk<'_>, id: &str, separator: char, key: &Node, rule: &Place<'_>) {
+fn command(walk: &mut Walk<'_>, id: &str, separator: char, key: &YamlNode, rule: &Place<'_>) {
     let own = match rule.node.text() {
         Some(_) => Some(rule.clone()),
         None => rule.get("decision"),

@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use capsule_core::decision::Verdict;
-use capsule_core::diagnostic::{Lines, Position};
+use capsule_core::diagnostic::{LineIndex, Position};
 use capsule_core::limits;
 use capsule_core::policy::Profile;
-use capsule_core::tool::{Shape, Signature};
+use capsule_core::tool::{ToolShape, ToolSignature};
 use capsule_core::units::parse_size;
-use capsule_core::yaml::Node;
+use capsule_core::yaml::YamlNode;
 use capsule_redact::excerpt;
 use capsule_tools::CATALOGUE;
 
@@ -59,14 +59,14 @@ pub(super) struct Slip {
 
 /// Collects the rules of a tree.
 pub(super) struct Walk<'w> {
-    lines: Lines<'w>,
+    lines: LineIndex<'w>,
     name: &'w str,
     pub(super) sites: Vec<Site>,
 }
 
 /// Every rule of a policy's own text. `name` is how its place is shown.
-pub(super) fn sites(root: &Node, text: &str, name: &str) -> Vec<Site> {
-    let mut walk = Walk { lines: Lines::of(text), name, sites: Vec::new() };
+pub(super) fn sites(root: &YamlNode, text: &str, name: &str) -> Vec<Site> {
+    let mut walk = Walk { lines: LineIndex::of(text), name, sites: Vec::new() };
     let top = Place::root(root);
     for section in ["never", "deny"] {
         let rules = top.get(section).map(|own| own.items()).unwrap_or_default();
@@ -87,7 +87,7 @@ pub(super) fn sites(root: &Node, text: &str, name: &str) -> Vec<Site> {
 }
 
 /// A value in a few words.
-pub(super) fn shown(node: &Node) -> String {
+pub(super) fn shown(node: &YamlNode) -> String {
     let place = Place::root(node);
     match (node.text(), place.get("any").or_else(|| place.get("regex"))) {
         (Some(text), _) => text.to_owned(),
@@ -120,7 +120,7 @@ impl Walk<'_> {
     }
 
     /// A rule; what is said of slips goes on with it.
-    pub(super) fn site(&mut self, rule: impl Into<String>, place: &Node, decides: Decides) {
+    pub(super) fn site(&mut self, rule: impl Into<String>, place: &YamlNode, decides: Decides) {
         let (at, span) = (self.at(&place.span), place.span.clone());
         let (rule, slips) = (rule.into(), Vec::new());
         self.sites.push(Site { rule, at, span, decides, opens: false, slips });
@@ -135,13 +135,13 @@ impl Walk<'_> {
 
     /// The last rule, which has no word of its own, is left out; as long as it is there, it opens
     /// something.
-    pub(super) fn silent(&mut self, place: &Node, edit: Edit) {
+    pub(super) fn silent(&mut self, place: &YamlNode, edit: Edit) {
         self.slip("the rule is left out", place, edit);
         self.opens();
     }
 
     /// A slip in the last rule.
-    pub(super) fn slip(&mut self, words: impl Into<String>, place: &Node, edit: Edit) {
+    pub(super) fn slip(&mut self, words: impl Into<String>, place: &YamlNode, edit: Edit) {
         let (at, span) = (self.at(&place.span), place.span.clone());
         if let Some(site) = self.sites.last_mut() {
             site.slips.push(Slip { words: words.into(), at, span, edit });
@@ -150,10 +150,10 @@ impl Walk<'_> {
 
     /// The word of a rule becomes another; gives whether the rule has one.
     pub(super) fn flip(&mut self, own: Option<Place<'_>>) -> bool {
-        let read = own.as_ref().and_then(|own| own.node.text()).and_then(Verdict::from_word);
+        let read = own.as_ref().and_then(|own| own.node.text()).and_then(Verdict::from_keyword);
         let (Some(own), Some(verdict)) = (own, read) else { return false };
         let other = flipped(verdict);
-        let edit = Edit::Put(own.path, word(other.word()));
+        let edit = Edit::Put(own.path, word(other.keyword()));
         self.slip(format!("`{verdict}` becomes `{other}`"), own.node, edit);
         if verdict != Verdict::Deny {
             self.opens();
@@ -184,7 +184,7 @@ impl Walk<'_> {
         self.without(rule, "except", true);
     }
 
-    fn tool(&mut self, signature: &'static Signature, key: &Node, rule: &Place<'_>) {
+    fn tool(&mut self, signature: &'static ToolSignature, key: &YamlNode, rule: &Place<'_>) {
         let own = match rule.node.text() {
             Some(_) => Some(rule.clone()),
             None => rule.get("decision"),
@@ -197,11 +197,11 @@ impl Walk<'_> {
         }
         self.flip(own);
         match signature.shape {
-            Shape::Files => self.files(signature, rule),
-            Shape::Fetch => self.fetch(signature.id, rule),
-            Shape::Exec => programs::walk(self, signature.id, rule),
-            Shape::Repository => {}
-            Shape::Test => self.left_out(rule, "filter"),
+            ToolShape::Files => self.files(signature, rule),
+            ToolShape::Fetch => self.fetch(signature.id, rule),
+            ToolShape::Exec => programs::walk(self, signature.id, rule),
+            ToolShape::Repository => {}
+            ToolShape::Test => self.left_out(rule, "filter"),
         }
     }
 
@@ -213,7 +213,7 @@ impl Walk<'_> {
         }
     }
 
-    fn files(&mut self, signature: &'static Signature, rule: &Place<'_>) {
+    fn files(&mut self, signature: &'static ToolSignature, rule: &Place<'_>) {
         let paths = rule.get("paths");
         let (allow, long) = match paths {
             Some(own) if own.is_list() => (Some(own), None),
@@ -330,10 +330,10 @@ impl Walk<'_> {
             self.site(format!("profile/{}", shown(key)), key, Decides::ByName);
             let words = profile.get("decide").map(|own| own.entries()).unwrap_or_default();
             for (capability, own) in words {
-                if let Some(verdict) = own.node.text().and_then(Verdict::from_word) {
+                if let Some(verdict) = own.node.text().and_then(Verdict::from_keyword) {
                     let other = flipped(verdict);
                     let said = format!("`{}`: `{verdict}` becomes `{other}`", shown(capability));
-                    self.slip(said, own.node, Edit::Put(own.path, word(other.word())));
+                    self.slip(said, own.node, Edit::Put(own.path, word(other.keyword())));
                 }
             }
         }
@@ -352,9 +352,10 @@ impl Walk<'_> {
         }
         let tools = top.get("tools").map(|own| own.entries()).unwrap_or_default();
         let shape =
-            |key: &Node| key.text().and_then(|name| CATALOGUE.find(name)).map(|own| own.shape);
-        let has_programs =
-            tools.iter().any(|(key, _)| matches!(shape(key), Some(Shape::Exec | Shape::Test)));
+            |key: &YamlNode| key.text().and_then(|name| CATALOGUE.find(name)).map(|own| own.shape);
+        let has_programs = tools
+            .iter()
+            .any(|(key, _)| matches!(shape(key), Some(ToolShape::Exec | ToolShape::Test)));
         let level = top.get("sandbox").and_then(|own| own.get("level"));
         if let Some(level) = level.filter(|_| has_programs) {
             self.site("sandbox", level.node, Decides::Silently);

@@ -1,35 +1,35 @@
 //! The tree of a policy's text, with changes to it, and as a text again.
 
-use capsule_core::yaml::{Node, Scalar, Value};
+use capsule_core::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// A value of the tree, with the way to it: which child of which child.
 #[derive(Clone, Debug)]
 pub(super) struct Place<'n> {
-    pub(super) node: &'n Node,
+    pub(super) node: &'n YamlNode,
     pub(super) path: Vec<usize>,
 }
 
 impl<'n> Place<'n> {
-    pub(super) const fn root(node: &'n Node) -> Self {
+    pub(super) const fn root(node: &'n YamlNode) -> Self {
         Self { node, path: Vec::new() }
     }
 
-    fn child(&self, index: usize, node: &'n Node) -> Self {
+    fn child(&self, index: usize, node: &'n YamlNode) -> Self {
         let mut path = self.path.clone();
         path.push(index);
         Self { node, path }
     }
 
     /// The entries of a map, each with its key; none of anything else.
-    pub(super) fn entries(&self) -> Vec<(&'n Node, Self)> {
-        let Value::Map(entries) = &self.node.value else { return Vec::new() };
+    pub(super) fn entries(&self) -> Vec<(&'n YamlNode, Self)> {
+        let YamlValue::Map(entries) = &self.node.value else { return Vec::new() };
         let numbered = entries.iter().enumerate();
         numbered.map(|(index, (key, value))| (key, self.child(index, value))).collect()
     }
 
     /// The items of a list; none of anything else.
     pub(super) fn items(&self) -> Vec<Self> {
-        let Value::List(items) = &self.node.value else { return Vec::new() };
+        let YamlValue::List(items) = &self.node.value else { return Vec::new() };
         items.iter().enumerate().map(|(index, item)| self.child(index, item)).collect()
     }
 
@@ -44,7 +44,7 @@ impl<'n> Place<'n> {
     }
 
     pub(super) const fn is_list(&self) -> bool {
-        matches!(self.node.value, Value::List(_))
+        matches!(self.node.value, YamlValue::List(_))
     }
 }
 
@@ -54,20 +54,20 @@ pub(super) enum Edit {
     /// What stands there goes, with its key if it has one.
     Remove(Vec<usize>),
     /// Something else stands there.
-    Put(Vec<usize>, Node),
+    Put(Vec<usize>, YamlNode),
 }
 
 impl Edit {
     /// The tree with the change; none if there is no such place.
-    pub(super) fn of(&self, root: &Node) -> Option<Node> {
+    pub(super) fn of(&self, root: &YamlNode) -> Option<YamlNode> {
         let mut changed = root.clone();
         match self {
             Self::Put(path, node) => *at(&mut changed, path)? = node.clone(),
             Self::Remove(path) => {
                 let (last, above) = path.split_last()?;
                 match &mut at(&mut changed, above)?.value {
-                    Value::List(items) if *last < items.len() => drop(items.remove(*last)),
-                    Value::Map(entries) if *last < entries.len() => drop(entries.remove(*last)),
+                    YamlValue::List(items) if *last < items.len() => drop(items.remove(*last)),
+                    YamlValue::Map(entries) if *last < entries.len() => drop(entries.remove(*last)),
                     _ => return None,
                 }
             }
@@ -76,61 +76,61 @@ impl Edit {
     }
 }
 
-fn at<'n>(node: &'n mut Node, path: &[usize]) -> Option<&'n mut Node> {
+fn at<'n>(node: &'n mut YamlNode, path: &[usize]) -> Option<&'n mut YamlNode> {
     let Some((first, rest)) = path.split_first() else { return Some(node) };
     let child = match &mut node.value {
-        Value::Scalar(_) => None,
-        Value::List(items) => items.get_mut(*first),
-        Value::Map(entries) => entries.get_mut(*first).map(|(_, value)| value),
+        YamlValue::Scalar(_) => None,
+        YamlValue::List(items) => items.get_mut(*first),
+        YamlValue::Map(entries) => entries.get_mut(*first).map(|(_, value)| value),
     }?;
     at(child, rest)
 }
 
 /// A word that stands nowhere yet.
-pub(super) fn word(text: &str) -> Node {
+pub(super) fn word(text: &str) -> YamlNode {
     scalar(text, true)
 }
 
 /// A text that stands nowhere yet.
-pub(super) fn quoted(text: &str) -> Node {
+pub(super) fn quoted(text: &str) -> YamlNode {
     scalar(text, false)
 }
 
-fn scalar(text: &str, plain: bool) -> Node {
-    Node { span: 0..0, value: Value::Scalar(Scalar { text: text.to_owned(), plain }) }
+fn scalar(text: &str, plain: bool) -> YamlNode {
+    YamlNode { span: 0..0, value: YamlValue::Scalar(YamlScalar { text: text.to_owned(), plain }) }
 }
 
 /// A list that stands nowhere yet.
-pub(super) fn list(items: impl IntoIterator<Item = Node>) -> Node {
-    Node { span: 0..0, value: Value::List(items.into_iter().collect()) }
+pub(super) fn list(items: impl IntoIterator<Item = YamlNode>) -> YamlNode {
+    YamlNode { span: 0..0, value: YamlValue::List(items.into_iter().collect()) }
 }
 
 /// A map that stands nowhere yet.
-pub(super) fn map(entries: impl IntoIterator<Item = (&'static str, Node)>) -> Node {
+pub(super) fn map(entries: impl IntoIterator<Item = (&'static str, YamlNode)>) -> YamlNode {
     let entries = entries.into_iter().map(|(key, value)| (word(key), value)).collect();
-    Node { span: 0..0, value: Value::Map(entries) }
+    YamlNode { span: 0..0, value: YamlValue::Map(entries) }
 }
 
 /// The tree as a text that reads as the same tree, but for its places.
-pub(super) fn text(node: &Node) -> String {
+pub(super) fn text(node: &YamlNode) -> String {
     let mut out = String::new();
     write(node, &mut out);
     out.push('\n');
     out
 }
 
-fn write(node: &Node, out: &mut String) {
+fn write(node: &YamlNode, out: &mut String) {
     match &node.value {
-        Value::Scalar(scalar) => {
+        YamlValue::Scalar(scalar) => {
             // What is a number, a truth value or nothing stays one; all else is text anyway.
-            let bare = scalar.truth().is_some() || scalar.number().is_some();
+            let bare = scalar.boolean().is_some() || scalar.number().is_some();
             match bare {
                 true => out.push_str(&scalar.text),
                 false if scalar.is_null() => out.push_str("null"),
                 false => out.push_str(&serde_json::Value::from(scalar.text.as_str()).to_string()),
             }
         }
-        Value::List(items) => {
+        YamlValue::List(items) => {
             out.push('[');
             for item in items {
                 write(item, out);
@@ -138,7 +138,7 @@ fn write(node: &Node, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Map(entries) => {
+        YamlValue::Map(entries) => {
             out.push('{');
             for (key, value) in entries {
                 let key = serde_json::Value::from(key.text().unwrap_or_default());
@@ -153,9 +153,9 @@ fn write(node: &Node, out: &mut String) {
 }
 
 /// A map with one key more.
-pub(super) fn with(root: &Node, key: &str, value: Node) -> Node {
+pub(super) fn with(root: &YamlNode, key: &str, value: YamlNode) -> YamlNode {
     let mut root = root.clone();
-    if let Value::Map(entries) = &mut root.value {
+    if let YamlValue::Map(entries) = &mut root.value {
         entries.push((word(key), value));
     }
     root

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use capsule_core::approval::{
-    Ahead, Answer, Approver, Card, Given, Grant, Lift, Outcome, Person, Question, Reach, Surface,
-    Used,
+    AnswerKind, AnswerSurface, ApprovalAnswer, ApprovalRequest, ApprovalRoute, Approver, Card,
+    Grant, GrantPattern, GrantUse, Person, PlannedRequest, ReceivedAnswer,
 };
 use capsule_core::journal::{ApprovalAnswered, Event, GrantGiven, PayloadRef};
 use serde::de::DeserializeOwned;
@@ -33,15 +33,15 @@ impl Answers {
     }
 
     fn grant(&self, given: &GrantGiven) -> Option<Grant> {
-        let reach: Reach = self.payload(1, &given.reach)?;
+        let reach: GrantPattern = self.payload(1, &given.reach)?;
         Some(Grant {
             id: given.id.clone(),
-            scope: given.scope,
-            reach,
+            lifetime: given.scope,
+            pattern: reach,
             uses: given.uses,
-            until: given.until,
+            expires_at: given.until,
             policy: given.policy,
-            by: Person::present(),
+            given_by: Person::present(),
         })
     }
 
@@ -54,28 +54,30 @@ impl Answers {
         }
     }
 
-    fn answer(&self, answered: &ApprovalAnswered) -> Option<Answer> {
+    fn answer(&self, answered: &ApprovalAnswered) -> Option<ApprovalAnswer> {
         let by = Person::present();
         let why = match &answered.why {
             Some(why) => Some(self.payload::<String>(1, why)?),
             None => None,
         };
         Some(match answered.outcome {
-            Outcome::Approved => match &answered.grant {
-                Some(given) => Answer::Approved(by, Some(self.grant(given)?)),
-                None => Answer::Approved(by, None),
+            AnswerKind::Approved => match &answered.grant {
+                Some(given) => ApprovalAnswer::Approved(by, Some(self.grant(given)?)),
+                None => ApprovalAnswer::Approved(by, None),
             },
-            Outcome::Denied if answered.stops => Answer::Stopped(by, why),
-            Outcome::Denied => Answer::Denied(by, why),
-            Outcome::Expired => Answer::Expired,
-            Outcome::Withdrawn if answered.changed => Answer::Changed(by, self.changed()?),
-            Outcome::Withdrawn => Answer::Withdrawn,
+            AnswerKind::Denied if answered.stops => ApprovalAnswer::Stopped(by, why),
+            AnswerKind::Denied => ApprovalAnswer::Denied(by, why),
+            AnswerKind::Expired => ApprovalAnswer::Expired,
+            AnswerKind::Withdrawn if answered.changed => {
+                ApprovalAnswer::Changed(by, self.changed()?)
+            }
+            AnswerKind::Withdrawn => ApprovalAnswer::Withdrawn,
         })
     }
 }
 
 impl Approver for Answers {
-    fn plan(&mut self, _: &[Ahead<'_>], _: u64) -> Option<Box<Card>> {
+    fn plan_card(&mut self, _: &[PlannedRequest<'_>], _: u64) -> Option<Box<Card>> {
         let Some(Event::PlanShown(shown)) = self.recording.borrow().ahead(1) else { return None };
         let card = self.payload::<Card>(1, &shown.card);
         if card.is_none() {
@@ -84,39 +86,46 @@ impl Approver for Answers {
         card.map(Box::new)
     }
 
-    fn lift(&mut self, _: &Question<'_>) -> Lift {
+    fn resolve(&mut self, _: &ApprovalRequest<'_>) -> ApprovalRoute {
         let ahead = self.recording.borrow().ahead(1);
         match ahead {
             Some(Event::GrantUsed(used)) => {
-                Lift::Granted(Used::recorded(Person::present(), used.grant, used.left))
+                ApprovalRoute::Granted(GrantUse::recorded(Person::present(), used.grant, used.left))
             }
             Some(Event::ApprovalShown(shown)) => match self.payload::<Card>(1, &shown.card) {
-                Some(card) => Lift::Show(Box::new(card)),
+                Some(card) => ApprovalRoute::Show(Box::new(card)),
                 None => {
                     self.missing("what a person was shown is missing");
-                    Lift::Nobody
+                    ApprovalRoute::NoApprover
                 }
             },
             Some(Event::ApprovalWaiting(waiting)) => match self.payload::<Card>(1, &waiting.card) {
-                Some(card) => Lift::Wait(Box::new(card), waiting.until),
+                Some(card) => ApprovalRoute::Wait(Box::new(card), waiting.until),
                 None => {
                     self.missing("what a person is to be shown is missing");
-                    Lift::Nobody
+                    ApprovalRoute::NoApprover
                 }
             },
             // The call ended with its question: it was not the one that was answered.
-            Some(Event::CallFinished(_)) => Lift::Changed,
-            _ => Lift::Nobody,
+            Some(Event::CallFinished(_)) => ApprovalRoute::Outdated,
+            _ => ApprovalRoute::NoApprover,
         }
     }
 
-    fn ask(&mut self, _: &Card) -> Given {
+    fn ask(&mut self, _: &Card) -> ReceivedAnswer {
         let ahead = self.recording.borrow().ahead(1);
-        let nothing = Given { answer: Answer::Withdrawn, latency_ms: 0, surface: Surface::Command };
+        let nothing = ReceivedAnswer {
+            answer: ApprovalAnswer::Withdrawn,
+            latency_ms: 0,
+            surface: AnswerSurface::Command,
+        };
         let answered = match ahead {
             Some(Event::ApprovalAnswered(answered) | Event::PlanAnswered(answered)) => answered,
             Some(Event::ApprovalWaiting(waiting)) => {
-                return Given { answer: Answer::Later(waiting.until), ..nothing };
+                return ReceivedAnswer {
+                    answer: ApprovalAnswer::Deferred(waiting.until),
+                    ..nothing
+                };
             }
             _ => return nothing,
         };
@@ -124,6 +133,6 @@ impl Approver for Answers {
             self.missing("what a person said is missing");
             return nothing;
         };
-        Given { answer, latency_ms: answered.latency_ms, surface: answered.surface }
+        ReceivedAnswer { answer, latency_ms: answered.latency_ms, surface: answered.surface }
     }
 }

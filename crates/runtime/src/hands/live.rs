@@ -8,15 +8,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use capsule_core::approval::{Approver, Nobody};
+use capsule_core::approval::{Approver, NoApprover};
 use capsule_core::call::ToolCall;
-use capsule_core::change::Changes;
-use capsule_core::confinement::{Tier, Walls};
+use capsule_core::change::ChangeSet;
+use capsule_core::confinement::{SandboxStatus, SandboxTier};
 use capsule_core::digest::Digest;
-use capsule_core::evidence::Understanding;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, UNDO};
-use capsule_core::outcome::Problem;
+use capsule_core::journal::{Event, UNDO_SUFFIX};
+use capsule_core::lifecycle::PreflightReport;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use capsule_core::policy::{Constraint, Invariants, Policy, TestRule};
 use capsule_redact::{Redactor, Secret};
@@ -34,7 +34,7 @@ use crate::hands::Hands;
 pub struct Live {
     workspace: Rc<Workspace>,
     /// Where changes are collected; why they cannot be, where they should.
-    staging: Result<Option<Rc<Staging>>, Problem>,
+    staging: Result<Option<Rc<Staging>>, CodedError>,
     veil: Rc<RefCell<Veil>>,
     commands: Commands,
     keeper: Rc<Keeper>,
@@ -57,9 +57,9 @@ impl Live {
         sink: Rc<dyn Sink>,
     ) -> Self {
         let veil = veil(policy, &host);
-        let (keeper, approver) = (keeper(&host, None), Box::new(Nobody));
+        let (keeper, approver) = (keeper(&host, None), Box::new(NoApprover));
         let secrets = policy.secrets.iter().filter_map(|own| host.secret(&own.name));
-        let redactor = Redactor::with(&secrets.collect::<Vec<_>>(), &policy.patterns());
+        let redactor = Redactor::with(&secrets.collect::<Vec<_>>(), &policy.redaction_patterns());
         sink.masked_by(&redactor);
         let staging = Ok(None);
         Self { workspace, staging, veil, commands, keeper, redactor, host, cancel, sink, approver }
@@ -91,9 +91,9 @@ impl Live {
         self,
         policy: &Arc<Policy>,
         folder: &Path,
-        earlier: Option<(&Path, &Changes)>,
+        earlier: Option<(&Path, &ChangeSet)>,
     ) -> Self {
-        let by = (&self.commands, self.host.as_ref(), policy.confining().floor);
+        let by = (&self.commands, self.host.as_ref(), policy.sandbox_in_force().floor);
         let laid = match earlier {
             Some((from, _)) => Staging::lay_again((from, folder), &self.workspace, by),
             None => {
@@ -128,13 +128,13 @@ impl Live {
     /// The walls that commands will stand behind, or why there are none; nothing where commands are
     /// only judged.
     #[must_use]
-    pub fn walls(&self) -> Option<Result<Walls, String>> {
+    pub fn walls(&self) -> Option<Result<SandboxStatus, String>> {
         self.commands.walls()
     }
 
     /// Has the executor build what commands will see while the record is begun, where nothing is staged
     /// and it does not take long to tell what is to be hidden.
-    pub(crate) fn show_ahead(&self, floor: Tier) {
+    pub(crate) fn show_ahead(&self, floor: SandboxTier) {
         let (workspace, veil) = (&self.workspace, self.veil.borrow());
         if veil.draw_if_small(workspace) {
             self.commands.show_ahead(workspace, self.host.as_ref(), floor, &veil);
@@ -168,7 +168,7 @@ impl Live {
 }
 
 impl Hands for Live {
-    fn preflight(&mut self, call: &ToolCall) -> Result<Understanding, Problem> {
+    fn preflight(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError> {
         let context = Context {
             workspace: &self.workspace,
             veil: &self.veil,
@@ -184,11 +184,11 @@ impl Hands for Live {
         preflight(call, &context)
     }
 
-    fn foresee(&mut self, call: &ToolCall) -> Option<Result<Understanding, Problem>> {
+    fn foresee(&mut self, call: &ToolCall) -> Option<Result<PreflightReport, CodedError>> {
         Some(self.preflight(call))
     }
 
-    fn again(&mut self, call: &ToolCall) -> Result<Understanding, Problem> {
+    fn again(&mut self, call: &ToolCall) -> Result<PreflightReport, CodedError> {
         self.preflight(call)
     }
 
@@ -213,7 +213,7 @@ impl Hands for Live {
 
 /// Where what is replaced and deleted is kept.
 fn keeper(host: &Rc<dyn Host>, run: Option<RunId>) -> Rc<Keeper> {
-    Rc::new(Keeper::new(beside(host.store(), UNDO), run, Rc::clone(host)))
+    Rc::new(Keeper::new(beside(host.store(), UNDO_SUFFIX), run, Rc::clone(host)))
 }
 
 /// What must not be seen in the workspace.
@@ -222,8 +222,10 @@ fn veil(policy: &Arc<Policy>, host: &Rc<dyn Host>) -> Rc<RefCell<Veil>> {
     let veil = Veil::new(Box::new(move |path, _| seen_by.conceals(path))).cutting_off();
     let home = host.variable("HOME").map(PathBuf::from);
     let closing = Arc::clone(policy);
-    let closes = move |path: &WorkspacePath, _| closing.closed().any(|own| own.meets(path));
-    let closes_any = policy.closed().next().is_some();
+    let closes = move |path: &WorkspacePath, _| {
+        closing.denied_patterns().any(|own| own.matches_in_walk(path))
+    };
+    let closes_any = policy.denied_patterns().next().is_some();
     let veil = if closes_any { veil.closing(Box::new(closes)) } else { veil };
     let veil = veil.under(Invariants::of(Arc::clone(policy)), home).on(Rc::clone(host));
     Rc::new(RefCell::new(veil))

@@ -8,11 +8,11 @@ use capsule_core::action::{Action, Facts};
 use capsule_core::approval::Approver;
 use capsule_core::call::ToolCall;
 use capsule_core::code::Code;
-use capsule_core::evidence::{
-    Permit, Prepared, Preserved, Preview, Understanding, recorded_action, recorded_decision,
-};
 use capsule_core::journal::{CallFinished, Event};
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::lifecycle::{
+    Operation, Permit, PreflightReport, Preview, SavedUndo, recorded_action, recorded_decision,
+};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 
 use crate::hands::Hands;
 use crate::hands::answers::Answers;
@@ -32,14 +32,14 @@ impl Recorded {
         Self { recording, last: None, answers }
     }
 
-    fn served(&self, (action, facts): (Action, Facts)) -> Understanding {
+    fn served(&self, (action, facts): (Action, Facts)) -> PreflightReport {
         let prepared = Box::new(Served { recording: Rc::clone(&self.recording) });
-        Understanding { action, facts, prepared }
+        PreflightReport { action, facts, operation: prepared }
     }
 }
 
 impl Hands for Recorded {
-    fn preflight(&mut self, _: &ToolCall) -> Result<Understanding, Problem> {
+    fn preflight(&mut self, _: &ToolCall) -> Result<PreflightReport, CodedError> {
         let mut recording = self.recording.borrow_mut();
         let Some(Event::CallDecided(decided)) = recording.ahead(1) else {
             return Err(recording.incomplete("the decision on a call is missing"));
@@ -50,7 +50,7 @@ impl Hands for Recorded {
             let decision = recorded_decision(&decided, &words);
             return Err(decision.map_or_else(
                 || recording.incomplete("the reason of a denial is missing"),
-                Problem::from,
+                CodedError::from,
             ));
         };
         let bytes = recording.payload(1, &considered).unwrap_or_default();
@@ -62,11 +62,11 @@ impl Hands for Recorded {
         Ok(self.served(considered))
     }
 
-    fn foresee(&mut self, _: &ToolCall) -> Option<Result<Understanding, Problem>> {
+    fn foresee(&mut self, _: &ToolCall) -> Option<Result<PreflightReport, CodedError>> {
         None
     }
 
-    fn again(&mut self, _: &ToolCall) -> Result<Understanding, Problem> {
+    fn again(&mut self, _: &ToolCall) -> Result<PreflightReport, CodedError> {
         // What stood in its way then is in the record in place of its beginning.
         let served = Served { recording: Rc::clone(&self.recording) };
         if let Some(finished) = served.finished(1)
@@ -106,18 +106,18 @@ impl Served {
         }
     }
 
-    fn problem(&self, finished: &CallFinished) -> Option<Problem> {
+    fn problem(&self, finished: &CallFinished) -> Option<CodedError> {
         let bytes = self.recording.borrow_mut().payload(1, &finished.problem?)?;
         serde_json::from_slice(&bytes).ok()
     }
 }
 
-impl Prepared for Served {
+impl Operation for Served {
     fn preview(&mut self) -> Preview {
         Preview::Recorded
     }
 
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         // The call ended before it began: what stood in its way then stands in its way now.
         if let Some(finished) = self.finished(1) {
             let missing = "what kept a call from beginning is missing";
@@ -131,7 +131,7 @@ impl Prepared for Served {
         };
         // The journal of a replay knows the recorded bytes by their event.
         let kept = started.filter(|own| own.undo.is_some());
-        Ok(kept.map(|own| Preserved { record: Vec::new(), covers: own.covers }))
+        Ok(kept.map(|own| SavedUndo { record: Vec::new(), coverage: own.covers }))
     }
 
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {

@@ -17,7 +17,8 @@ enum List {
 
 /// Looks at every list of patterns that the user wrote.
 pub(super) fn lint(policy: &Policy, notes: &mut Diagnostics) {
-    for never in policy.never.iter().filter(|never| !never.source.at.starts_with("builtin:")) {
+    for never in policy.hard_denies.iter().filter(|never| !never.source.at.starts_with("builtin:"))
+    {
         each(&never.paths, List::Closes, notes);
         each(&never.except, List::Opens, notes);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_redact::holds_mask;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -38,8 +38,8 @@ pub type Made = (Value, bool);
 const CUT: &[&str] =
     &["text", "base64", "stdout", "stdout_tail", "stderr", "stderr_tail", "entries", "json"];
 
-fn failed(message: impl Into<String>) -> Problem {
-    Problem::new(Code::PlanEvaluation, message)
+fn failed(message: impl Into<String>) -> CodedError {
+    CodedError::new(Code::PlanEvaluation, message)
 }
 
 impl Scope {
@@ -47,7 +47,7 @@ impl Scope {
     ///
     /// # Errors
     /// [`Code::PlanRef`], [`Code::PlanRefTruncated`] or [`Code::PlanEvaluation`].
-    pub fn make(&self, expression: &Expression) -> Result<Made, Problem> {
+    pub fn make(&self, expression: &Expression) -> Result<Made, CodedError> {
         match expression {
             Expression::Value(value) => Ok((value.clone(), false)),
             Expression::List(items) => self.list(items),
@@ -85,7 +85,7 @@ impl Scope {
         }
     }
 
-    fn list(&self, items: &[Item]) -> Result<Made, Problem> {
+    fn list(&self, items: &[Item]) -> Result<Made, CodedError> {
         let mut list = Vec::new();
         let mut tainted = false;
         let mut room = Room::default();
@@ -109,7 +109,7 @@ impl Scope {
         Ok((Value::Array(list), tainted))
     }
 
-    fn map(&self, entries: &[(String, Expression)]) -> Result<Made, Problem> {
+    fn map(&self, entries: &[(String, Expression)]) -> Result<Made, CodedError> {
         let mut map = Map::new();
         let mut tainted = false;
         let mut room = Room::default();
@@ -121,8 +121,8 @@ impl Scope {
         Ok((Value::Object(map), tainted))
     }
 
-    fn refer(&self, reference: &Reference) -> Result<Made, Problem> {
-        let nothing = || Problem::new(Code::PlanRef, format!("`{reference}` leads to nothing"));
+    fn refer(&self, reference: &Reference) -> Result<Made, CodedError> {
+        let nothing = || CodedError::new(Code::PlanRef, format!("`{reference}` leads to nothing"));
         match reference {
             Reference::Input(name) => {
                 let value = self.inputs.get(name).ok_or_else(nothing)?;
@@ -136,8 +136,8 @@ impl Scope {
                     && result.get("truncated") == Some(&Value::Bool(true))
                 {
                     let message = format!("`{reference}` leads to what was cut");
-                    return Err(Problem::new(Code::PlanRefTruncated, message)
-                        .suggest("raise the tool's limit, or ask for less"));
+                    return Err(CodedError::new(Code::PlanRefTruncated, message)
+                        .with_suggestion("raise the tool's limit, or ask for less"));
                 }
                 let value = way.iter().try_fold(result, |value, segment| match segment {
                     Segment::Key(key) => value.get(key),
@@ -149,7 +149,7 @@ impl Scope {
     }
 
     /// The first choice that leads to a value.
-    fn first(&self, choices: &[Expression]) -> Result<Made, Problem> {
+    fn first(&self, choices: &[Expression]) -> Result<Made, CodedError> {
         for choice in choices {
             match self.make(choice) {
                 Ok((Value::Null, _)) => {}
@@ -160,7 +160,7 @@ impl Scope {
         Ok((Value::Null, false))
     }
 
-    fn url(&self, base: &Expression, query: &[(String, Expression)]) -> Result<Made, Problem> {
+    fn url(&self, base: &Expression, query: &[(String, Expression)]) -> Result<Made, CodedError> {
         let (base, mut tainted) = self.make(base)?;
         let base = as_text(&base, "`base` of `$url`")?;
         let mut url = url::Url::parse(&base)
@@ -177,7 +177,11 @@ impl Scope {
         bounded(plain_masks(url.as_str()), tainted)
     }
 
-    fn template(&self, text: &Expression, vars: &[(String, Expression)]) -> Result<Made, Problem> {
+    fn template(
+        &self,
+        text: &Expression,
+        vars: &[(String, Expression)],
+    ) -> Result<Made, CodedError> {
         let (text, mut tainted) = self.make(text)?;
         let text = as_text(&text, "`text` of `$template`")?;
         let mut values = BTreeMap::new();
@@ -221,7 +225,7 @@ impl Room {
     ///
     /// # Errors
     /// [`Code::PlanEvaluation`] beyond [`limits::PLAN_VALUE_BYTES`].
-    pub(crate) fn take(&mut self, value: Value) -> Result<Value, Problem> {
+    pub(crate) fn take(&mut self, value: Value) -> Result<Value, CodedError> {
         self.taken = self.taken.saturating_add(weight(&value));
         let most = limits::PLAN_VALUE_BYTES;
         match self.taken > most {
@@ -242,7 +246,7 @@ fn weight(value: &Value) -> usize {
     inner + size_of::<Value>()
 }
 
-fn bounded(text: String, tainted: bool) -> Result<Made, Problem> {
+fn bounded(text: String, tainted: bool) -> Result<Made, CodedError> {
     if text.len() > limits::PLAN_TEXT_BYTES {
         let most = limits::PLAN_TEXT_BYTES;
         return Err(failed(format!("the text would have more than {most} bytes")));
@@ -251,7 +255,7 @@ fn bounded(text: String, tainted: bool) -> Result<Made, Problem> {
 }
 
 /// A value that is text, or a number or truth value written as one.
-fn as_text(value: &Value, place: &str) -> Result<String, Problem> {
+fn as_text(value: &Value, place: &str) -> Result<String, CodedError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),

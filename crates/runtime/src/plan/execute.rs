@@ -6,10 +6,10 @@ use capsule_core::call::{Origin, ToolCall};
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::evidence::{Upcoming, Whole, ask_whole};
 use capsule_core::exit::Exit;
 use capsule_core::journal::{Event, Journal, StepEnded, StepEnding};
-use capsule_core::outcome::{Problem, Status};
+use capsule_core::lifecycle::{PlanApproval, PlannedCall, request_plan_approval};
+use capsule_core::outcome::{CodedError, Status};
 use capsule_core::policy::Usage;
 use capsule_core::tool::ToolName;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl Default for Progress {
 /// How a step ended.
 struct Ended {
     ending: StepEnding,
-    problem: Option<Problem>,
+    problem: Option<CodedError>,
     /// The result, for the steps behind.
     result: Option<Value>,
     tainted: bool,
@@ -79,7 +79,7 @@ impl Ended {
         )
     }
 
-    const fn without_result(ending: StepEnding, problem: Option<Problem>) -> Self {
+    const fn without_result(ending: StepEnding, problem: Option<CodedError>) -> Self {
         Self { ending, problem, result: None, tainted: false }
     }
 }
@@ -94,8 +94,8 @@ pub fn execute<J: Journal, H: Hands>(
     plan: &Plan,
     inputs: Map<String, Value>,
 ) -> Result<Executed, J::Error> {
-    if run.policy.composites
-        && let Whole::Denied(problem) = whole(run, plan, &inputs)?
+    if run.policy.approves_plans
+        && let PlanApproval::Denied(problem) = whole(run, plan, &inputs)?
     {
         return Ok(Executed::ended(problem.code.exit(), None));
     }
@@ -107,17 +107,17 @@ fn whole<J: Journal, H: Hands>(
     run: &mut Run<J, H>,
     plan: &Plan,
     inputs: &Map<String, Value>,
-) -> Result<Whole, J::Error> {
+) -> Result<PlanApproval, J::Error> {
     let scope = Scope { inputs: inputs.clone(), ..Scope::default() };
     let (redactor, journal) = (&run.redactor, &mut run.journal);
     let ahead = outlook(&run.policy, &mut run.hands, plan, &scope, redactor);
     let (known, open) = shown_ahead(plan, ahead);
-    ask_whole(&known, open, run.hands.approver(), redactor, journal)
+    request_plan_approval(&known, open, run.hands.approver(), redactor, journal)
 }
 
 /// The steps that can be shown before the plan begins, and how many are left for later. What runs the
 /// files of a project is not shown ahead where something before it may change them that is not shown.
-fn shown_ahead(plan: &Plan, ahead: Vec<Outlook>) -> (Vec<Upcoming>, u64) {
+fn shown_ahead(plan: &Plan, ahead: Vec<Outlook>) -> (Vec<PlannedCall>, u64) {
     let changing = [Capability::FsWrite, Capability::FsDelete, Capability::ProcExec];
     let may_change = |needs: Capabilities| changing.iter().any(|own| needs.contains(*own));
     let (mut known, mut open, mut unseen) = (Vec::new(), 0, false);
@@ -273,7 +273,7 @@ fn attempts<J: Journal, H: Hands>(
         if !again || run.hands.interrupted() {
             return Ok(Tried::Ended(ended));
         }
-        run.journal.flush()?;
+        run.journal.flush_deferred()?;
         run.hands.pause(backoff);
         attempt += 1;
     }
@@ -297,11 +297,11 @@ fn once<J: Journal, H: Hands>(
 }
 
 /// The call that a step makes; none if its `when` does not hold.
-fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>, Problem> {
+fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>, CodedError> {
     for need in &step.needs {
         if !scope.steps.get(need).is_some_and(|result| result.good) {
             let message = format!("the step needs `{need}`, which did not go well");
-            return Err(Problem::new(Code::PlanStep, message));
+            return Err(CodedError::new(Code::PlanStep, message));
         }
     }
     if let Some(when) = &step.when {
@@ -317,7 +317,7 @@ fn prepare(step: &Step, scope: &Scope, attempt: u32) -> Result<Option<ToolCall>,
 ///
 /// # Errors
 /// When something that it refers to is not there.
-pub(super) fn call(step: &Step, scope: &Scope, attempt: u32) -> Result<ToolCall, Problem> {
+pub(super) fn call(step: &Step, scope: &Scope, attempt: u32) -> Result<ToolCall, CodedError> {
     let mut args = Map::new();
     let mut tainted = Vec::new();
     for (name, expression) in &step.args {
@@ -334,7 +334,7 @@ pub(super) fn call(step: &Step, scope: &Scope, attempt: u32) -> Result<ToolCall,
         args.insert("timeout".into(), format!("{}ms", timeout.as_millis()).into());
     }
     Ok(ToolCall {
-        tool: ToolName::asked(step.tool.id),
+        tool: ToolName::unchecked(step.tool.id),
         args: Value::Object(args),
         origin: Origin::Plan,
         step: Some(step.id.clone()),
@@ -349,7 +349,7 @@ pub struct Foreseen {
     /// How the step ends.
     pub ending: StepEnding,
     /// What goes wrong, or is denied as expected.
-    pub problem: Option<Problem>,
+    pub problem: Option<CodedError>,
     /// How the run ends because of it.
     pub exit: Exit,
 }
@@ -376,10 +376,10 @@ pub fn foresee(step: &Step, decision: &Decision) -> Option<Foreseen> {
     Some(Foreseen { ending, problem: ended.problem, exit })
 }
 
-type Judged = (StepEnding, Option<Problem>);
+type Judged = (StepEnding, Option<CodedError>);
 
 fn unexpected(message: String) -> Judged {
-    (StepEnding::Failed, Some(Problem::new(Code::PlanExpectation, message)))
+    (StepEnding::Failed, Some(CodedError::new(Code::PlanExpectation, message)))
 }
 
 /// Compares what came with what is expected.
@@ -429,18 +429,18 @@ fn decided(step: &Step, delivered: &Delivered) -> Option<Judged> {
 }
 
 /// A denial that is not the one that the plan expects stays a denial, with both codes.
-fn other_denial(expected: &Denial, delivered: &Delivered, problem: Problem) -> Problem {
+fn other_denial(expected: &Denial, delivered: &Delivered, problem: CodedError) -> CodedError {
     let by = delivered.decision.rule.as_deref().unwrap_or("no rule");
     let message = format!(
         "denied by {by} with `{}`, and {expected} was expected ({})",
         problem.code,
         Code::PlanExpectation
     );
-    Problem { message, ..problem }
+    CodedError { message, ..problem }
 }
 
 /// A call that failed may be just what the plan expects: by its code, or by its exit status.
-fn failed(step: &Step, delivered: &Delivered, problem: Problem) -> Judged {
+fn failed(step: &Step, delivered: &Delivered, problem: CodedError) -> Judged {
     match step.expect.failed {
         Some(None) => return (StepEnding::FailedAsExpected, Some(problem)),
         Some(Some(code)) if code == problem.code => {

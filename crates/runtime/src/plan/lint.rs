@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capsule_core::code::Code;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics};
-use capsule_core::tool::Shape;
+use capsule_core::tool::ToolShape;
 
 use crate::plan::{Plan, Reference};
 
@@ -12,7 +12,7 @@ use crate::plan::{Plan, Reference};
 /// makes as many of them as it likes, and each may be a flag.
 #[must_use]
 pub fn lint(plan: &Plan) -> Diagnostics {
-    let shapes: BTreeMap<&str, Shape> =
+    let shapes: BTreeMap<&str, ToolShape> =
         plan.steps.iter().map(|step| (step.id.as_str(), step.tool.shape)).collect();
     let mut found = Vec::new();
     for step in &plan.steps {
@@ -23,9 +23,9 @@ pub fn lint(plan: &Plan) -> Diagnostics {
                     sources.push(id.clone());
                 }
             });
-            let outside = sources
-                .iter()
-                .find(|id| matches!(shapes.get(id.as_str()), Some(Shape::Exec | Shape::Fetch)));
+            let outside = sources.iter().find(|id| {
+                matches!(shapes.get(id.as_str()), Some(ToolShape::Exec | ToolShape::Fetch))
+            });
             if let Some(id) = outside {
                 let message =
                     format!("`{name}` spreads what `{id}` gave: it says how many there are");

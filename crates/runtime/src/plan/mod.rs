@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use capsule_core::tool::Signature;
+use capsule_core::tool::ToolSignature;
 use serde_json::Value;
 
 /// A plan that was read and checked.
@@ -73,7 +73,7 @@ pub struct Step {
     /// Its id; its number where the plan gives none.
     pub id: String,
     /// Its tool.
-    pub tool: &'static Signature,
+    pub tool: &'static ToolSignature,
     /// Its arguments.
     pub args: Vec<(String, Expression)>,
     /// What it must give.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use capsule_core::evidence::Upcoming;
-use capsule_core::outcome::Problem;
+use capsule_core::lifecycle::PlannedCall;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::{Policy, Usage};
 use capsule_redact::Redactor;
 
@@ -14,9 +14,9 @@ use crate::plan::{OnError, Plan, Scope, Step};
 /// What a step will come to.
 pub enum Outlook {
     /// What its call is and what the policy says is known.
-    Known(Box<Upcoming>),
+    Known(Box<PlannedCall>),
     /// Its call is not understood, or cannot be recorded, which is a denial.
-    Refused(Problem),
+    Refused(CodedError),
     /// It depends on what other steps give.
     Later,
 }
@@ -36,7 +36,7 @@ pub fn outlook<H: Hands>(
             None => Outlook::Later,
             Some(Err(problem)) => Outlook::Refused(problem),
             Some(Ok(found)) => {
-                match Upcoming::of((call, tries(step)), found, policy, &usage, redactor) {
+                match PlannedCall::judge((call, tries(step)), found, policy, &usage, redactor) {
                     Ok(known) => Outlook::Known(Box::new(known)),
                     Err(problem) => Outlook::Refused(problem),
                 }

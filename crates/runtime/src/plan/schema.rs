@@ -3,8 +3,8 @@
 //! It is made of the same tables that the parser reads by, so the two cannot drift apart.
 
 use capsule_core::capability::Capability;
-use capsule_core::tool::{Argument, Catalogue, Kind, Signature};
-use capsule_core::yaml::Key;
+use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolSignature};
+use capsule_core::yaml::KeySpec;
 use serde_json::{Map, Value, json};
 
 use crate::plan::expect::KINDS;
@@ -52,7 +52,7 @@ pub fn schema(tools: Catalogue) -> Value {
 }
 
 /// An object with these keys and no other.
-fn object(keys: &[Key], required: &[&str], property: impl Fn(&str) -> Value) -> Value {
+fn object(keys: &[KeySpec], required: &[&str], property: impl Fn(&str) -> Value) -> Value {
     let properties: Map<String, Value> =
         keys.iter().map(|key| (key.name.to_owned(), property(key.name))).collect();
     json!({
@@ -145,7 +145,7 @@ fn step(tools: Catalogue) -> Value {
 }
 
 /// If a step calls this tool, its arguments are these.
-fn tool_step(tool: &Signature) -> Value {
+fn tool_step(tool: &ToolSignature) -> Value {
     let names: Vec<&str> =
         [tool.id, tool.model_name].into_iter().chain(tool.aliases.iter().copied()).collect();
     let properties: Map<String, Value> = tool
@@ -166,16 +166,16 @@ fn tool_step(tool: &Signature) -> Value {
     })
 }
 
-fn argument_schema(argument: &Argument) -> Value {
+fn argument_schema(argument: &ToolArgument) -> Value {
     let literal = match argument.kind {
-        Kind::Number => json!({ "type": "integer", "minimum": 0 }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Size => json!({ "type": ["integer", "string"] }),
-        Kind::Word(words) => json!({ "enum": words }),
-        Kind::Argv | Kind::Paths => json!({ "type": "array", "items": { "anyOf": [
+        ArgumentKind::Number => json!({ "type": "integer", "minimum": 0 }),
+        ArgumentKind::Flag => json!({ "type": "boolean" }),
+        ArgumentKind::Size => json!({ "type": ["integer", "string"] }),
+        ArgumentKind::OneOf(words) => json!({ "enum": words }),
+        ArgumentKind::Argv | ArgumentKind::Paths => json!({ "type": "array", "items": { "anyOf": [
             { "type": ["string", "number", "boolean"] }, { "$ref": "#/$defs/function" }
         ] } }),
-        Kind::Headers => json!({ "type": "object" }),
+        ArgumentKind::Headers => json!({ "type": "object" }),
         _ => json!({ "type": ["string", "number", "boolean"] }),
     };
     json!({ "description": argument.about, "anyOf": [literal, { "$ref": "#/$defs/function" }] })

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::action::{Action, Facts, Parsed, PathTarget, parts};
+use capsule_core::action::{Action, Facts, ParsedUrl, PathTarget, sub_actions};
 use capsule_core::capability::Capabilities;
+use capsule_core::command_specs::{CommandLine, Effect, PathAccess};
 use capsule_core::decision::Verdict;
-use capsule_core::evidence::Upcoming;
+use capsule_core::lifecycle::PlannedCall;
 use capsule_core::path::WorkspacePath;
-use capsule_core::programs::{CommandLine, Effect, Use};
 use serde::Serialize;
 
 use crate::plan::Outlook;
@@ -54,7 +54,7 @@ impl Union {
         all
     }
 
-    fn step(&mut self, step: &Upcoming) {
+    fn step(&mut self, step: &PlannedCall) {
         match step.decision().verdict {
             Verdict::Deny => {
                 self.denied += 1;
@@ -65,8 +65,8 @@ impl Union {
         }
         self.capabilities =
             self.capabilities.iter().chain(step.decision().capabilities.iter()).collect();
-        self.calls = self.calls.saturating_add(step.tries());
-        self.action((step.action(), step.facts()), step.tries());
+        self.calls = self.calls.saturating_add(step.max_attempts());
+        self.action((step.action(), step.facts()), step.max_attempts());
     }
 
     fn action(&mut self, (action, facts): (&Action, &Facts), tries: u64) {
@@ -84,19 +84,19 @@ impl Union {
             Action::Read { path, .. } | Action::List { path, .. } | Action::Search { path, .. } => {
                 self.reads.insert(named(path));
             }
-            Action::Git { ask } => self.reads.extend(ask.paths().iter().map(named)),
+            Action::Git { query: ask } => self.reads.extend(ask.paths().iter().map(named)),
             Action::Fetch { url, .. } => {
                 self.hosts.insert(match &url.parsed {
-                    Parsed::Url(url) => {
+                    ParsedUrl::Url(url) => {
                         format!("{}://{}:{}", url.scheme(), url.host(), url.port())
                     }
-                    Parsed::Refused(_) => url.asked.clone(),
+                    ParsedUrl::Refused(_) => url.asked.clone(),
                 });
             }
             Action::Run { argv, .. } => self.line(argv, action, facts),
             Action::Command { steps, timeout_ms, .. } => {
                 for step in steps {
-                    for part in parts(step, *timeout_ms, facts) {
+                    for part in sub_actions(step, *timeout_ms, facts) {
                         self.action((&part.action, facts), tries);
                     }
                 }
@@ -111,40 +111,41 @@ impl Union {
     /// A command line: its program, and the paths among its words.
     fn line(&mut self, argv: &[String], action: &Action, facts: &Facts) {
         let first = argv.first().map(String::as_str).unwrap_or_default();
-        let program = facts.of_program(first).or(facts.program.as_ref());
+        let program = facts.program_named(first).or(facts.program.as_ref());
         self.programs.insert(program.map_or_else(|| first.to_owned(), |own| own.real.clone()));
-        let line = CommandLine::of(argv, program, false);
-        let lines = line.all();
-        let readings = lines.iter().flat_map(|line| line.readings());
+        let line = CommandLine::parse(argv, program, false);
+        let lines = line.with_nested();
+        let readings = lines.iter().flat_map(|line| line.parsed_argvs());
         for used in readings.flat_map(|reading| &reading.paths).filter(|own| !own.is_name) {
-            let places = action.argument(used, facts).unwrap_or_default();
+            let places = action.resolve_path_argument(used, facts).unwrap_or_default();
             // What may be something else counts where it is there.
-            let counts = |place: &&WorkspacePath| used.sure || facts.at(place).is_some();
+            let counts =
+                |place: &&WorkspacePath| used.is_certain || facts.path_fact(place).is_some();
             let names = places.iter().filter(counts).map(shown);
-            match used.usage {
-                Use::Read | Use::ReadTree => self.reads.extend(names),
-                Use::Write | Use::Change => self.writes.extend(names),
-                Use::Delete => self.deletes.extend(names),
+            match used.access {
+                PathAccess::Read | PathAccess::ReadTree => self.reads.extend(names),
+                PathAccess::Write | PathAccess::Change => self.writes.extend(names),
+                PathAccess::Delete => self.deletes.extend(names),
             }
         }
     }
 }
 
 /// Whether a call runs what files say: what it does then, its own words do not tell.
-pub(super) fn runs_code(step: &Upcoming) -> bool {
+pub(super) fn runs_code(step: &PlannedCall) -> bool {
     const BY_FILES: [Effect; 4] = [Effect::Runs, Effect::Starts, Effect::Code, Effect::Unknown];
     let facts = step.facts();
     let told = |argv: &[String]| {
         let first = argv.first().map(String::as_str).unwrap_or_default();
-        let program = facts.of_program(first).or(facts.program.as_ref());
-        let effects = CommandLine::of(argv, program, false).effects();
-        BY_FILES.iter().any(|own| effects.has(*own))
+        let program = facts.program_named(first).or(facts.program.as_ref());
+        let effects = CommandLine::parse(argv, program, false).effects();
+        BY_FILES.iter().any(|own| effects.contains(*own))
     };
     match step.action() {
         Action::Test { .. } => true,
         Action::Run { argv, .. } => told(argv),
         Action::Command { steps, timeout_ms, .. } => {
-            let all = steps.iter().flat_map(|own| parts(own, *timeout_ms, facts));
+            let all = steps.iter().flat_map(|own| sub_actions(own, *timeout_ms, facts));
             all.into_iter()
                 .any(|part| matches!(&part.action, Action::Run { argv, .. } if told(argv)))
         }

@@ -1,6 +1,6 @@
 //! Where and why a replay differs from its recording.
 
-use capsule_core::action::Parsed;
+use capsule_core::action::ParsedUrl;
 use capsule_core::journal::{CallDecided, CallFinished, CallProposed, CallStarted, Event};
 use serde_json::Value;
 
@@ -257,7 +257,7 @@ fn parts(of: &str, recorded: &[u8], now: &[u8]) -> Vec<Difference> {
 
 fn query(url: &str) -> Option<(String, String)> {
     let target = capsule_core::action::UrlTarget::parse(url);
-    let Parsed::Url(address) = target.parsed else { return None };
+    let ParsedUrl::Url(address) = target.parsed else { return None };
     let (base, query) = address.as_str().split_once('?')?;
     Some((base.to_owned(), query.to_owned()))
 }

@@ -21,11 +21,12 @@ use capsule_store::{Store, StoreError};
 use serde_json::Value;
 
 use crate::hands::Recorded;
-use crate::law::{Law, Text, Texts};
+use crate::law::{Law, Texts};
 use crate::observe::{Observed, Observer};
 use crate::path::submit;
 use crate::plan::{Executed, Plan, Progress, execute, go_on};
 use crate::run::{Run, engine, seal, tools_digest};
+use crate::source_text::Text;
 pub use divergence::{Cause, Difference, Divergence};
 use places::Places;
 pub(crate) use recording::Recording;
@@ -168,7 +169,7 @@ fn resumed(
     let missing = || ReplayError::Incomplete("how far the run came was not kept".into());
     let kept = kept.ok_or_else(missing)?;
     let progress = serde_json::from_slice(&kept).map_err(|_| missing())?;
-    run.journal.keep(PayloadClass::Output, &kept)?;
+    run.journal.put_payload(PayloadClass::Output, &kept)?;
     run.write(Event::RunResumed(resumed))?;
     run.awaited = true;
     Ok(Some(progress))
@@ -191,9 +192,9 @@ fn open_again(
         let bytes = recording.borrow_mut().payload(1, &reference).ok_or_else(|| {
             ReplayError::Incomplete("a text that the run began with was not kept".into())
         })?;
-        run.journal.keep(Document, &bytes)?;
+        run.journal.put_payload(Document, &bytes)?;
     }
-    run.journal.keep(Key, &[])?;
+    run.journal.put_payload(Key, &[])?;
     run.write(Event::RunOpened(Box::new(opened.clone())))
 }
 
@@ -243,7 +244,7 @@ fn said_again(
     for (why, _) in event.payloads() {
         let kept = recording.borrow_mut().payload(1, &why);
         let kept = kept.ok_or_else(|| ReplayError::Incomplete("the reason was not kept".into()))?;
-        run.journal.keep(PayloadClass::Text, &kept)?;
+        run.journal.put_payload(PayloadClass::Text, &kept)?;
     }
     run.write(event)?;
     Ok((Executed::ended(Exit::Ok, None), Exit::Ok.status()))

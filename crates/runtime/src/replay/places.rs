@@ -6,9 +6,9 @@ use capsule_core::diagnostic::Position;
 use capsule_core::journal::Event;
 use capsule_tools::CATALOGUE;
 
-use crate::law::Text;
 use crate::plan::Plan;
 use crate::replay::{Cause, Divergence, Recording};
+use crate::source_text::Text;
 
 /// The places of steps by their id: in the other plan, and in the recorded one if it can be read.
 #[derive(Debug, Default)]

@@ -6,21 +6,21 @@ use std::rc::Rc;
 
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::recorded_decision;
 use capsule_core::exit::Exit;
 use capsule_core::id::RunId;
 use capsule_core::journal::{
-    CallProposed, Document, Durability, Entry, Event, Journal, PayloadClass, PayloadRef, Recalled,
-    Recorded, VERSION,
+    CallProposed, Document, Durability, Entry, EntryPosition, Event, Journal, PayloadClass,
+    PayloadRef, RecordedDecision, VERSION,
 };
-use capsule_core::outcome::Problem;
+use capsule_core::lifecycle::recorded_decision;
+use capsule_core::outcome::CodedError;
 use capsule_core::tool::ToolName;
 use capsule_redact::holds_mask;
 use capsule_store::{Payload, RunState, Store, StoreError, Stored};
 
-use crate::law::{Text, shown_name};
 use crate::replay::ReplayError;
 use crate::replay::divergence::Divergence;
+use crate::source_text::{Text, shown_name};
 
 /// A recorded event that was read, with its payloads once somebody asks for them.
 struct Near {
@@ -173,7 +173,7 @@ impl Recording {
 
     /// What was decided on the call at hand, where masks stand in the record in place of what was
     /// judged, or in the policy that judged it: the policy cannot be asked again.
-    fn recall(&self) -> Option<Recalled> {
+    fn recall(&self) -> Option<RecordedDecision> {
         let Some(Event::CallDecided(decided)) = self.ahead(1) else { return None };
         let considered = self.payload(1, &decided.action?)?;
         if !self.masked_policy && !holds_mask(&considered) {
@@ -184,13 +184,13 @@ impl Recording {
             Some(Event::CallStarted(started)) => started.confinement,
             _ => None,
         };
-        Some(Recalled { decision, confinement })
+        Some(RecordedDecision { decision, confinement })
     }
 
     /// Notes that something is missing, and says so to whoever asked.
-    pub(crate) fn incomplete(&mut self, what: &str) -> Problem {
+    pub(crate) fn incomplete(&mut self, what: &str) -> CodedError {
         self.missing.get_or_insert_with(|| what.to_owned());
-        Problem::new(Code::ReplayIncomplete, what)
+        CodedError::new(Code::ReplayIncomplete, what)
     }
 
     /// Says whether everything that was recorded was used.
@@ -224,7 +224,7 @@ impl Recording {
         };
         if self.look(1, gone)?.is_some() {
             let what =
-                format!("a payload of event {} ({}) was not kept", self.seq + 1, class.word());
+                format!("a payload of event {} ({}) was not kept", self.seq + 1, class.name());
             self.incomplete(&what);
         }
         self.strange = payload.to_vec();
@@ -232,7 +232,7 @@ impl Recording {
         Ok(PayloadRef { commit: Digest::of(payload), bytes })
     }
 
-    fn append(&mut self, event: Event) -> Result<Recorded, ReplayError> {
+    fn append(&mut self, event: Event) -> Result<EntryPosition, ReplayError> {
         let Some(near) = self.near(1)? else {
             return Err(ReplayError::Diverged(vec![Divergence::at(self, None, &event)]));
         };
@@ -262,7 +262,7 @@ impl Recording {
         self.seq += 1;
         self.prev = Some(Digest::of(&recorded.bytes));
         self.near.borrow_mut().retain(|seq, _| *seq > self.seq);
-        Ok(Recorded { seq: self.seq, at: entry.at })
+        Ok(EntryPosition { seq: self.seq, at: entry.at })
     }
 }
 
@@ -291,7 +291,11 @@ impl Shared {
 impl Journal for Shared {
     type Error = ReplayError;
 
-    fn keep(&mut self, class: PayloadClass, payload: &[u8]) -> Result<PayloadRef, ReplayError> {
+    fn put_payload(
+        &mut self,
+        class: PayloadClass,
+        payload: &[u8],
+    ) -> Result<PayloadRef, ReplayError> {
         Ok(self.0.borrow_mut().recognise(class, payload)?)
     }
 
@@ -305,19 +309,19 @@ impl Journal for Shared {
         })
     }
 
-    fn recall(&mut self) -> Option<Recalled> {
+    fn recorded_decision(&mut self) -> Option<RecordedDecision> {
         self.0.borrow().recall()
     }
 
-    fn written(&self) -> u64 {
+    fn event_count(&self) -> u64 {
         self.0.borrow().seq
     }
 
-    fn append(&mut self, event: Event, _: Durability) -> Result<Recorded, ReplayError> {
+    fn append(&mut self, event: Event, _: Durability) -> Result<EntryPosition, ReplayError> {
         self.0.borrow_mut().append(event)
     }
 
-    fn flush(&mut self) -> Result<(), ReplayError> {
+    fn flush_deferred(&mut self) -> Result<(), ReplayError> {
         Ok(())
     }
 }
@@ -334,7 +338,7 @@ mod tests {
     use std::fs;
 
     use capsule_core::journal::{RunSealed, StepEnded, StepEnding};
-    use capsule_core::policy::Payloads;
+    use capsule_core::policy::PayloadRetention;
 
     use super::*;
     use crate::observe::Silent;
@@ -347,12 +351,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let store = || Store::open(&path).unwrap();
-        let mut writer = store().begin(Box::new(|| 1), Payloads::Full).unwrap();
+        let mut writer = store().begin(Box::new(|| 1), PayloadRetention::Full).unwrap();
         let run = writer.run().to_string();
         let sealed =
             RunSealed { exit: Exit::Ok, events: 1, calls: 0, outputs: None, suspended: None };
         let sealed = Event::RunSealed(sealed);
-        writer.append(sealed.clone(), Durability::Process).unwrap();
+        writer.append(sealed.clone(), Durability::CrashSafe).unwrap();
         let source = Source { store: store(), run: &run, plan: None, keep_going: false };
         let replayed = replay(source, &mut Silent);
         let Err(ReplayError::Incomplete(what)) = replayed else { panic!("{replayed:?}") };
@@ -382,10 +386,10 @@ mod tests {
             note: None,
         };
         let clock = Box::new(|| 1);
-        let mut writer = Store::open(&store).unwrap().begin(clock, Payloads::Full).unwrap();
+        let mut writer = Store::open(&store).unwrap().begin(clock, PayloadRetention::Full).unwrap();
         let run = writer.run().to_string();
-        writer.append(sealed.clone(), Durability::Process).unwrap();
-        writer.append(Event::StepEnded(ended), Durability::Process).unwrap();
+        writer.append(sealed.clone(), Durability::CrashSafe).unwrap();
+        writer.append(Event::StepEnded(ended), Durability::CrashSafe).unwrap();
         writer.finish().store.export(&run, &one).unwrap();
         let replayed = |path| {
             let store = Store::open_read_only(path).unwrap();

@@ -1,15 +1,15 @@
 //! What a policy can say about programs.
 
 use capsule_core::capability::Capability;
+use capsule_core::command_specs::Effect;
 use capsule_core::limits;
-use capsule_core::programs::Effect;
-use capsule_core::tool::Signature;
+use capsule_core::tool::ToolSignature;
 use serde_json::{Map, Value, json};
 
 use crate::schema::{about, list, object, of, text, whole_from, words};
 
 /// The keys that a tool has that runs programs.
-pub(super) fn keys(tool: &Signature, put: &mut impl FnMut(&str, Value)) {
+pub(super) fn keys(tool: &ToolSignature, put: &mut impl FnMut(&str, Value)) {
     put(
         "form",
         about("Lists of words, or also command lines as text.", words(["argv", "command"])),
@@ -18,7 +18,7 @@ pub(super) fn keys(tool: &Signature, put: &mut impl FnMut(&str, Value)) {
     let effects: Map<String, Value> = Effect::ALL
         .into_iter()
         .map(|effect| {
-            let says = format!("A command that {}.", effect.says());
+            let says = format!("A command that {}.", effect.description());
             (effect.name().to_owned(), about(&says, of("word")))
         })
         .collect();
@@ -112,7 +112,7 @@ fn environment() -> Value {
 const NAME: &str = "^[^-/* ][^/* ]*$";
 
 /// A list alone is short for a map with empty bodies.
-fn executables(tool: &Signature) -> Value {
+fn executables(tool: &ToolSignature) -> Value {
     let name = json!({ "type": ["string", "number", "boolean"], "pattern": NAME });
     json!({
         "description": "The programs that may run.",
@@ -127,7 +127,7 @@ fn executables(tool: &Signature) -> Value {
     })
 }
 
-fn program(tool: &Signature) -> Value {
+fn program(tool: &ToolSignature) -> Value {
     object(
         &[],
         [

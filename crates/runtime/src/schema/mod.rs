@@ -9,10 +9,10 @@ mod stakes;
 mod tools;
 
 use capsule_core::capability::Capability;
+use capsule_core::command_specs::Effect;
 use capsule_core::decision::Verdict;
 use capsule_core::limits;
-use capsule_core::policy::{CheckpointRule, LayerKind, shipped_names};
-use capsule_core::programs::Effect;
+use capsule_core::policy::{CheckpointRule, LayerKind, builtin_names};
 use capsule_core::tool::Catalogue;
 use serde_json::{Map, Value, json};
 
@@ -81,7 +81,7 @@ fn whole_from(least: u64, about: &str, most: Option<u64>) -> Value {
 }
 
 fn policy(tools: Catalogue) -> Value {
-    let names: Vec<String> = shipped_names()
+    let names: Vec<String> = builtin_names()
         .flat_map(|name| [format!("builtin:{name}"), format!("builtin:{name}@1")])
         .collect();
     let extends = names.iter().map(String::as_str);
@@ -102,7 +102,7 @@ fn policy(tools: Catalogue) -> Value {
                 "layer",
                 about(
                     "Whose layer it is, where it is no policy and tightens others.",
-                    words(LayerKind::ALL.map(LayerKind::word)),
+                    words(LayerKind::ALL.map(LayerKind::keyword)),
                 ),
             ),
             (
@@ -300,7 +300,7 @@ fn definitions(tools: Catalogue) -> Value {
     let mut own = json!({
         "word": {
             "description": "allow: it may run · ask: a person is asked, and a grant may answer · ask-each: a person is asked every time · deny: it may not run",
-            "enum": Verdict::WORDS
+            "enum": Verdict::KEYWORDS
         },
         "id": {
             "description": "The rule's name: letters, digits, `-`, `_` and `.`",

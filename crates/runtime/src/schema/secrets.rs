@@ -1,6 +1,6 @@
 //! What a policy can say about secrets.
 
-use capsule_core::policy::Returned;
+use capsule_core::policy::ReturnedMasks;
 use capsule_redact::limits;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(super) fn redaction() -> Value {
                     "returned_masks",
                     about(
                         "A mask in what is to be written: refused, or put back into what the same line of the file held.",
-                        words(Returned::WORDS),
+                        words(ReturnedMasks::KEYWORDS),
                     ),
                 ),
             ],

@@ -1,12 +1,12 @@
 //! What a policy can say besides its rules: profiles, risk, budgets, and tests of itself.
 
-use capsule_core::approval::Scope;
+use capsule_core::approval::GrantLifetime;
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::limits;
 use capsule_core::policy::{Hazard, Profile};
 use capsule_core::risk::Risk;
-use capsule_core::tool::{Catalogue, Signature};
+use capsule_core::tool::{Catalogue, ToolSignature};
 use serde_json::{Map, Value, json};
 
 use crate::schema::tools::arguments;
@@ -38,7 +38,7 @@ pub(super) fn profiles() -> Value {
                 "decide",
                 about(
                     "A word for each capability; `*` stands for all others.",
-                    by_capability(&[Profile::REST], &of("word")),
+                    by_capability(&[Profile::WILDCARD], &of("word")),
                 ),
             ),
             (
@@ -73,8 +73,10 @@ pub(super) fn capabilities() -> Value {
 
 /// What raises the risk, and where it ends.
 pub(super) fn risk() -> Value {
-    let escalation =
-        object(&["when", "to"], [("when", words(Hazard::ALL.map(Hazard::word))), ("to", level())]);
+    let escalation = object(
+        &["when", "to"],
+        [("when", words(Hazard::ALL.map(Hazard::keyword))), ("to", level())],
+    );
     about(
         "How much a call could cost, and how much is too much.",
         object(
@@ -150,7 +152,7 @@ pub(super) fn grants() -> Value {
         object(
             &[],
             [
-                ("offer", about("The scopes.", list(words(Scope::WORDS)))),
+                ("offer", about("The scopes.", list(words(GrantLifetime::KEYWORDS)))),
                 ("default", about("What is chosen first.", words(["once"]))),
                 ("expire", about("When a grant ends, whichever comes first.", expire)),
                 ("always", about("What `always` writes.", words(["policy-patch"]))),
@@ -206,7 +208,7 @@ pub(super) fn tests(tools: Catalogue) -> Value {
     about("Calls with what is decided on them; `capsule policy test` asks for each.", list(test))
 }
 
-fn call(tool: &'static Signature) -> Value {
+fn call(tool: &'static ToolSignature) -> Value {
     let names = super::tools::names(tool);
     let needs_none = tool.arguments.iter().all(|own| !own.required);
     let required: &[&str] = if needs_none { &["tool"] } else { &["tool", "args"] };

@@ -4,13 +4,13 @@ use capsule_core::action::WriteMode;
 use capsule_core::capability::Capability;
 use capsule_core::decision::Verdict;
 use capsule_core::limits;
-use capsule_core::tool::{Argument, Catalogue, Kind, Shape, Signature};
+use capsule_core::tool::{ArgumentKind, Catalogue, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
 use crate::schema::{about, list, object, of, text, whole, words};
 
 /// Every name that a tool goes by.
-pub(super) fn names(tool: &'static Signature) -> Vec<&'static str> {
+pub(super) fn names(tool: &'static ToolSignature) -> Vec<&'static str> {
     [tool.id, tool.model_name].into_iter().chain(tool.aliases.iter().copied()).collect()
 }
 
@@ -39,7 +39,7 @@ pub(super) fn definitions(tools: Catalogue) -> Map<String, Value> {
 }
 
 /// A word alone is short for `{ decision: .. }`.
-fn one(tool: &Signature) -> Value {
+fn one(tool: &ToolSignature) -> Value {
     let mut keys = Map::new();
     let mut put = |key: &str, schema: Value| drop(keys.insert(key.to_owned(), schema));
     put("decision", of("word"));
@@ -49,31 +49,31 @@ fn one(tool: &Signature) -> Value {
     put("output", output());
     put("examples", examples(tool));
     match tool.shape {
-        Shape::Files => {
+        ToolShape::Files => {
             put("limits", file_limits(tool));
             put("paths", of("paths"));
             put("hidden", hidden());
             put("symlinks", symlinks());
             put("rules", list(path_rule(tool)));
             if tool.id == "fs.write" {
-                let each = WriteMode::ALL.map(|mode| (mode.word(), of("word")));
+                let each = WriteMode::ALL.map(|mode| (mode.keyword(), of("word")));
                 put("modes", about("A word for each way of writing.", object(&[], each)));
             }
             put("undo", about("There is always an undo record.", words(["always"])));
         }
-        Shape::Fetch => {
+        ToolShape::Fetch => {
             put("limits", fetch_limits());
             put("urls", urls());
             put("domains", about("Hosts that are open over https.", list(text("A host."))));
             put("private_ips", of("privateIps"));
             put("redirects", of("redirects"));
         }
-        Shape::Exec => {
+        ToolShape::Exec => {
             put("limits", of("processLimits"));
             super::commands::keys(tool, &mut put);
         }
-        Shape::Repository => put("limits", git_limits(tool)),
-        Shape::Test => {
+        ToolShape::Repository => put("limits", git_limits(tool)),
+        ToolShape::Test => {
             put("limits", of("processLimits"));
             super::commands::test_keys(&mut put);
         }
@@ -81,7 +81,7 @@ fn one(tool: &Signature) -> Value {
     let long = json!({ "type": "object", "properties": keys, "additionalProperties": false });
     match tool.shape {
         // Without the command there is nothing to run.
-        Shape::Test => {
+        ToolShape::Test => {
             let mut long = long;
             if let Some(map) = long.as_object_mut() {
                 map.insert("required".into(), json!(["command"]));
@@ -92,7 +92,7 @@ fn one(tool: &Signature) -> Value {
     }
 }
 
-fn git_limits(tool: &Signature) -> Value {
+fn git_limits(tool: &ToolSignature) -> Value {
     let takes = tool.argument("limit").is_some();
     let mut keys = Map::new();
     keys.insert("timeout".into(), of("duration"));
@@ -107,12 +107,12 @@ fn git_limits(tool: &Signature) -> Value {
     json!({ "type": "object", "properties": keys, "additionalProperties": false })
 }
 
-fn quota(tool: &Signature) -> Value {
+fn quota(tool: &ToolSignature) -> Value {
     let mut quota = object(
         &[],
         [("calls", whole("Calls.", None)), ("bytes", of("size")), ("wall", of("duration"))],
     );
-    if let (Shape::Fetch, Some(properties)) =
+    if let (ToolShape::Fetch, Some(properties)) =
         (tool.shape, quota.pointer_mut("/properties").and_then(Value::as_object_mut))
     {
         properties.insert("per_host".into(), whole("Calls to one host.", None));
@@ -142,7 +142,7 @@ fn paths() -> Value {
     json!({ "description": "The paths that are open.", "anyOf": [of("globs"), long] })
 }
 
-fn path_rule(tool: &Signature) -> Value {
+fn path_rule(tool: &ToolSignature) -> Value {
     about(
         "A rule for some of the paths, with a word of its own.",
         object(
@@ -159,7 +159,7 @@ fn path_rule(tool: &Signature) -> Value {
     )
 }
 
-fn file_limits(tool: &Signature) -> Value {
+fn file_limits(tool: &ToolSignature) -> Value {
     let has = |capability| tool.capabilities.contains(&capability);
     let mut keys = Map::new();
     let mut put = |key: &str, schema: Value| drop(keys.insert(key.to_owned(), schema));
@@ -250,9 +250,9 @@ fn private_ips() -> Value {
 }
 
 /// What the author says is decided on which calls.
-pub(super) fn examples(tool: &Signature) -> Value {
+pub(super) fn examples(tool: &ToolSignature) -> Value {
     let calls = || list(call(tool));
-    let [allow, ask, ask_each, deny] = Verdict::WORDS;
+    let [allow, ask, ask_each, deny] = Verdict::KEYWORDS;
     about(
         "Calls with what is decided on them; `capsule policy check` asks for each.",
         object(
@@ -269,7 +269,7 @@ pub(super) fn examples(tool: &Signature) -> Value {
 }
 
 /// The arguments of a tool.
-pub(super) fn arguments(tool: &Signature) -> Value {
+pub(super) fn arguments(tool: &ToolSignature) -> Value {
     let properties: Map<String, Value> =
         tool.arguments.iter().map(|own| (own.name.to_owned(), argument(own))).collect();
     let required: Vec<&str> =
@@ -282,10 +282,10 @@ pub(super) fn arguments(tool: &Signature) -> Value {
     })
 }
 
-fn call(tool: &Signature) -> Value {
+fn call(tool: &ToolSignature) -> Value {
     let long = arguments(tool);
     match tool.shape {
-        Shape::Exec => json!({ "anyOf": [
+        ToolShape::Exec => json!({ "anyOf": [
             {
                 "type": ["string", "number", "boolean"],
                 "pattern": "^[^'\"\\\\]*$",
@@ -294,23 +294,30 @@ fn call(tool: &Signature) -> Value {
             { "type": "array", "items": { "type": "string" }, "description": "Its words." },
             long
         ] }),
-        Shape::Files | Shape::Fetch | Shape::Repository | Shape::Test => long,
+        ToolShape::Files | ToolShape::Fetch | ToolShape::Repository | ToolShape::Test => long,
     }
 }
 
-fn argument(argument: &Argument) -> Value {
+fn argument(argument: &ToolArgument) -> Value {
     let schema = match argument.kind {
-        Kind::Number => json!({ "type": "integer", "minimum": 0 }),
-        Kind::Size => {
+        ArgumentKind::Number => json!({ "type": "integer", "minimum": 0 }),
+        ArgumentKind::Size => {
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] })
         }
-        Kind::Word(words) => json!({ "enum": words }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Argv | Kind::Paths => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Headers => {
+        ArgumentKind::OneOf(words) => json!({ "enum": words }),
+        ArgumentKind::Flag => json!({ "type": "boolean" }),
+        ArgumentKind::Argv | ArgumentKind::Paths => {
+            json!({ "type": "array", "items": { "type": "string" } })
+        }
+        ArgumentKind::Headers => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }
-        Kind::Path | Kind::Url | Kind::Text | Kind::Name | Kind::Duration | Kind::Time => {
+        ArgumentKind::Path
+        | ArgumentKind::Url
+        | ArgumentKind::Text
+        | ArgumentKind::Name
+        | ArgumentKind::Duration
+        | ArgumentKind::Time => {
             json!({ "type": "string" })
         }
     };

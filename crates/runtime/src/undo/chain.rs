@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_tools::is_half_done;
 
 /// What calls changed so far.
@@ -13,7 +13,7 @@ pub(crate) struct Chain(BTreeMap<String, Link>);
 struct Link {
     change: Change,
     /// What stood there in between.
-    between: Vec<Option<Node>>,
+    between: Vec<Option<FileState>>,
     call: u64,
     /// Whether the last call did what it was about to do.
     sure: bool,
@@ -48,7 +48,7 @@ impl Chain {
                 self.0.insert(new.path.clone(), Link { change: new, between, call, sure });
                 continue;
             };
-            let follows = old.change.left(new.before.as_ref());
+            let follows = old.change.matches_after(new.before.as_ref());
             // A call that did not come to its end left what it found, or what was half done.
             let found = old.between.last();
             let begun = Change { before: found.cloned().flatten(), ..old.change.clone() };
@@ -67,10 +67,11 @@ impl Chain {
 
     /// The changes that bring back what stood there before the first call, by path; each with what
     /// stood there in between, of which nothing is lost either.
-    pub(crate) fn back(self) -> Vec<(Change, Vec<Option<Node>>)> {
-        let came_back = |link: &Link| link.sure && link.change.left(link.change.before.as_ref());
+    pub(crate) fn back(self) -> Vec<(Change, Vec<Option<FileState>>)> {
+        let came_back =
+            |link: &Link| link.sure && link.change.matches_after(link.change.before.as_ref());
         let links = self.0.into_values().filter(|link| !came_back(link));
-        links.map(|link| (link.change.back(), link.between)).collect()
+        links.map(|link| (link.change.reverted(), link.between)).collect()
     }
 }
 
@@ -82,12 +83,12 @@ mod tests {
 
     use super::*;
 
-    fn file(text: &str, mode: u32) -> Option<Node> {
+    fn file(text: &str, mode: u32) -> Option<FileState> {
         let bytes = u64::try_from(text.len()).unwrap();
-        Some(Node::File { sha256: Digest::of(text.as_bytes()), bytes, mode })
+        Some(FileState::File { sha256: Digest::of(text.as_bytes()), bytes, mode })
     }
 
-    fn change(before: Option<Node>, after: Option<Node>) -> Vec<Change> {
+    fn change(before: Option<FileState>, after: Option<FileState>) -> Vec<Change> {
         vec![Change { path: "a".into(), before, after, refused: None, asked: None }]
     }
 
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_was_half_done_is_gone_on_from() {
-        let folder = |mode| Some(Node::Folder { mode });
+        let folder = |mode| Some(FileState::Directory { mode });
         for half in [None, folder(0o700)] {
             let mut chain = Chain::default();
             chain.add(1, false, change(file("1", 0o644), folder(0o755))).unwrap();

@@ -8,12 +8,12 @@ mod undone;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::code::Code;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, RunKind, UNDO};
+use capsule_core::journal::{Event, RunKind, UNDO_SUFFIX};
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::undo::UndoRecord;
 use capsule_store::{RunState, Store, StoreError, Stored, beside};
 use capsule_tools::{Kept, Looked, Standing, Undo, Workspace};
@@ -41,11 +41,11 @@ pub struct Undoing {
     /// The newest event that is part of it.
     leaf: u64,
     /// What stood at each path between the calls.
-    between: Vec<Vec<Option<Node>>>,
+    between: Vec<Vec<Option<FileState>>>,
 }
 
-fn none(message: impl Into<String>) -> Problem {
-    Problem::new(Code::UndoNone, message).suggest(Code::UndoNone.next_step())
+fn none(message: impl Into<String>) -> CodedError {
+    CodedError::new(Code::UndoNone, message).with_suggestion(Code::UndoNone.next_step())
 }
 
 impl Undoing {
@@ -84,8 +84,8 @@ impl Undoing {
                 RunState::Running => {}
             }
             let message = "a run is at work on it; it can be undone at its end";
-            return Err(Problem::new(Code::UndoConflict, message)
-                .suggest("wait for its end")
+            return Err(CodedError::new(Code::UndoConflict, message)
+                .with_suggestion("wait for its end")
                 .into());
         }
         let leaf = applied.iter().chain(&record.calls).map(|own| own.leaf).max().unwrap_or(0);
@@ -95,7 +95,7 @@ impl Undoing {
             changes: Vec::new(),
             uncovered: Vec::new(),
             again,
-            place: beside(path, UNDO),
+            place: beside(path, UNDO_SUFFIX),
             leaf,
             between: Vec::new(),
             record: Record { calls: Vec::new(), ..record.clone() },
@@ -114,7 +114,7 @@ impl Undoing {
 
     /// One call of the run. Of a staged run, what it changed is in the record; what stood there may have
     /// been kept by whoever applied it.
-    fn one(&mut self, calls: Vec<Call>, number: u64, staged: bool) -> Result<(), Problem> {
+    fn one(&mut self, calls: Vec<Call>, number: u64, staged: bool) -> Result<(), CodedError> {
         let call = calls.into_iter().find(|own| own.number == number);
         let call = call.ok_or_else(|| none(format!("the run has no call {number}")))?;
         if !staged {
@@ -124,12 +124,12 @@ impl Undoing {
             return Err(none(format!("call {number} cannot be undone: {why}")));
         }
         let changes = if staged { call.staged } else { call.kept.unwrap_or_default() };
-        self.changes = changes.into_iter().map(Change::back).collect();
+        self.changes = changes.into_iter().map(Change::reverted).collect();
         Ok(())
     }
 
     /// All calls of the run, the last one first.
-    fn whole(&mut self, calls: Vec<Call>) -> Result<(), Problem> {
+    fn whole(&mut self, calls: Vec<Call>) -> Result<(), CodedError> {
         let mut chain = Chain::default();
         for call in calls {
             self.uncovered.extend(call.uncovered().map(|why| (call.number, why)));
@@ -141,8 +141,8 @@ impl Undoing {
                      which would be lost"
                 );
                 let label = &self.record.opened.label;
-                Problem::new(Code::UndoConflict, message)
-                    .suggest(format!("undo the later one alone: `capsule undo {label}:{second}`"))
+                CodedError::new(Code::UndoConflict, message)
+                    .with_suggestion(format!("undo the later one alone: `capsule undo {label}:{second}`"))
             })?;
         }
         (self.changes, self.between) = chain.back().into_iter().unzip();
@@ -150,7 +150,7 @@ impl Undoing {
     }
 
     /// Why there is nothing to undo.
-    fn nothing(&self) -> Problem {
+    fn nothing(&self) -> CodedError {
         match (self.call, self.uncovered.first()) {
             (Some(number), _) => none(format!("call {number} changed nothing")),
             (None, Some((number, why))) => {
@@ -176,8 +176,8 @@ impl Undoing {
     ///
     /// # Errors
     /// The workspace is another one, or the policy cannot be read again.
-    pub fn law(&self) -> Result<Law, Problem> {
-        Law::again(&self.record.opened, &self.record.texts, |policy| policy.undoing())
+    pub fn law(&self) -> Result<Law, CodedError> {
+        Law::again(&self.record.opened, &self.record.texts, |policy| policy.for_undo())
     }
 
     /// Compares everything with what stands in the workspace now. Nothing is changed. Where some of the
@@ -185,7 +185,7 @@ impl Undoing {
     ///
     /// # Errors
     /// Something cannot be looked at.
-    pub fn look(&mut self, workspace: &Rc<Workspace>) -> Result<Vec<Looked>, Problem> {
+    pub fn look(&mut self, workspace: &Rc<Workspace>) -> Result<Vec<Looked>, CodedError> {
         let look = |own: &Self| {
             let what = (own.run.to_string(), own.changes.clone());
             let how = (own.again.as_slice(), own.made());
@@ -211,7 +211,7 @@ impl Undoing {
     /// The store cannot be read.
     pub fn by(&self, store: &Store, looked: &Looked) -> Result<Option<(String, u64)>, StoreError> {
         let Standing::Changed { now, .. } = &looked.standing else { return Ok(None) };
-        for stored in store.started_since(self.leaf, limits::UNDO_LOOKED)? {
+        for stored in store.started_since(self.leaf, limits::UNDO_LATER_CALLS)? {
             if let Some(found) = self.left_by(store, &stored, &looked.change.path, now.as_ref())? {
                 return Ok(Some(found));
             }
@@ -224,7 +224,7 @@ impl Undoing {
         store: &Store,
         stored: &Stored,
         path: &str,
-        now: Option<&Node>,
+        now: Option<&FileState>,
     ) -> Result<Option<(String, u64)>, StoreError> {
         let (Event::CallStarted(started), Some(run)) = (&stored.entry.event, stored.entry.run)
         else {
@@ -233,7 +233,7 @@ impl Undoing {
         let payloads = store.payloads(stored.leaf, &stored.entry.event)?;
         let record = payloads.iter().find(|(own, _)| Some(*own) == started.undo);
         let record = record.and_then(|(_, kept)| UndoRecord::from_bytes(kept.bytes.as_deref()?));
-        let left = |own: &Change| own.path == path && own.left(now);
+        let left = |own: &Change| own.path == path && own.matches_after(now);
         if !record.is_some_and(|record| record.changes.iter().any(left)) {
             return Ok(None);
         }

@@ -1,13 +1,12 @@
 //! What the record says of the calls of a run, as far as it is needed to undo them.
-
 use capsule_core::action::Facts;
 use capsule_core::change::Change;
 use capsule_core::code::Code;
 use capsule_core::confinement::WorkspaceAccess;
-use capsule_core::evidence::recorded_action;
 use capsule_core::id::RunId;
-use capsule_core::journal::{Event, PayloadRef, RunOpened};
-use capsule_core::outcome::{Ending, Problem};
+use capsule_core::journal::{Event, PayloadRef, RunKind, RunOpened};
+use capsule_core::lifecycle::recorded_action;
+use capsule_core::outcome::{CodedError, Ending};
 use capsule_core::undo::UndoRecord;
 use capsule_store::{Payload, Store};
 
@@ -54,7 +53,7 @@ impl Call {
             || "a command changed the workspace itself, and nothing of it is kept".to_owned();
         let useless = self.useless.map(str::to_owned);
         useless
-            .or_else(|| self.facts.unkept.map(|unkept| unkept.reason()))
+            .or_else(|| self.facts.no_undo.map(|unkept| unkept.reason()))
             .or_else(|| self.is_direct.then(direct))
     }
 }
@@ -67,8 +66,14 @@ fn bytes<'p>(payloads: &'p Payloads, wanted: &PayloadRef) -> Option<&'p [u8]> {
 }
 
 impl Record {
+    /// The run whose changes it applies, if it does: what a killed apply leaves is named after that.
+    pub(super) fn applies(&self) -> Option<String> {
+        let subject = self.opened.subject.filter(|_| self.opened.origin == RunKind::Apply);
+        subject.map(|own| own.to_string())
+    }
+
     pub(super) fn read(store: &Store, run: &str) -> Result<Self, ChangesError> {
-        let incomplete = |what: &str| Problem::new(Code::UndoNone, what.to_owned());
+        let incomplete = |what: &str| CodedError::new(Code::UndoNone, what.to_owned());
         let mut beginning = None;
         let mut calls: Vec<Call> = Vec::new();
         store.visit::<ChangesError>(run, |stored| {
@@ -105,7 +110,7 @@ impl Record {
 
 impl Call {
     /// Takes the next event of the call.
-    fn see(&mut self, event: &Event, payloads: &Payloads) -> Result<(), Problem> {
+    fn see(&mut self, event: &Event, payloads: &Payloads) -> Result<(), CodedError> {
         match event {
             Event::CallDecided(decided) => {
                 let considered = decided.action.as_ref().and_then(|own| bytes(payloads, own));
@@ -132,7 +137,7 @@ impl Call {
                 let changes =
                     bytes(payloads, changes).and_then(|own| serde_json::from_slice(own).ok());
                 self.staged = changes.ok_or_else(|| {
-                    Problem::new(Code::UndoNone, "what a call changed was not kept")
+                    CodedError::new(Code::UndoNone, "what a call changed was not kept")
                 })?;
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::change::{Change, Changes, Node};
+use capsule_core::change::{Change, ChangeSet, FileState};
 use capsule_core::exit::Exit;
 use capsule_core::journal::RunKind;
 use capsule_store::{RunState, Store, StoreError};
@@ -27,7 +27,7 @@ impl Undone {
     pub(crate) fn of(
         store: &Store,
         (run, applying): (&str, &str),
-        changes: &Changes,
+        changes: &ChangeSet,
     ) -> Result<Option<Self>, StoreError> {
         let (mut by, mut back) = (Vec::new(), BTreeSet::new());
         let mut is_known = true;
@@ -49,7 +49,7 @@ impl Undone {
         }
         // A folder may stay for what else is in it.
         let is_back = |own: &Change| {
-            back.contains(&own.path) || matches!(own.after, Some(Node::Folder { .. }))
+            back.contains(&own.path) || matches!(own.after, Some(FileState::Directory { .. }))
         };
         let whole = !is_known || changes.0.values().all(is_back);
         Ok((!by.is_empty()).then_some(Self { by, whole }))

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use capsule_core::approval::{Card, Person, Scope, Surface};
+use capsule_core::approval::{AnswerSurface, Card, GrantLifetime, Person};
 use capsule_core::call::ToolCall;
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
@@ -45,7 +45,7 @@ impl Prompt for Scripted {
     fn show(&mut self, card: &Card) -> Reply {
         self.seen.borrow_mut().push(card.clone());
         let mut act = self.acts.borrow_mut().remove(0);
-        Reply { said: act(card), latency_ms: 1_234, surface: Surface::Terminal }
+        Reply { said: act(card), latency_ms: 1_234, surface: AnswerSurface::Terminal }
     }
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn yes() -> Act {
 }
 
 /// Takes the first offer that holds so long.
-pub(crate) fn offer(scope: Scope) -> Act {
+pub(crate) fn offer(scope: GrantLifetime) -> Act {
     Box::new(move |card| {
         let at = card.offers.iter().position(|offer| offer.scope == scope);
         Said::Allow(Person::present(), Some(at.unwrap()))

@@ -28,7 +28,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
-use capsule_core::confinement::{Hold, Walls};
+use capsule_core::confinement::{EnforcementLevel, SandboxStatus};
 use rustix::io::Errno;
 
 use crate::executor::cgroup::Cgroups;
@@ -39,7 +39,7 @@ pub(crate) use plain::Tmp;
 /// What was found.
 pub(crate) struct Probe {
     /// What can be held.
-    pub(crate) walls: Walls,
+    pub(crate) walls: SandboxStatus,
     /// What was prepared; none if a wall is missing, and then nothing can be run.
     pub(crate) ground: Option<Ground>,
 }
@@ -53,8 +53,8 @@ pub(crate) fn probe() -> Probe {
             (walls, ground.map(Ground::Landlock))
         }
     };
-    let bounded = walls.bounds.iter().all(|bound| bound.hold != Hold::Missing);
-    Probe { ground: ground.filter(|_| bounded && walls.lacks(walls.tier).is_none()), walls }
+    let bounded = walls.limits.iter().all(|bound| bound.level != EnforcementLevel::Missing);
+    Probe { ground: ground.filter(|_| bounded && walls.missing_layer(walls.tier).is_none()), walls }
 }
 
 /// What belongs to a run and not to a call, before the workspace is known.

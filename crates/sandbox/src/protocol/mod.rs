@@ -11,7 +11,7 @@ mod step;
 mod verdict;
 mod wire;
 
-use capsule_core::confinement::Walls;
+use capsule_core::confinement::SandboxStatus;
 use capsule_core::limits;
 use rustix::io::Errno;
 
@@ -92,7 +92,7 @@ pub(crate) struct Place {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// First of all: what it can hold on this machine.
-    Hello(Walls),
+    Hello(SandboxStatus),
     /// The view stands. Descriptor: the staged workspace, if there is one.
     Entered {
         /// Where commands see the folder in which they may write.

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use capsule_core::confinement::Bound;
+use capsule_core::confinement::ResourceLimit;
 use capsule_core::limits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -216,18 +216,18 @@ fn how(ended: &Ended, last: Option<How>, killed: Option<How>) -> How {
 }
 
 /// The bounds that it ran into.
-fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<Bound> {
+fn reached(how: How, each: &[How], ended: &Ended, cut: bool) -> Vec<ResourceLimit> {
     let signalled = |signal: Signal| each.contains(&How::Signalled(signal.as_raw()));
     let each = [
-        (Bound::Time, how == How::TimedOut),
-        (Bound::Cpu, signalled(Signal::XCPU) || ended.out_of_processor),
-        (Bound::Memory, ended.out_of_memory),
+        (ResourceLimit::Time, how == How::TimedOut),
+        (ResourceLimit::Cpu, signalled(Signal::XCPU) || ended.out_of_processor),
+        (ResourceLimit::Memory, ended.out_of_memory),
         // Where the kernel refuses processes and counts none, all that is known is that there were as many
         // as may be. Whoever ended well had enough.
-        (Bound::Processes, ended.crowded || ended.full && how != How::Exited(0)),
-        (Bound::FileSize, signalled(Signal::XFSZ)),
-        (Bound::Output, cut),
-        (Bound::Tmp, ended.tmp_full),
+        (ResourceLimit::Processes, ended.crowded || ended.full && how != How::Exited(0)),
+        (ResourceLimit::FileSize, signalled(Signal::XFSZ)),
+        (ResourceLimit::Output, cut),
+        (ResourceLimit::Tmp, ended.tmp_full),
     ];
     each.into_iter().filter_map(|(bound, reached)| reached.then_some(bound)).collect()
 }
@@ -294,7 +294,7 @@ mod tests {
         ] {
             let own = ended(out_of_memory);
             assert_eq!(how(&own, last, by_us), expected, "{out_of_memory} {last:?} {by_us:?}");
-            let told = reached(expected, &[], &own, false).contains(&Bound::Memory);
+            let told = reached(expected, &[], &own, false).contains(&ResourceLimit::Memory);
             assert_eq!(told, out_of_memory, "{last:?}");
         }
     }
@@ -305,7 +305,7 @@ mod tests {
         let signalled = How::Signalled(Signal::XCPU.as_raw());
         let all = Ended { out_of_processor: true, ..Ended::default() };
         assert_eq!(how(&all, None, None), signalled);
-        assert_eq!(reached(signalled, &[], &all, false), [Bound::Cpu]);
-        assert_eq!(reached(signalled, &[signalled], &ended(false), false), [Bound::Cpu]);
+        assert_eq!(reached(signalled, &[], &all, false), [ResourceLimit::Cpu]);
+        assert_eq!(reached(signalled, &[signalled], &ended(false), false), [ResourceLimit::Cpu]);
     }
 }

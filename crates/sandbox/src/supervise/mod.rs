@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use capsule_core::confinement::{Hold, Tier, Walls};
+use capsule_core::confinement::{EnforcementLevel, SandboxStatus, SandboxTier};
 use capsule_core::limits;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::fstat;
@@ -48,9 +48,9 @@ pub struct Executor {
     child: Option<Pid>,
     /// None once the executor was given up.
     socket: Option<OwnedFd>,
-    walls: Option<Walls>,
+    walls: Option<SandboxStatus>,
     /// The weakest walls that will do.
-    floor: Tier,
+    floor: SandboxTier,
     /// Where commands see the folder in which they may write.
     tmp: PathBuf,
     /// It was started for a program that nothing confines, and confines none.
@@ -122,7 +122,7 @@ impl Executor {
             child,
             socket: Some(socket),
             walls: None,
-            floor: Tier::default(),
+            floor: SandboxTier::default(),
             tmp: PathBuf::new(),
             open: false,
             entering: None,
@@ -135,7 +135,7 @@ impl Executor {
     ///
     /// # Errors
     /// The executor ended or did not answer in time.
-    pub fn walls(&mut self) -> Result<&Walls, SandboxError> {
+    pub fn walls(&mut self) -> Result<&SandboxStatus, SandboxError> {
         if self.walls.is_none() {
             match self.expect_reply()? {
                 Reply::Hello(walls) => self.walls = Some(walls),
@@ -298,12 +298,12 @@ impl Executor {
     fn stands(&mut self) -> Result<(), SandboxError> {
         let (floor, open) = (self.floor, self.open);
         let walls = self.walls()?;
-        if let Some(gap) = walls.lacks(walls.tier.max(floor)).filter(|_| !open) {
+        if let Some(gap) = walls.missing_layer(walls.tier.max(floor)).filter(|_| !open) {
             return Err(SandboxError::Unavailable { layer: gap.layer, reason: gap.detail.clone() });
         }
-        match walls.bounds.iter().find(|bound| bound.hold == Hold::Missing) {
+        match walls.limits.iter().find(|bound| bound.level == EnforcementLevel::Missing) {
             Some(gap) => {
-                Err(SandboxError::Unbounded { bound: gap.bound, reason: gap.detail.clone() })
+                Err(SandboxError::Unbounded { bound: gap.limit, reason: gap.detail.clone() })
             }
             None => Ok(()),
         }
@@ -424,7 +424,7 @@ fn lost_errno(_: Errno) -> SandboxError {
 }
 
 fn masks(masks: &[Mask]) -> Result<Vec<Vec<u8>>, SandboxError> {
-    if masks.len() > limits::MASKS {
+    if masks.len() > limits::HIDDEN_PATHS {
         return Err(SandboxError::Launch { problem: "too many paths are to be hidden" });
     }
     Ok(masks.iter().map(|mask| mask.path.as_bytes().to_vec()).collect())

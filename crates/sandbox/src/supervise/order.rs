@@ -91,7 +91,7 @@ fn is_no_name(name: &OsString) -> bool {
 fn direct(direct: &Direct) -> Result<protocol::Direct, SandboxError> {
     let [open, held, pinned] = [&direct.open, &direct.held, &direct.pinned]
         .map(|paths| paths.iter().map(|path| path.as_bytes().to_vec()).collect::<Vec<_>>());
-    if open.len() + held.len() + pinned.len() > limits::MASKS {
+    if open.len() + held.len() + pinned.len() > limits::HIDDEN_PATHS {
         return Err(SandboxError::Launch { problem: "too many paths are to be held" });
     }
     Ok(protocol::Direct { open, held, pinned })

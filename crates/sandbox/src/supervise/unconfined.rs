@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use capsule_core::confinement::BoundHeld;
-use capsule_core::evidence::Unconfined;
+use capsule_core::confinement::LimitStatus;
+use capsule_core::lifecycle::UnconfinedPermit;
 
 use super::Executor;
 use crate::{EXECUTOR_ARGUMENT, Exit, Launch, SandboxError, View, Watch};
@@ -19,11 +19,11 @@ pub(crate) const UNCONFINED: &str = "unconfined";
 /// # Errors
 /// It was not started, or its end is not known.
 pub fn run_unconfined(
-    leave: &Unconfined<'_>,
+    leave: &UnconfinedPermit<'_>,
     view: View,
     launch: Launch,
     watch: &mut dyn Watch,
-) -> Result<(Exit, Vec<BoundHeld>), SandboxError> {
+) -> Result<(Exit, Vec<LimitStatus>), SandboxError> {
     let [_] = launch.stages.as_slice() else {
         return Err(SandboxError::Launch { problem: "only one program can run unconfined" });
     };
@@ -33,6 +33,6 @@ pub fn run_unconfined(
     executor.open = true;
     executor.enter(view)?;
     let exit = executor.run(Launch { limits: *leave.limits, ..launch }, watch)?;
-    let bounds = exit.walls.bounds.clone();
+    let bounds = exit.walls.limits.clone();
     Ok((exit, bounds))
 }

@@ -14,7 +14,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use capsule_core::confinement::Walls;
+use capsule_core::confinement::SandboxStatus;
 use capsule_sandbox::{Captured, Exit, How, Launch};
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
@@ -49,7 +49,7 @@ impl Bubblewrap {
         Self { workspace: workspace.to_owned(), masks: masks.collect() }
     }
 
-    pub(crate) fn run(&self, launch: &Launch, walls: Walls) -> Exit {
+    pub(crate) fn run(&self, launch: &Launch, walls: SandboxStatus) -> Exit {
         // What somebody left open, for the test that asks about it.
         let inherited = rustix::io::dup(File::open("/dev/null").unwrap()).unwrap();
         // A command that hangs must not hang the tests; and somebody ignores a signal.

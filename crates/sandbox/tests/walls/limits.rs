@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use capsule_core::confinement::{Bound, Hold, ProcessLimits};
+use capsule_core::confinement::{EnforcementLevel, ProcessLimits, ResourceLimit};
 use capsule_sandbox::{Captured, Direct, Exit, How, Launch, Stream, Watch};
 
 use crate::Test;
@@ -99,7 +99,7 @@ fn processor_time_of_all_is_bounded() {
         let mut all = launch("/bin/sh", &["sh", "-c", script]);
         (all.limits.cpu_ms, all.limits.timeout_ms) = (1_000, 60_000);
         let exit = bed.try_run(all).unwrap();
-        let told: &[Bound] = if reached { &[Bound::Cpu] } else { &[] };
+        let told: &[ResourceLimit] = if reached { &[ResourceLimit::Cpu] } else { &[] };
         let held = exit.how == how && exit.reached == told;
         rows.check(held, || format!("{script}: {:?} {:?}", exit.how, exit.reached));
     }
@@ -136,7 +136,7 @@ fn memory_of_a_whole_tree_is_bounded() {
     let exit = bed.try_run(many).unwrap();
     // Where the kernel ends one process of several, the shell that waits for it goes on.
     assert!(matches!(exit.how, How::MemoryExceeded | How::Exited(_)), "{:?}", exit.how);
-    assert_eq!(exit.reached, [Bound::Memory]);
+    assert_eq!(exit.reached, [ResourceLimit::Memory]);
 }
 
 /// Memory that belongs to no process, or to several.
@@ -150,7 +150,7 @@ fn shared_memory_is_bounded() {
     };
     assert_eq!(hog(&["hog-shared", "60", "1000"]).how, How::Exited(0), "counted once, not twice");
     // Where the kernel ends the child that touched it, its parent goes on.
-    assert_eq!(hog(&["hog-shared", "300", "1000"]).reached, [Bound::Memory]);
+    assert_eq!(hog(&["hog-shared", "300", "1000"]).reached, [ResourceLimit::Memory]);
     assert_eq!(hog(&["hog-released", "400"]).how, How::MemoryExceeded, "it stays taken");
     assert_eq!(
         hog(&["hog-cut", "12", "50"]).how,
@@ -199,7 +199,7 @@ fn processes_are_bounded() {
     let mut bed = Bed::plain();
     let exit = probe(&mut bed, &["bomb", "2000"], |limits| limits.processes = 20);
     if is_counted(&mut bed) {
-        assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![Bound::Processes]));
+        assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![ResourceLimit::Processes]));
         return;
     }
     assert_eq!(exit.how, How::Exited(0));
@@ -244,7 +244,7 @@ fn most_processes() -> u64 {
 /// Whether processes are only counted, and those that are too many ended with all others.
 fn is_counted(bed: &mut Bed) -> bool {
     let walls = bed.executor.walls().unwrap();
-    let processes = walls.bounds.iter().find(|own| own.bound == Bound::Processes).unwrap();
+    let processes = walls.limits.iter().find(|own| own.limit == ResourceLimit::Processes).unwrap();
     processes.detail.starts_with("counted")
 }
 
@@ -252,7 +252,7 @@ fn threads_are_bounded() {
     let mut bed = Bed::plain();
     let exit = probe(&mut bed, &["threads", "2000"], |limits| limits.processes = 20);
     if is_counted(&mut bed) {
-        assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![Bound::Processes]));
+        assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![ResourceLimit::Processes]));
         return;
     }
     let threads: u64 = text(&exit.stdout.bytes).trim().parse().unwrap();
@@ -391,15 +391,15 @@ fn what_was_reached_is_told() {
     let quick = format!("exec perl -e '{quick}'");
     for (script, expected) in [
         ("true", None),
-        ("cat /dev/zero > /tmp/x", Some(Bound::Tmp)),
-        (FAR, Some(Bound::FileSize)),
-        ("while :; do :; done", Some(Bound::Cpu)),
-        (crowd, Some(Bound::Processes)),
-        (&quick, Some(Bound::Processes)),
+        ("cat /dev/zero > /tmp/x", Some(ResourceLimit::Tmp)),
+        (FAR, Some(ResourceLimit::FileSize)),
+        ("while :; do :; done", Some(ResourceLimit::Cpu)),
+        (crowd, Some(ResourceLimit::Processes)),
+        (&quick, Some(ResourceLimit::Processes)),
         ("true", None),
     ] {
         let mut launch = launch("/bin/sh", &["sh", "-c", &format!("exec 2>/dev/null; {script}")]);
-        if expected == Some(Bound::FileSize) {
+        if expected == Some(ResourceLimit::FileSize) {
             launch = self::launch("/usr/bin/perl", &["perl", "-e", FAR]);
         }
         launch.limits.tmp_bytes = 1_000_000;
@@ -467,30 +467,54 @@ fn bounds_say_how_they_hold() {
     let walls = bed.executor.walls().unwrap().clone();
     let own = world::current().floor().layers();
     for layer in &walls.layers {
-        let expected = if own.contains(&layer.layer) { Hold::Held } else { Hold::Missing };
-        assert_eq!(layer.hold, expected, "{layer:?}");
-        assert!(layer.hold == Hold::Held || !layer.detail.is_empty(), "{layer:?}");
+        let expected = if own.contains(&layer.layer) {
+            EnforcementLevel::Held
+        } else {
+            EnforcementLevel::Missing
+        };
+        assert_eq!(layer.level, expected, "{layer:?}");
+        assert!(layer.level == EnforcementLevel::Held || !layer.detail.is_empty(), "{layer:?}");
     }
-    let of = |bound| walls.bounds.iter().find(|held| held.bound == bound).unwrap();
-    let (memory, processes) = (of(Bound::Memory), of(Bound::Processes));
+    let of = |bound| walls.limits.iter().find(|held| held.limit == bound).unwrap();
+    let (memory, processes) = (of(ResourceLimit::Memory), of(ResourceLimit::Processes));
     // Only the newer control groups count processor time without being asked to.
     let is_counted = memory.detail == "cgroup v2";
-    assert_eq!(of(Bound::Cpu).hold, if is_counted { Hold::Held } else { Hold::Weaker });
+    assert_eq!(
+        of(ResourceLimit::Cpu).level,
+        if is_counted { EnforcementLevel::Held } else { EnforcementLevel::Weaker }
+    );
     match world::current() {
         World::Root | World::Bubblewrap => {
-            assert_eq!((memory.hold, processes.hold), (Hold::Held, Hold::Held), "{walls:?}");
+            assert_eq!(
+                (memory.level, processes.level),
+                (EnforcementLevel::Held, EnforcementLevel::Held),
+                "{walls:?}"
+            );
         }
-        World::User => assert_eq!((memory.hold, processes.hold), (Hold::Weaker, Hold::Weaker)),
+        World::User => assert_eq!(
+            (memory.level, processes.level),
+            (EnforcementLevel::Weaker, EnforcementLevel::Weaker)
+        ),
         World::Landlock => {
-            assert_eq!((memory.hold, processes.hold), (Hold::Held, Hold::Held), "{walls:?}");
-            assert_eq!(of(Bound::Tmp).hold, Hold::Weaker);
+            assert_eq!(
+                (memory.level, processes.level),
+                (EnforcementLevel::Held, EnforcementLevel::Held),
+                "{walls:?}"
+            );
+            assert_eq!(of(ResourceLimit::Tmp).level, EnforcementLevel::Weaker);
         }
         World::LandlockUser => {
-            assert_eq!((memory.hold, processes.hold), (Hold::Weaker, Hold::Weaker));
-            assert_eq!(of(Bound::Tmp).hold, Hold::Weaker);
+            assert_eq!(
+                (memory.level, processes.level),
+                (EnforcementLevel::Weaker, EnforcementLevel::Weaker)
+            );
+            assert_eq!(of(ResourceLimit::Tmp).level, EnforcementLevel::Weaker);
         }
         World::NoCgroups => {
-            assert_eq!((memory.hold, processes.hold), (Hold::Weaker, Hold::Weaker));
+            assert_eq!(
+                (memory.level, processes.level),
+                (EnforcementLevel::Weaker, EnforcementLevel::Weaker)
+            );
             assert_eq!(processes.detail, "pid_max 301");
         }
     }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use capsule_core::confinement::{Bound, Tier};
+use capsule_core::confinement::{ResourceLimit, SandboxTier};
 use capsule_sandbox::{How, SandboxError};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -102,12 +102,12 @@ fn the_tier_is_named() {
     let mut bed = Bed::plain();
     let walls = bed.run("/bin/true", &["true"]).walls;
     assert_eq!(walls.tier, world::current().floor());
-    assert!(walls.reach(Tier::Landlock));
-    assert_eq!(walls.reach(Tier::Namespaces), !world::current().is_lower());
+    assert!(walls.meets(SandboxTier::Landlock));
+    assert_eq!(walls.meets(SandboxTier::Namespaces), !world::current().is_lower());
     let mut executor = capsule_sandbox::Executor::start().unwrap();
     let workspace = fs::File::open(bed.workspace()).unwrap().into();
     let entered = executor.enter(capsule_sandbox::View {
-        floor: Tier::Namespaces,
+        floor: SandboxTier::Namespaces,
         workspace,
         staging: None,
         masks: Vec::new(),
@@ -422,7 +422,7 @@ fn what_is_written_is_gone() {
     let mut digs = launch("/bin/sh", &["sh", "-c", &format!("cd /tmp && {deep}")]);
     digs.limits.timeout_ms = 60_000;
     let exit = bed.try_run(digs).unwrap();
-    assert_eq!(exit.reached, vec![Bound::Tmp], "too deep to be counted");
+    assert_eq!(exit.reached, vec![ResourceLimit::Tmp], "too deep to be counted");
     assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0);
     drop(bed);
     assert!(!Path::new(&tmp).exists(), "it goes with the executor");
@@ -435,7 +435,7 @@ fn tmp_is_bounded() {
     fill.limits.tmp_bytes = 10_000_000;
     let exit = bed.try_run(fill).unwrap();
     // One file is held by the kernel, whose signal ends `cat`.
-    assert_eq!((exit.how, exit.reached), (How::Exited(153), vec![Bound::Tmp]));
+    assert_eq!((exit.how, exit.reached), (How::Exited(153), vec![ResourceLimit::Tmp]));
     assert_eq!(bed.ask("list /tmp"), "");
     // Many small files, and folders in folders.
     let script =
@@ -443,7 +443,7 @@ fn tmp_is_bounded() {
     let mut many = launch("/bin/sh", &["sh", "-c", script]);
     many.limits.tmp_bytes = 3_000_000;
     let exit = bed.try_run(many).unwrap();
-    assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![Bound::Tmp]));
+    assert_eq!((exit.how, exit.reached), (How::Signalled(9), vec![ResourceLimit::Tmp]));
     // Where nobody can list it, and where no path leads.
     let closed = "mkdir q(d), 0300; for (1..3) { open F, qq(>d/$_); print F q(x) x 1_500_000; close F } sleep 9";
     let deep = "for (1..60) { mkdir q(n) x 100; chdir q(n) x 100 } sleep 9";
@@ -452,7 +452,7 @@ fn tmp_is_bounded() {
         let mut hidden = launch("/bin/sh", &["sh", "-c", &line]);
         hidden.limits.tmp_bytes = 3_000_000;
         let exit = bed.try_run(hidden).unwrap();
-        assert_eq!(exit.reached, vec![Bound::Tmp], "{script}");
+        assert_eq!(exit.reached, vec![ResourceLimit::Tmp], "{script}");
     }
     // Any one file is held by the kernel.
     let mut large = launch("/bin/sh", &["sh", "-c", "exec cat /dev/zero > /tmp/x"]);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use capsule_core::confinement::Bound;
+use capsule_core::confinement::ResourceLimit;
 use capsule_core::limits;
 use capsule_sandbox::{Descriptor, How, Launch, Redirect, SandboxError, Stage, Target, Watch};
 
@@ -213,7 +213,7 @@ fn bounds_hold_for_each_and_for_all() {
     (spin.limits.cpu_ms, spin.limits.timeout_ms) = (1_000, 20_000);
     let exit = bed.try_run(spin).unwrap();
     assert_eq!(exit.stages, [How::Signalled(libc::SIGXCPU), How::Exited(0)]);
-    assert_eq!((exit.how, exit.reached), (How::Exited(0), vec![Bound::Cpu]));
+    assert_eq!((exit.how, exit.reached), (How::Exited(0), vec![ResourceLimit::Cpu]));
     // So are open files, and the pipes of the others do not count.
     let mut many = pipeline((0..limits::PIPELINE_STAGES).map(|_| cat()).collect());
     (many.limits.open_files, many.stdin) = (8, b"through".to_vec());
@@ -223,12 +223,15 @@ fn bounds_hold_for_each_and_for_all() {
     let hog = || probing(&["hog", "60", "15000"]);
     let mut hogs = pipeline(vec![hog(), hog(), hog()]);
     (hogs.limits.memory_bytes, hogs.limits.timeout_ms) = (100 << 20, 20_000);
-    assert_eq!(bed.try_run(hogs).unwrap().reached, [Bound::Memory]);
+    assert_eq!(bed.try_run(hogs).unwrap().reached, [ResourceLimit::Memory]);
     // And so is time.
     let mut slow = pipeline(vec![shell("sleep 60"), cat(), shell("sleep 60")]);
     slow.limits.timeout_ms = 300;
     let exit = bed.try_run(slow).unwrap();
-    assert_eq!((exit.how, exit.stages, exit.reached), (How::TimedOut, vec![], vec![Bound::Time]));
+    assert_eq!(
+        (exit.how, exit.stages, exit.reached),
+        (How::TimedOut, vec![], vec![ResourceLimit::Time])
+    );
     assert!(exit.micros < 3_000_000, "{}", exit.micros);
 }
 
@@ -242,7 +245,7 @@ fn a_bomb_in_the_middle_is_bounded() {
         match bed.try_run(bomb) {
             // Its children hold the pipe open, unless they were too many and all are ended.
             Ok(exit) => assert!(
-                exit.how == How::TimedOut || exit.reached.contains(&Bound::Processes),
+                exit.how == How::TimedOut || exit.reached.contains(&ResourceLimit::Processes),
                 "{what}: {exit:?}"
             ),
             // It was faster than the start of the last one, for which no process was left.

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::process::Command;
 
-use capsule_core::confinement::{Hold, Layer};
+use capsule_core::confinement::{EnforcementLevel, SandboxLayer};
 use capsule_core::limits;
 use capsule_sandbox::{Executor, Launch, SandboxError, View, doctor};
 
@@ -105,7 +105,7 @@ fn launches_without_sense_are_refused() {
         |l: &mut Launch| l.stages[0].environment.push(("".into(), "c".into())),
         |l: &mut Launch| l.stages[0].environment.push(("A".into(), "c\0".into())),
         |l: &mut Launch| l.cwd = "a\0".into(),
-        |l: &mut Launch| l.masks = vec![mask(b"x"); limits::MASKS + 1],
+        |l: &mut Launch| l.masks = vec![mask(b"x"); limits::HIDDEN_PATHS + 1],
     ] {
         let mut launch = good();
         change(&mut launch);
@@ -120,7 +120,8 @@ fn launches_without_sense_are_refused() {
     long.stages[0].argv.extend(vec!["x".repeat(100_000).into(); 9]);
     assert!(bed.try_run(long).is_ok());
     let mut masks = good();
-    masks.masks = (0..limits::MASKS).map(|i| mask(format!("missing/{i}").as_bytes())).collect();
+    masks.masks =
+        (0..limits::HIDDEN_PATHS).map(|i| mask(format!("missing/{i}").as_bytes())).collect();
     assert!(bed.try_run(masks).is_ok());
 }
 
@@ -188,15 +189,13 @@ fn nothing_runs_without_user_namespaces() {
     if std::env::var_os(INSIDE).is_some() {
         let mut executor = Executor::start().unwrap();
         let walls = executor.walls().unwrap();
-        let user = walls.layers.iter().find(|held| held.layer == Layer::UserNamespace).unwrap();
-        assert_eq!(user.hold, Hold::Missing);
+        let user =
+            walls.layers.iter().find(|held| held.layer == SandboxLayer::UserNamespace).unwrap();
+        assert_eq!(user.level, EnforcementLevel::Missing);
         assert!(user.detail.contains("user.max_user_namespaces"), "{}", user.detail);
-        assert!(
-            walls
-                .layers
-                .iter()
-                .any(|held| held.layer == Layer::Landlock && held.hold == Hold::Held)
-        );
+        assert!(walls.layers.iter().any(
+            |held| held.layer == SandboxLayer::Landlock && held.level == EnforcementLevel::Held
+        ));
         let workspace = File::open("/").unwrap().into();
         let entered = executor.enter(View {
             floor: crate::world::current().floor(),
@@ -206,7 +205,10 @@ fn nothing_runs_without_user_namespaces() {
             programs: Vec::new(),
         });
         assert!(
-            matches!(entered, Err(SandboxError::Unavailable { layer: Layer::UserNamespace, .. })),
+            matches!(
+                entered,
+                Err(SandboxError::Unavailable { layer: SandboxLayer::UserNamespace, .. })
+            ),
             "{entered:?}"
         );
         let ran = executor.run(launch("/bin/true", &["true"]), &mut Nobody);
@@ -255,8 +257,8 @@ fn the_doctor_finds_all_well() {
 fn walls_name_every_layer() {
     let mut executor = Executor::start().unwrap();
     let walls = executor.walls().unwrap();
-    let named: Vec<Layer> = walls.layers.iter().map(|held| held.layer).collect();
-    assert_eq!(named, Layer::ALL);
-    let landlock = walls.layers.iter().find(|held| held.layer == Layer::Landlock).unwrap();
+    let named: Vec<SandboxLayer> = walls.layers.iter().map(|held| held.layer).collect();
+    assert_eq!(named, SandboxLayer::ALL);
+    let landlock = walls.layers.iter().find(|held| held.layer == SandboxLayer::Landlock).unwrap();
     assert!(landlock.detail.starts_with("abi "), "{}", landlock.detail);
 }

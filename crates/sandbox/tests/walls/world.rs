@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use capsule_core::confinement::Tier;
+use capsule_core::confinement::SandboxTier;
 use tempfile::TempDir;
 
 /// Says which world a process is in; without it, the one it finds.
@@ -38,8 +38,8 @@ impl World {
     }
 
     /// The tier that is asked for.
-    pub(crate) fn floor(self) -> Tier {
-        if self.is_lower() { Tier::Landlock } else { Tier::Namespaces }
+    pub(crate) fn floor(self) -> SandboxTier {
+        if self.is_lower() { SandboxTier::Landlock } else { SandboxTier::Namespaces }
     }
 }
 

@@ -89,15 +89,15 @@ impl Sightings {
     /// When it cannot be read, or is too large.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let failed = |why: String| StoreError::Anchor { path: path.to_owned(), why };
-        let most = u64::try_from(limits::ANCHOR_BYTES).unwrap_or(u64::MAX);
+        let most = u64::try_from(limits::ANCHOR_FILE_BYTES).unwrap_or(u64::MAX);
         let mut bytes = Vec::new();
         let read = match path == Path::new("-") {
             true => std::io::stdin().take(most + 1).read_to_end(&mut bytes),
             false => File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes)),
         };
         read.map_err(|error| failed(error.to_string()))?;
-        if bytes.len() > limits::ANCHOR_BYTES {
-            return Err(failed(format!("it is larger than {} bytes", limits::ANCHOR_BYTES)));
+        if bytes.len() > limits::ANCHOR_FILE_BYTES {
+            return Err(failed(format!("it is larger than {} bytes", limits::ANCHOR_FILE_BYTES)));
         }
         Ok(Self::of(&path.to_string_lossy(), &String::from_utf8_lossy(&bytes)))
     }
@@ -185,8 +185,8 @@ impl Anchor {
         if !now.is_file() {
             return Err(self.failed("it is no regular file"));
         }
-        if now.len() > u64::try_from(limits::ANCHOR_BYTES).unwrap_or(u64::MAX) {
-            let why = format!("it is larger than {} bytes; put it away", limits::ANCHOR_BYTES);
+        if now.len() > u64::try_from(limits::ANCHOR_FILE_BYTES).unwrap_or(u64::MAX) {
+            let why = format!("it is larger than {} bytes; put it away", limits::ANCHOR_FILE_BYTES);
             return Err(self.failed(why));
         }
         let head = self.read(&file, 0, HEAD)?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capsule_core::digest::Digest;
-use capsule_core::journal::KEY;
+use capsule_core::journal::KEY_SUFFIX;
 use capsule_core::limits;
 use ed25519_dalek::{Signature as Signed, Signer as _, SigningKey, VerifyingKey};
 use rustix::fs::OFlags;
@@ -122,10 +122,10 @@ pub fn read_keys(path: &Path) -> Result<Vec<Verifier>, StoreError> {
 
 /// The text of a file of keys.
 fn read(file: File) -> std::io::Result<Zeroizing<String>> {
-    let most = u64::try_from(limits::KEYS_BYTES).unwrap_or(u64::MAX);
+    let most = u64::try_from(limits::KEY_FILE_BYTES).unwrap_or(u64::MAX);
     let mut text = Zeroizing::new(String::new());
     file.take(most + 1).read_to_string(&mut text)?;
-    match text.len() > limits::KEYS_BYTES {
+    match text.len() > limits::KEY_FILE_BYTES {
         true => Err(std::io::Error::new(ErrorKind::FileTooLarge, "it is too large")),
         false => Ok(text),
     }
@@ -249,7 +249,7 @@ impl fmt::Debug for Signer {
 
 /// Where the key of a store lies: beside the file that a link leads to, as SQLite has it.
 fn place(store: &Path) -> PathBuf {
-    beside(&store.canonicalize().unwrap_or_else(|_| store.to_owned()), KEY)
+    beside(&store.canonicalize().unwrap_or_else(|_| store.to_owned()), KEY_SUFFIX)
 }
 
 /// Whether a log may be called so: what is safe in a line, a folder's name and an address.
@@ -315,7 +315,7 @@ mod tests {
         let read = Signer::beside(&store).unwrap().unwrap();
         assert_eq!(made.verifier(), read.verifier());
         assert_eq!(read.verifier().name(), "acme/laptop-3");
-        let path = beside(&store, KEY);
+        let path = beside(&store, KEY_SUFFIX);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(store.parent().unwrap()).unwrap().count(), 1);
         let before = fs::read(&path).unwrap();
@@ -342,7 +342,7 @@ mod tests {
     fn a_key_that_others_could_have_is_refused() {
         let (_folder, store) = store();
         Signer::make(&store, None).unwrap();
-        let path = beside(&store, KEY);
+        let path = beside(&store, KEY_SUFFIX);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let error = Signer::beside(&store).unwrap_err().to_string();
         assert!(error.contains("0640"), "{error}");
@@ -406,7 +406,7 @@ mod tests {
         let line = signer.verifier().to_string();
         fs::write(&path, format!("# ours\n\n  {line}  \n")).unwrap();
         assert_eq!(read_keys(&path).unwrap(), [signer.verifier().clone()]);
-        let private = fs::read_to_string(beside(&store, KEY)).unwrap();
+        let private = fs::read_to_string(beside(&store, KEY_SUFFIX)).unwrap();
         for (text, what) in [
             ("# none\n", "no public key"),
             (private.as_str(), "line 1 is a private key"),

@@ -42,7 +42,7 @@ impl Store {
     /// a whole store.
     pub(crate) fn is_alone(&self) -> bool {
         let begins = open_unwaiting(&self.path).and_then(header).unwrap_or_default();
-        !begins.is_empty() && !capsule_core::journal::has_log(&begins)
+        !begins.is_empty() && !capsule_core::journal::has_wal(&begins)
     }
 }
 

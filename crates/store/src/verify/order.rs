@@ -3,7 +3,7 @@
 use capsule_core::digest::Digest;
 use capsule_core::journal::{Entry, Event};
 use capsule_core::limits::EXACT_INTEGER;
-use capsule_core::policy::Payloads;
+use capsule_core::policy::PayloadRetention;
 
 use super::{Checker, Columns, Fault, fault};
 
@@ -12,7 +12,7 @@ pub(super) struct Walk {
     seq: u64,
     prev: Digest,
     at: u64,
-    payloads: Payloads,
+    payloads: PayloadRetention,
 }
 
 /// Whether an event is about a run and stands in none.
@@ -74,7 +74,7 @@ impl Checker<'_> {
         place: &str,
         row: &Columns,
         entry: &Entry,
-    ) -> Result<Payloads, Fault> {
+    ) -> Result<PayloadRetention, Fault> {
         let own = entry.run.map(|run| run.to_string());
         let kept = (own.as_deref(), crate::write::number(entry.seq), entry.event.kind());
         if kept != (row.run.as_deref(), row.seq, row.kind.as_str()) {
@@ -83,7 +83,7 @@ impl Checker<'_> {
         let Some(run) = entry.run else {
             let is_ours = belongs_to_no_run(&entry.event) && entry.seq == 0 && entry.prev.is_none();
             let what = "an event outside of runs has another kind, number 0 and no event before it";
-            return if is_ours { Ok(Payloads::Full) } else { Err(fault(place, what)) };
+            return if is_ours { Ok(PayloadRetention::Full) } else { Err(fault(place, what)) };
         };
         if belongs_to_no_run(&entry.event) {
             return Err(fault(place, "an event of its kind belongs to no run"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use capsule_core::digest::Digest;
 use capsule_core::id::RunId;
 use capsule_core::journal::{Entry, Event, PayloadClass, PayloadRef};
-use capsule_core::policy::Payloads;
+use capsule_core::policy::PayloadRetention;
 
 use super::{Checker, Erasure, Fault, Stop, fault, unreadable};
 use crate::error::StoreError;
@@ -29,7 +29,7 @@ enum Found {
 /// What is known of the run of a payload.
 #[derive(Clone, Copy)]
 struct OfRun {
-    keeps: Payloads,
+    keeps: PayloadRetention,
     is_erased: bool,
 }
 
@@ -66,7 +66,7 @@ impl OfRun {
                 _ => Ok(Found::Kept),
             },
             (None, None) if class.is_private() => Ok(Found::Withheld),
-            _ if class.is_private() || self.keeps == Payloads::Full => {
+            _ if class.is_private() || self.keeps == PayloadRetention::Full => {
                 Err("its bytes are gone, and its run keeps them")
             }
             (None, None) => Err("its salt is gone, and its run was not erased"),
@@ -89,7 +89,7 @@ impl Checker<'_> {
         &mut self,
         leaf: u64,
         (place, entry): (&str, &Entry),
-        keeps: Payloads,
+        keeps: PayloadRetention,
     ) -> Result<(), Stop> {
         let own = entry.event.payloads();
         let erasure = entry.run.and_then(|run| self.erased.get_mut(&run));

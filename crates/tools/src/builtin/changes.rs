@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use capsule_core::change::Change;
-use capsule_core::evidence::Permit;
+use capsule_core::lifecycle::Permit;
 use capsule_core::limits;
-use capsule_core::outcome::{Outcome, Output, Problem};
-use capsule_core::policy::Bounds;
-use capsule_core::undo::Unkept;
+use capsule_core::outcome::{CodedError, Outcome, Output};
+use capsule_core::policy::Restrictions;
+use capsule_core::undo::NoUndoReason;
 use serde_json::{Map, Value};
 
 use crate::builtin::{invalid, text, wrong_permit};
 use crate::making::replaced;
 
 /// The changes that the argument `changes` holds as JSON, by their paths.
-pub(super) fn named(args: &Map<String, Value>) -> Result<Vec<Change>, Problem> {
+pub(super) fn named(args: &Map<String, Value>) -> Result<Vec<Change>, CodedError> {
     let changes = text(args, "changes").unwrap_or_default();
     let mut changes: Vec<Change> = serde_json::from_str(changes)
         .map_err(|error| invalid(format!("`changes` cannot be read: {error}")))?;
@@ -23,17 +23,17 @@ pub(super) fn named(args: &Map<String, Value>) -> Result<Vec<Change>, Problem> {
 }
 
 /// Why what the changes replace cannot be kept for an undo, if it cannot.
-pub(super) fn unkept(changes: &[Change]) -> Option<Unkept> {
+pub(super) fn unkept(changes: &[Change]) -> Option<NoUndoReason> {
     let bytes = changes.iter().filter_map(replaced).fold(0, u64::saturating_add);
-    (bytes > limits::UNDO_BYTES).then_some(Unkept::TooLarge { bytes })
+    (bytes > limits::UNDO_BYTES).then_some(NoUndoReason::TooLarge { bytes })
 }
 
 /// Changes files by a permit, until its time is over.
 pub(super) fn write(
     permit: &Permit<'_>,
-    work: impl FnOnce(Instant) -> Result<Output, Problem>,
+    work: impl FnOnce(Instant) -> Result<Output, CodedError>,
 ) -> Outcome {
-    let Bounds::Write { timeout_ms } = *permit.bounds() else { return wrong_permit() };
+    let Restrictions::Write { timeout_ms } = *permit.restrictions() else { return wrong_permit() };
     match work(Instant::now() + Duration::from_millis(timeout_ms)) {
         Ok(output) => Outcome::done(output),
         Err(problem) => Outcome::failed(problem),

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use capsule_core::action::{Action, Facts};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
-use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::APPLY;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
+use capsule_core::outcome::{CodedError, Outcome};
+use capsule_core::policy::APPLY_TOOL;
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, another_action, changes, text};
@@ -17,32 +17,37 @@ use crate::staging::{Applying, Found};
 use crate::tool::{Context, Prepared, Tool};
 
 /// What `changes.apply` is called, takes and gives. Not one of the tools that the reference lists.
-static OF_PERSONS: Signature = Signature {
-    id: APPLY,
+static OF_PERSONS: ToolSignature = ToolSignature {
+    id: APPLY_TOOL,
     model_name: "changes_apply",
     aliases: &[],
     about: "Makes what a run changed in its staged workspace in the workspace itself.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsWrite, Capability::FsDelete],
     arguments: &[
-        Argument { name: "run", kind: Kind::Text, required: true, about: "the run's full id" },
-        Argument {
+        ToolArgument {
+            name: "run",
+            kind: ArgumentKind::Text,
+            required: true,
+            about: "the run's full id",
+        },
+        ToolArgument {
             name: "changes",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: true,
             about: "what it changed, as JSON",
         },
-        Argument {
+        ToolArgument {
             name: "again",
-            kind: Kind::Word(&[AGAIN]),
+            kind: ArgumentKind::OneOf(&[AGAIN]),
             required: false,
             about: "that somebody began to before",
         },
     ],
     results: &[
-        Field { name: "run", about: "the run" },
-        Field { name: "applied", about: "how many changes were made" },
-        Field { name: "applied_before", about: "how many were there already" },
+        ResultField { name: "run", about: "the run" },
+        ResultField { name: "applied", about: "how many changes were made" },
+        ResultField { name: "applied_before", about: "how many were there already" },
     ],
 };
 
@@ -54,33 +59,37 @@ const AGAIN: &str = "yes";
 pub struct ChangesApply;
 
 impl Tool for ChangesApply {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &OF_PERSONS
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         let changes = changes::named(args)?;
         let again = text(args, "again") == Some(AGAIN);
-        Ok(Action::Apply { run: text(args, "run").unwrap_or_default().to_owned(), changes, again })
+        Ok(Action::Apply {
+            run: text(args, "run").unwrap_or_default().to_owned(),
+            changes,
+            is_retry: again,
+        })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
         let mut facts = Facts::default();
         let hands = match (action, context.staging) {
-            (Action::Apply { run, changes, again }, Ok(Some(staging))) => {
-                facts.unkept = changes::unkept(changes);
+            (Action::Apply { run, changes, is_retry: again }, Ok(Some(staging))) => {
+                facts.no_undo = changes::unkept(changes);
                 let what = (run.clone(), changes.clone());
                 let with = (Rc::clone(staging), Rc::clone(context.keeper));
                 Applying::new(with, what, *again, (context.cancel.clone(), context.veil))
-                    .map(|applying| Box::new(Applier(applying)) as Box<dyn Hands>)
+                    .map(|applying| Box::new(Applier(applying)) as Box<dyn Operation>)
             }
             // Where they are gone, they may all be in the workspace already.
-            (Action::Apply { run, changes, again: true }, Ok(None)) => {
+            (Action::Apply { run, changes, is_retry: true }, Ok(None)) => {
                 Found::new(context.workspace, run.clone(), changes.clone())
-                    .map(|found| Box::new(Finder(found)) as Box<dyn Hands>)
+                    .map(|found| Box::new(Finder(found)) as Box<dyn Operation>)
             }
             (Action::Apply { .. }, _) => {
-                Err(Problem::new(Code::ChangeNone, "the staged changes are not there"))
+                Err(CodedError::new(Code::ChangeNone, "the staged changes are not there"))
             }
             _ => Err(another_action()),
         };
@@ -91,8 +100,8 @@ impl Tool for ChangesApply {
 
 struct Applier(Applying);
 
-impl Hands for Applier {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+impl Operation for Applier {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         self.0.preserve().map(Some)
     }
 
@@ -103,8 +112,8 @@ impl Hands for Applier {
 
 struct Finder(Found);
 
-impl Hands for Finder {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+impl Operation for Finder {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         self.0.look().map(|()| None)
     }
 

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use capsule_core::action::{Action, Facts};
 use capsule_core::capability::Capability;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
-use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::UNDO;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
+use capsule_core::outcome::{CodedError, Outcome};
+use capsule_core::policy::UNDO_TOOL;
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
 use crate::builtin::{Unable, another_action, changes, number, text};
@@ -16,46 +16,54 @@ use crate::tool::{Context, Prepared, Tool};
 use crate::undo::{Kept, Restoring, Undo};
 
 /// What `changes.undo` is called, takes and gives. Not one of the tools that the reference lists.
-static OF_PERSONS: Signature = Signature {
-    id: UNDO,
+static OF_PERSONS: ToolSignature = ToolSignature {
+    id: UNDO_TOOL,
     model_name: "changes_undo",
     aliases: &[],
     about: "Brings back what stood in the workspace before calls of a run changed it.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsWrite, Capability::FsDelete],
     arguments: &[
-        Argument { name: "run", kind: Kind::Text, required: true, about: "the run's full id" },
-        Argument {
+        ToolArgument {
+            name: "run",
+            kind: ArgumentKind::Text,
+            required: true,
+            about: "the run's full id",
+        },
+        ToolArgument {
             name: "call",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "the call; all of them if left out",
         },
-        Argument {
+        ToolArgument {
             name: "changes",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: true,
             about: "what comes of it, as JSON",
         },
-        Argument {
+        ToolArgument {
             name: "again",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: false,
             about: "the runs that began to before and were killed, by their full ids",
         },
-        Argument {
+        ToolArgument {
             name: "made",
-            kind: Kind::Word(&[MADE]),
+            kind: ArgumentKind::OneOf(&[MADE]),
             required: false,
             about: "that what goes is what the run made, and need not be kept",
         },
     ],
     results: &[
-        Field { name: "run", about: "the run" },
-        Field { name: "undone", about: "how many paths were brought back" },
-        Field { name: "as_before", about: "how many were what they were before already" },
-        Field { name: "left", about: "how many folders stay, since something else is in them" },
-        Field {
+        ResultField { name: "run", about: "the run" },
+        ResultField { name: "undone", about: "how many paths were brought back" },
+        ResultField { name: "as_before", about: "how many were what they were before already" },
+        ResultField {
+            name: "left",
+            about: "how many folders stay, since something else is in them",
+        },
+        ResultField {
             name: "unkept",
             about: "how many went of which nothing is kept, so that they do not come back",
         },
@@ -70,36 +78,36 @@ const MADE: &str = "yes";
 pub struct ChangesUndo;
 
 impl Tool for ChangesUndo {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &OF_PERSONS
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         let changes = changes::named(args)?;
         Ok(Action::Undo {
             run: text(args, "run").unwrap_or_default().to_owned(),
             call: number(args, "call"),
             changes,
-            again: text(args, "again")
+            interrupted_runs: text(args, "again")
                 .unwrap_or_default()
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect(),
-            made: text(args, "made") == Some(MADE),
+            skips_backup: text(args, "made") == Some(MADE),
         })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
         let mut facts = Facts::default();
         let hands = match action {
-            Action::Undo { run, changes, again, made, .. } => {
-                facts.unkept = changes::unkept(changes).filter(|_| !made);
+            Action::Undo { run, changes, interrupted_runs: again, skips_backup: made, .. } => {
+                facts.no_undo = changes::unkept(changes).filter(|_| !made);
                 let kept = Kept::at(context.keeper.place().clone());
                 let what = (run.clone(), changes.clone());
                 let undo = Undo::new(context.workspace, kept, what, (again, *made));
                 let with = (context.cancel.clone(), context.veil);
                 Restoring::new(undo, Rc::clone(context.keeper), with)
-                    .map(|restoring| Box::new(Undoer(restoring)) as Box<dyn Hands>)
+                    .map(|restoring| Box::new(Undoer(restoring)) as Box<dyn Operation>)
             }
             _ => Err(another_action()),
         };
@@ -110,8 +118,8 @@ impl Tool for ChangesUndo {
 
 struct Undoer(Restoring);
 
-impl Hands for Undoer {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+impl Operation for Undoer {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         self.0.preserve()
     }
 

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use capsule_core::action::{Action, Facts, PathFact, PathTarget, Place};
+use capsule_core::action::{Action, Facts, PathFact, PathLocation, PathTarget};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved};
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::lifecycle::{Operation, Permit, SavedUndo};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::Bounds;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::policy::Restrictions;
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use rustix::fs::FileType;
 use serde_json::{Map, Value};
 
@@ -21,37 +21,37 @@ use crate::tool::{Context, Prepared, Tool, name_paths};
 use crate::workspace::{Itself, kind, same};
 
 /// What `fs.delete` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "fs.delete",
     model_name: "fs_delete",
     aliases: &["file_delete"],
     about: "Deletes a file, a link (never what it leads to) or a folder of the workspace; what was \
         there can be brought back.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsDelete],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "path",
-            kind: Kind::Path,
+            kind: ArgumentKind::Path,
             required: true,
             about: "what is to go, relative to the workspace",
         },
-        Argument {
+        ToolArgument {
             name: "recursive",
-            kind: Kind::Flag,
+            kind: ArgumentKind::Flag,
             required: false,
             about: "whether a folder goes with all that is in it; only an empty one if left out",
         },
     ],
     results: &[
-        Field { name: "path", about: "what is gone" },
-        Field { name: "changed", about: "that it is gone" },
-        Field {
+        ResultField { name: "path", about: "what is gone" },
+        ResultField { name: "changed", about: "that it is gone" },
+        ResultField {
             name: "kind",
             about: "`file`, `link`, `folder`, or `special` for a pipe, a socket or a device",
         },
-        Field { name: "entries", about: "how many files, links and folders are gone" },
-        Field { name: "bytes_total", about: "how many bytes the files had" },
+        ResultField { name: "entries", about: "how many files, links and folders are gone" },
+        ResultField { name: "bytes_total", about: "how many bytes the files had" },
     ],
 };
 
@@ -60,11 +60,11 @@ pub static SIGNATURE: Signature = Signature {
 pub struct FsDelete;
 
 impl Tool for FsDelete {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         Ok(Action::Delete {
             path: PathTarget::parse(text(args, "path").unwrap_or_default()),
             recursive: flag(args, "recursive"),
@@ -76,12 +76,12 @@ impl Tool for FsDelete {
         let hands = match action {
             Action::Delete { path, recursive } => match path.inside() {
                 Some(path) => look(path, *recursive, context, &mut facts),
-                None => Err(Problem::new(Code::PathOutside, "the path is not inside")),
+                None => Err(CodedError::new(Code::PathOutside, "the path is not inside")),
             },
             _ => Err(another_action()),
         };
         let hands = name_paths(&mut facts, context).and(hands);
-        let hands = hands.map(|own| Box::new(own) as Box<dyn Hands>);
+        let hands = hands.map(|own| Box::new(own) as Box<dyn Operation>);
         Prepared { facts, hands: hands.unwrap_or_else(|problem| Box::new(Unable(problem))) }
     }
 }
@@ -92,7 +92,7 @@ fn look(
     recursive: bool,
     context: &Context<'_>,
     facts: &mut Facts,
-) -> Result<Deleter, Problem> {
+) -> Result<Deleter, CodedError> {
     let veil = context.veil.borrow();
     let (fact, itself) = context.workspace.look_itself(path, &veil);
     facts.paths.push(fact);
@@ -104,7 +104,7 @@ fn look(
     };
     let with = (context.workspace, context.keeper);
     let deleting = Deleting::list(with, path, found, recursive)?;
-    facts.unkept = deleting.unkept();
+    facts.no_undo = deleting.unkept();
     for own in deleting.all().iter().skip(1) {
         let (fact, itself) = context.workspace.look_itself(&own.real, &veil);
         let is_it = matches!(&itself, Itself::There(named) if same(&named.stat, &own.stat));
@@ -114,7 +114,7 @@ fn look(
         }
     }
     let real = match facts.paths.first() {
-        Some(PathFact { real: Place::Inside(real), .. }) => real.clone(),
+        Some(PathFact { real: PathLocation::Inside(real), .. }) => real.clone(),
         _ => return Err(changed(path)),
     };
     Ok(Deleter { path: path.clone(), real, deleting })
@@ -128,13 +128,15 @@ struct Deleter {
     deleting: Deleting,
 }
 
-impl Hands for Deleter {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+impl Operation for Deleter {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         self.deleting.preserve()
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Delete { path, timeout_ms } = permit.bounds() else { return wrong_permit() };
+        let Restrictions::Delete { path, timeout_ms } = permit.restrictions() else {
+            return wrong_permit();
+        };
         if *path != self.real {
             return wrong_permit();
         }

@@ -6,12 +6,12 @@ use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
+use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::limits;
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::Bounds;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::policy::Restrictions;
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::{Piece, Redactor};
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ use crate::tool::{Context, Prepared, Tool, prepare_change};
 use crate::workspace::Stands;
 
 /// What `fs.edit` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "fs.edit",
     model_name: "fs_edit",
     aliases: &["file_edit"],
@@ -31,48 +31,51 @@ pub static SIGNATURE: Signature = Signature {
         often as expected; where it is not there byte for byte, whole lines may differ in line ends, \
         blanks at their ends, quotes and dashes, tabs for spaces, indentation by a constant amount, \
         and blank lines between them.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsRead, Capability::FsWrite],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "path",
-            kind: Kind::Path,
+            kind: ArgumentKind::Path,
             required: true,
             about: "the file, relative to the workspace",
         },
-        Argument {
+        ToolArgument {
             name: "search",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: true,
             about: "the text that is there, with enough lines around it to be the only such place",
         },
-        Argument {
+        ToolArgument {
             name: "replace",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: true,
             about: "the text that is to be there instead, taken as it is",
         },
-        Argument {
+        ToolArgument {
             name: "count",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "how many places are expected, and changed; 1 if left out",
         },
     ],
     results: &[
-        Field { name: "path", about: "the file" },
-        Field { name: "changed", about: "whether it is other than before" },
-        Field { name: "added", about: "lines that were added" },
-        Field { name: "removed", about: "lines that were removed" },
-        Field { name: "bytes_total", about: "its size now" },
-        Field { name: "matched", about: "`exact`, or `tolerant(..)` with what differed" },
-        Field { name: "line", about: "the line of the first place" },
-        Field { name: "encoding", about: "how the file says its text, where that is not UTF-8" },
-        Field {
+        ResultField { name: "path", about: "the file" },
+        ResultField { name: "changed", about: "whether it is other than before" },
+        ResultField { name: "added", about: "lines that were added" },
+        ResultField { name: "removed", about: "lines that were removed" },
+        ResultField { name: "bytes_total", about: "its size now" },
+        ResultField { name: "matched", about: "`exact`, or `tolerant(..)` with what differed" },
+        ResultField { name: "line", about: "the line of the first place" },
+        ResultField {
+            name: "encoding",
+            about: "how the file says its text, where that is not UTF-8",
+        },
+        ResultField {
             name: "nearest_line",
             about: "where nothing matched: the line of what comes closest",
         },
-        Field { name: "nearest", about: "the lines that come closest" },
+        ResultField { name: "nearest", about: "the lines that come closest" },
     ],
 };
 
@@ -98,19 +101,19 @@ fn is_markdown(path: &str) -> bool {
 }
 
 impl Tool for FsEdit {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         let Request { search, replace, count, .. } = request(args);
         if search.is_empty() {
-            return Err(Problem::new(Code::EditEmpty, "`search` is empty")
-                .suggest(Code::EditEmpty.next_step()));
+            return Err(CodedError::new(Code::EditEmpty, "`search` is empty")
+                .with_suggestion(Code::EditEmpty.next_step()));
         }
         if search == replace {
-            return Err(Problem::new(Code::EditNoChange, "`search` and `replace` are the same")
-                .suggest(Code::EditNoChange.next_step()));
+            return Err(CodedError::new(Code::EditNoChange, "`search` and `replace` are the same")
+                .with_suggestion(Code::EditNoChange.next_step()));
         }
         if count.is_some_and(|count| !(1..=limits::EDIT_COUNT).contains(&count)) {
             return Err(invalid(format!("`count` lies between 1 and {}", limits::EDIT_COUNT)));
@@ -146,7 +149,7 @@ impl Tool for FsEdit {
                 let (redactor, masks, count) = (context.redactor.clone(), masks > 0, own.count);
                 let edited = None;
                 let editor = Editor { saving, search, replace, count, redactor, masks, edited };
-                Ok((Box::new(editor) as Box<dyn Hands>, unkept))
+                Ok((Box::new(editor) as Box<dyn Operation>, unkept))
             }
             _ => Err(another_action()),
         };
@@ -154,9 +157,9 @@ impl Tool for FsEdit {
     }
 }
 
-fn too_large(path: &WorkspacePath, size: u64, most: u64) -> Problem {
+fn too_large(path: &WorkspacePath, size: u64, most: u64) -> CodedError {
     let message = format!("`{path}` has or would have {size} bytes; an edit takes up to {most}");
-    Problem::new(Code::EditTooLarge, message).suggest(Code::EditTooLarge.next_step())
+    CodedError::new(Code::EditTooLarge, message).with_suggestion(Code::EditTooLarge.next_step())
 }
 
 struct Editor {
@@ -172,8 +175,8 @@ struct Editor {
     edited: Option<Result<Edited, Refusal>>,
 }
 
-impl Hands for Editor {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+impl Operation for Editor {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         self.saving.read()?;
         let edited = self.edited(self.saving.old())?;
         let kept = edited.as_ref().ok().map(|edited| self.saving.keep(&edited.bytes)).transpose();
@@ -184,11 +187,11 @@ impl Hands for Editor {
     fn preview(&mut self) -> Preview {
         let edited =
             self.saving.read().ok().and_then(|()| self.edited(self.saving.old()).ok()?.ok());
-        edited.map_or(Preview::Nothing, |edited| self.saving.preview(&edited.bytes))
+        edited.map_or(Preview::Unavailable, |edited| self.saving.preview(&edited.bytes))
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Edit { bytes, quotes, timeout_ms } = *permit.bounds() else {
+        let Restrictions::Edit { bytes, quotes, timeout_ms } = *permit.restrictions() else {
             return wrong_permit();
         };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
@@ -219,7 +222,7 @@ impl Editor {
     /// What the edit comes to, in the file as it is shown: what is hidden there can neither be found,
     /// and so be guessed, nor be shown by what stands around it. With masks in what is asked for, what
     /// they stand for is put back.
-    fn edited(&self, old: &[u8]) -> Result<Result<Edited, Refusal>, Problem> {
+    fn edited(&self, old: &[u8]) -> Result<Result<Edited, Refusal>, CodedError> {
         let path = self.saving.path();
         let request = Request {
             search: &self.search,
@@ -327,7 +330,10 @@ fn refused(path: &WorkspacePath, refusal: Refusal, count: Option<u64>) -> Outcom
             (Code::EditTooLarge, message, output)
         }
     };
-    Outcome { output, ..Outcome::failed(Problem::new(code, message).suggest(code.next_step())) }
+    Outcome {
+        output,
+        ..Outcome::failed(CodedError::new(code, message).with_suggestion(code.next_step()))
+    }
 }
 
 /// What is told of an edit that is not made in a file that the policy does not open to `fs.read`: why, and
@@ -349,7 +355,7 @@ fn refused_unquoted(path: &WorkspacePath, refusal: &Refusal) -> Outcome {
     let message = format!("`{path}` is not edited: {why}");
     let hint = "nothing of the file is quoted, since the policy does not open it to `fs.read`; \
         ask the user for the lines";
-    Outcome { output, ..Outcome::failed(Problem::new(code, message).suggest(hint)) }
+    Outcome { output, ..Outcome::failed(CodedError::new(code, message).with_suggestion(hint)) }
 }
 
 /// How often, and on which lines.

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
-use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::limits;
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Bounds, Sight};
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::policy::{ListingScope, Restrictions};
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use serde_json::{Map, Value, json};
 
@@ -24,39 +24,39 @@ use crate::walk;
 use crate::workspace::{Found, Workspace};
 
 /// What `fs.list` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "fs.list",
     model_name: "fs_list",
     aliases: &[],
     about: "Lists a folder of the workspace: names, kinds, sizes and dates.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsMeta],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "path",
-            kind: Kind::Path,
+            kind: ArgumentKind::Path,
             required: true,
             about: "the folder, relative to the workspace",
         },
-        Argument {
+        ToolArgument {
             name: "depth",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "how many levels, 1 if left out",
         },
-        Argument {
+        ToolArgument {
             name: "limit",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "how many entries at most",
         },
     ],
     results: &[
-        Field { name: "path", about: "the folder" },
-        Field { name: "entries", about: "its entries: path, kind, size and date" },
-        Field { name: "partial", about: "whether the folder was not read to its end" },
-        Field { name: "truncated", about: "whether there are more entries" },
-        Field { name: "clamped", about: "whether more was asked for than may be shown" },
+        ResultField { name: "path", about: "the folder" },
+        ResultField { name: "entries", about: "its entries: path, kind, size and date" },
+        ResultField { name: "partial", about: "whether the folder was not read to its end" },
+        ResultField { name: "truncated", about: "whether there are more entries" },
+        ResultField { name: "clamped", about: "whether more was asked for than may be shown" },
     ],
 };
 
@@ -65,11 +65,11 @@ pub static SIGNATURE: Signature = Signature {
 pub struct FsList;
 
 impl Tool for FsList {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         Ok(Action::List {
             path: PathTarget::parse(text(args, "path").unwrap_or_default()),
             depth: number(args, "depth"),
@@ -101,7 +101,7 @@ struct Lister {
 
 /// A listing while it is made.
 struct Listing<'l> {
-    sight: &'l Sight,
+    sight: &'l ListingScope,
     /// What the system writes entries into, one folder at a time.
     buffer: Vec<MaybeUninit<u8>>,
     deadline: Instant,
@@ -110,9 +110,11 @@ struct Listing<'l> {
     partial: bool,
 }
 
-impl Hands for Lister {
+impl Operation for Lister {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Look { results, clamped, timeout_ms, sight } = permit.bounds() else {
+        let Restrictions::Listing { results, clamped, timeout_ms, scope: sight } =
+            permit.restrictions()
+        else {
             return wrong_permit();
         };
         if let Err(problem) = again(&self.workspace, &self.path, &self.found) {
@@ -199,7 +201,7 @@ fn shown(
     folder: &WorkspacePath,
     name: &[u8],
     kind: FileType,
-    sight: &Sight,
+    sight: &ListingScope,
 ) -> Option<(WorkspacePath, Value)> {
     let text = String::from_utf8_lossy(name);
     let path = folder.join(&text);

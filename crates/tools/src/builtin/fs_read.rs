@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use capsule_core::action::{Action, PathTarget};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::limits;
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::Bounds;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::policy::Restrictions;
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::Piece;
 use rustix::fs::{OFlags, fstat};
 use rustix::io::{Errno, pread};
@@ -25,43 +25,46 @@ use crate::tool::{Context, Prepared, Tool, prepare_path};
 use crate::workspace::{Found, Workspace};
 
 /// What `fs.read` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "fs.read",
     model_name: "fs_read",
     aliases: &["file_read"],
     about: "Reads a file of the workspace; a binary one comes back as a short base64 preview.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsRead],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "path",
-            kind: Kind::Path,
+            kind: ArgumentKind::Path,
             required: true,
             about: "the file, relative to the workspace",
         },
-        Argument {
+        ToolArgument {
             name: "offset",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "the first byte, 0 if left out",
         },
-        Argument {
+        ToolArgument {
             name: "limit",
-            kind: Kind::Size,
+            kind: ArgumentKind::Size,
             required: false,
             about: "how many bytes at most",
         },
     ],
     results: &[
-        Field { name: "path", about: "the file that was read" },
-        Field { name: "text", about: "the bytes, where they are text" },
-        Field { name: "base64", about: "a preview, where they are not" },
-        Field { name: "binary", about: "whether they are not text" },
-        Field { name: "encoding", about: "how the file says its text, where that is not UTF-8" },
-        Field { name: "offset", about: "the first byte that was read" },
-        Field { name: "bytes_total", about: "the size of the file" },
-        Field { name: "truncated", about: "whether there is more" },
-        Field { name: "clamped", about: "whether more was asked for than may be read" },
+        ResultField { name: "path", about: "the file that was read" },
+        ResultField { name: "text", about: "the bytes, where they are text" },
+        ResultField { name: "base64", about: "a preview, where they are not" },
+        ResultField { name: "binary", about: "whether they are not text" },
+        ResultField {
+            name: "encoding",
+            about: "how the file says its text, where that is not UTF-8",
+        },
+        ResultField { name: "offset", about: "the first byte that was read" },
+        ResultField { name: "bytes_total", about: "the size of the file" },
+        ResultField { name: "truncated", about: "whether there is more" },
+        ResultField { name: "clamped", about: "whether more was asked for than may be read" },
     ],
 };
 
@@ -70,11 +73,11 @@ pub static SIGNATURE: Signature = Signature {
 pub struct FsRead;
 
 impl Tool for FsRead {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         Ok(Action::Read {
             path: PathTarget::parse(text(args, "path").unwrap_or_default()),
             offset: number(args, "offset").unwrap_or(0),
@@ -102,9 +105,9 @@ struct Reader {
     offset: u64,
 }
 
-impl Hands for Reader {
+impl Operation for Reader {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Read { bytes, clamped, timeout_ms } = *permit.bounds() else {
+        let Restrictions::Read { bytes, clamped, timeout_ms } = *permit.restrictions() else {
             return wrong_permit();
         };
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
@@ -157,7 +160,7 @@ impl Content {
 }
 
 impl Reader {
-    fn read(&self, most: u64, deadline: Instant) -> Result<Content, Problem> {
+    fn read(&self, most: u64, deadline: Instant) -> Result<Content, CodedError> {
         again(&self.workspace, &self.path, &self.found)?;
         let opened = self.found.open(&self.workspace, OFlags::RDONLY);
         let file = opened.map_err(|why| not_there(&self.path, why))?;
@@ -179,7 +182,7 @@ impl Reader {
         from: u64,
         most: u64,
         deadline: Instant,
-    ) -> Result<Vec<u8>, Problem> {
+    ) -> Result<Vec<u8>, CodedError> {
         let mut bytes = Vec::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -192,7 +195,7 @@ impl Reader {
             let slot = buffer.get_mut(..want).unwrap_or_default();
             if Instant::now() > deadline {
                 let message = format!("`{}` could not be read in time", self.path);
-                return Err(Problem::new(Code::FileSystem, message));
+                return Err(CodedError::new(Code::FileSystem, message));
             }
             match pread(file.as_fd(), &mut *slot, from.saturating_add(have)) {
                 Ok(0) => return Ok(bytes),

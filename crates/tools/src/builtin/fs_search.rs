@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use capsule_core::action::{Action, PathTarget, SearchFilter};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
 use capsule_core::glob::Glob;
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::lifecycle::{Operation, Permit};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Bounds, Sight};
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::policy::{ListingScope, Restrictions};
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_core::units;
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use rustix::io::Errno;
@@ -30,57 +30,65 @@ use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Found, Workspace, same};
 
 /// What `fs.search` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "fs.search",
     model_name: "fs_search",
     aliases: &["file_search"],
     about: "Looks for files of the workspace by name, size and date; never opens one.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsMeta],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "path",
-            kind: Kind::Path,
+            kind: ArgumentKind::Path,
             required: false,
             about: "the folder to look beneath; the workspace if left out",
         },
-        Argument {
+        ToolArgument {
             name: "name",
-            kind: Kind::Name,
+            kind: ArgumentKind::Name,
             required: false,
             about: "a pattern such as `*.md`; with a slash it is about the path",
         },
-        Argument {
+        ToolArgument {
             name: "min_size",
-            kind: Kind::Size,
+            kind: ArgumentKind::Size,
             required: false,
             about: "the smallest size",
         },
-        Argument { name: "max_size", kind: Kind::Size, required: false, about: "the largest size" },
-        Argument {
+        ToolArgument {
+            name: "max_size",
+            kind: ArgumentKind::Size,
+            required: false,
+            about: "the largest size",
+        },
+        ToolArgument {
             name: "modified_after",
-            kind: Kind::Time,
+            kind: ArgumentKind::Time,
             required: false,
             about: "a date, a time, or a duration ago such as `7d`",
         },
-        Argument {
+        ToolArgument {
             name: "modified_before",
-            kind: Kind::Time,
+            kind: ArgumentKind::Time,
             required: false,
             about: "a date, a time, or a duration ago such as `7d`",
         },
-        Argument {
+        ToolArgument {
             name: "limit",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "how many results at most",
         },
     ],
     results: &[
-        Field { name: "entries", about: "the files: path, kind, size and date" },
-        Field { name: "partial", about: "whether the search ended before it had seen everything" },
-        Field { name: "truncated", about: "whether there are more results" },
-        Field { name: "clamped", about: "whether more was asked for than may be shown" },
+        ResultField { name: "entries", about: "the files: path, kind, size and date" },
+        ResultField {
+            name: "partial",
+            about: "whether the search ended before it had seen everything",
+        },
+        ResultField { name: "truncated", about: "whether there are more results" },
+        ResultField { name: "clamped", about: "whether more was asked for than may be shown" },
     ],
 };
 
@@ -89,11 +97,11 @@ pub static SIGNATURE: Signature = Signature {
 pub struct FsSearch;
 
 impl Tool for FsSearch {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, now: u64) -> Result<Action, CodedError> {
         let time = |name: &str| text(args, name).map(|text| moment(name, text, now)).transpose();
         let name = text(args, "name");
         if let Some(name) = name {
@@ -127,7 +135,7 @@ impl Tool for FsSearch {
 }
 
 /// A point in time in seconds since 1970: RFC 3339, a date, or a duration before now.
-fn moment(name: &str, text: &str, now: u64) -> Result<i64, Problem> {
+fn moment(name: &str, text: &str, now: u64) -> Result<i64, CodedError> {
     if let Some(ago) = units::parse_duration(text) {
         let now = i64::try_from(now / 1_000_000).unwrap_or(i64::MAX);
         return Ok(now.saturating_sub(i64::try_from(ago.as_secs()).unwrap_or(i64::MAX)));
@@ -150,9 +158,11 @@ struct Searcher {
     filter: SearchFilter,
 }
 
-impl Hands for Searcher {
+impl Operation for Searcher {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Look { results, clamped, timeout_ms, sight } = permit.bounds() else {
+        let Restrictions::Listing { results, clamped, timeout_ms, scope: sight } =
+            permit.restrictions()
+        else {
             return wrong_permit();
         };
         if let Err(problem) = again(&self.workspace, &self.path, &self.found) {
@@ -176,7 +186,10 @@ impl Hands for Searcher {
         let from = vec![(self.found.real.as_str().into(), false)];
         walk(&self.workspace, from, &search);
         if self.cancel.is_set() {
-            return Outcome::failed(Problem::new(Code::ExecCancelled, "the search was cancelled"));
+            return Outcome::failed(CodedError::new(
+                Code::ExecCancelled,
+                "the search was cancelled",
+            ));
         }
         if search.changed.load(Ordering::Relaxed) {
             return Outcome::failed(changed(&self.path));
@@ -198,7 +211,7 @@ impl Hands for Searcher {
 struct Search<'s> {
     /// The folder that was judged.
     from: &'s Found,
-    sight: &'s Sight,
+    sight: &'s ListingScope,
     pattern: Option<Glob>,
     whole_path: bool,
     filter: &'s SearchFilter,

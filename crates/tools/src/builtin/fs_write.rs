@@ -9,10 +9,10 @@ use capsule_core::action::{Action, PathTarget, WriteMode};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::Redactor;
 use serde_json::{Map, Value};
 
@@ -24,41 +24,46 @@ use crate::tool::{Context, Prepared, Tool, prepare_change};
 const MODES: &[&str] = &["create", "overwrite", "append"];
 
 /// What `fs.write` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "fs.write",
     model_name: "fs_write",
     aliases: &["file_write", "fs.write_text"],
     about: "Writes a file of the workspace; what was there before can be brought back.",
-    shape: Shape::Files,
+    shape: ToolShape::Files,
     capabilities: &[Capability::FsWrite],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "path",
-            kind: Kind::Path,
+            kind: ArgumentKind::Path,
             required: true,
             about: "the file, relative to the workspace",
         },
-        Argument { name: "content", kind: Kind::Text, required: false, about: "the text" },
-        Argument {
+        ToolArgument {
+            name: "content",
+            kind: ArgumentKind::Text,
+            required: false,
+            about: "the text",
+        },
+        ToolArgument {
             name: "content_base64",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: false,
             about: "the bytes, in place of `content`",
         },
-        Argument {
+        ToolArgument {
             name: "mode",
-            kind: Kind::Word(MODES),
+            kind: ArgumentKind::OneOf(MODES),
             required: false,
             about: "`overwrite` if left out",
         },
     ],
     results: &[
-        Field { name: "path", about: "the file" },
-        Field { name: "changed", about: "whether it is other than before" },
-        Field { name: "created", about: "whether it was not there before" },
-        Field { name: "bytes_total", about: "its size now" },
-        Field { name: "added", about: "lines that were added" },
-        Field {
+        ResultField { name: "path", about: "the file" },
+        ResultField { name: "changed", about: "whether it is other than before" },
+        ResultField { name: "created", about: "whether it was not there before" },
+        ResultField { name: "bytes_total", about: "its size now" },
+        ResultField { name: "added", about: "lines that were added" },
+        ResultField {
             name: "removed",
             about: "lines that were removed; none where the file was too large to be looked at",
         },
@@ -70,7 +75,7 @@ pub static SIGNATURE: Signature = Signature {
 pub struct FsWrite;
 
 /// The bytes that a call wants to write.
-fn content(args: &Map<String, Value>) -> Result<Vec<u8>, Problem> {
+fn content(args: &Map<String, Value>) -> Result<Vec<u8>, CodedError> {
     match (text(args, "content"), text(args, "content_base64")) {
         (Some(text), None) => Ok(text.as_bytes().to_vec()),
         (None, Some(encoded)) => {
@@ -81,11 +86,11 @@ fn content(args: &Map<String, Value>) -> Result<Vec<u8>, Problem> {
 }
 
 impl Tool for FsWrite {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         let content = content(args)?;
         Ok(Action::Write {
             path: PathTarget::parse(text(args, "path").unwrap_or_default()),
@@ -108,7 +113,7 @@ impl Tool for FsWrite {
                 let unkept = saving.unkept();
                 let redactor = (masks > 0).then(|| context.redactor.clone());
                 let writer = Writer { saving, mode: *mode, content, redactor };
-                Ok((Box::new(writer) as Box<dyn Hands>, unkept))
+                Ok((Box::new(writer) as Box<dyn Operation>, unkept))
             }
             _ => Err(another_action()),
         };
@@ -124,8 +129,8 @@ struct Writer {
     redactor: Option<Redactor>,
 }
 
-impl Hands for Writer {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+impl Operation for Writer {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         self.resolve()?;
         let is_there = self.saving.is_there();
         if is_there && self.mode == WriteMode::Create {
@@ -144,7 +149,7 @@ impl Hands for Writer {
 
     fn preview(&mut self) -> Preview {
         if self.saving.read().and_then(|()| self.resolve()).is_err() {
-            return Preview::Nothing;
+            return Preview::Unavailable;
         }
         self.saving.preview(&self.whole())
     }
@@ -156,7 +161,7 @@ impl Hands for Writer {
 
 impl Writer {
     /// Puts what the file holds in the place of masks.
-    fn resolve(&mut self) -> Result<(), Problem> {
+    fn resolve(&mut self) -> Result<(), CodedError> {
         let Some(redactor) = &self.redactor else { return Ok(()) };
         let replaces = self.mode == WriteMode::Overwrite && self.saving.is_there();
         if !replaces || self.saving.unkept().is_some() {
@@ -177,13 +182,13 @@ impl Writer {
         }
     }
 
-    fn write(&self, deadline: Instant) -> Result<Output, Problem> {
+    fn write(&self, deadline: Instant) -> Result<Output, CodedError> {
         let saving = &self.saving;
         let created = !saving.is_there();
         if !created && self.mode == WriteMode::Create {
             let message = format!("`{}` is there already", saving.path());
-            return Err(Problem::new(Code::FileExists, message)
-                .suggest("use `mode: overwrite` or `append`"));
+            return Err(CodedError::new(Code::FileExists, message)
+                .with_suggestion("use `mode: overwrite` or `append`"));
         }
         saving.unchanged()?;
         // What was too large to be kept was not read either.
@@ -220,7 +225,7 @@ mod tests {
         let saving = Saving::of(workspace, &keeper, &path, workspace.stands(&path)).unwrap();
         let (mode, content) = (WriteMode::Overwrite, b"new".to_vec());
         let mut writer = Writer { saving, mode, content, redactor: None };
-        assert!(writer.preserve().unwrap().is_some());
+        assert!(writer.save_undo().unwrap().is_some());
         writer
     }
 

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::action::{Action, Question};
+use capsule_core::action::{Action, RepositoryQuery};
 use capsule_core::capability::Capability;
 use capsule_core::limits;
-use capsule_core::outcome::{Output, Problem};
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::outcome::{CodedError, Output};
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_redact::Piece;
 use serde_json::{Map, Value};
 
@@ -18,39 +18,39 @@ use crate::builtin::git::{Asking, fields, named, paths, prepare, shown};
 use crate::tool::{Context, Prepared, Tool};
 
 /// What `git.diff` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "git.diff",
     model_name: "git_diff",
     aliases: &[],
     about: "Shows how files of the repository differ from what is staged, or that from the last \
             commit.",
-    shape: Shape::Repository,
+    shape: ToolShape::Repository,
     capabilities: &[Capability::FsRead, Capability::ProcExec],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "paths",
-            kind: Kind::Paths,
+            kind: ArgumentKind::Paths,
             required: false,
             about: "the files and folders that are meant; all if left out",
         },
-        Argument {
+        ToolArgument {
             name: "staged",
-            kind: Kind::Flag,
+            kind: ArgumentKind::Flag,
             required: false,
             about: "what is staged, against the last commit",
         },
     ],
     results: &[
-        Field { name: "text", about: "the differences" },
-        Field { name: "text_base64", about: "the differences, where they are not text" },
-        Field {
+        ResultField { name: "text", about: "the differences" },
+        ResultField { name: "text_base64", about: "the differences, where they are not text" },
+        ResultField {
             name: "files",
             about: "`path`, `added` and `removed` lines, `binary`, `renamed_from`; submodules are \
                     not looked into",
         },
-        Field { name: "left_out", about: "how many files the policy does not let be shown" },
-        Field { name: "truncated", about: "whether there is more" },
-        Field { name: "clamped", about: "whether more was asked for than may be had" },
+        ResultField { name: "left_out", about: "how many files the policy does not let be shown" },
+        ResultField { name: "truncated", about: "whether there is more" },
+        ResultField { name: "clamped", about: "whether more was asked for than may be had" },
     ],
 };
 
@@ -59,13 +59,13 @@ pub static SIGNATURE: Signature = Signature {
 pub struct GitDiff;
 
 impl Tool for GitDiff {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
-        let ask = Question::Diff { paths: paths(args)?, staged: flag(args, "staged") };
-        Ok(Action::Git { ask })
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+        let ask = RepositoryQuery::Diff { paths: paths(args)?, staged: flag(args, "staged") };
+        Ok(Action::Git { query: ask })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
@@ -96,8 +96,8 @@ const LINES: &[&str] = &[
     "-O/dev/null",
 ];
 
-fn reply(asking: &mut Asking<'_>, ask: &Question) -> Result<Output, Problem> {
-    let staged = matches!(ask, Question::Diff { staged: true, .. });
+fn reply(asking: &mut Asking<'_>, ask: &RepositoryQuery) -> Result<Output, CodedError> {
+    let staged = matches!(ask, RepositoryQuery::Diff { staged: true, .. });
     let first = asking.git(if staged { STAGED } else { CHANGED }, &named(ask))?;
     let hidden = asking.hidden()?;
     let differ: BTreeSet<&[u8]> = changed(fields(&first)).collect();

@@ -1,9 +1,9 @@
 //! `git.log`: the last commits. Only who, when and why: never what they changed.
 
-use capsule_core::action::{Action, Question};
+use capsule_core::action::{Action, RepositoryQuery};
 use capsule_core::capability::Capability;
-use capsule_core::outcome::{Output, Problem};
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::outcome::{CodedError, Output};
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
 use crate::builtin::git::{Asking, fields, named, paths, prepare, shown};
@@ -11,34 +11,34 @@ use crate::builtin::number;
 use crate::tool::{Context, Prepared, Tool};
 
 /// What `git.log` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "git.log",
     model_name: "git_log",
     aliases: &[],
     about: "Lists the last commits with their messages.",
-    shape: Shape::Repository,
+    shape: ToolShape::Repository,
     capabilities: &[Capability::FsRead, Capability::ProcExec],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "limit",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "how many commits at most",
         },
-        Argument {
+        ToolArgument {
             name: "paths",
-            kind: Kind::Paths,
+            kind: ArgumentKind::Paths,
             required: false,
             about: "only commits that changed these files and folders",
         },
     ],
     results: &[
-        Field {
+        ResultField {
             name: "entries",
             about: "`commit`, `author`, `email`, `date`, `subject`, `body`, the newest first",
         },
-        Field { name: "truncated", about: "whether there are more" },
-        Field { name: "clamped", about: "whether more was asked for than may be had" },
+        ResultField { name: "truncated", about: "whether there are more" },
+        ResultField { name: "clamped", about: "whether more was asked for than may be had" },
     ],
 };
 
@@ -47,13 +47,13 @@ pub static SIGNATURE: Signature = Signature {
 pub struct GitLog;
 
 impl Tool for GitLog {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
-        let ask = Question::Log { paths: paths(args)?, limit: number(args, "limit") };
-        Ok(Action::Git { ask })
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+        let ask = RepositoryQuery::Log { paths: paths(args)?, limit: number(args, "limit") };
+        Ok(Action::Git { query: ask })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
@@ -65,7 +65,7 @@ impl Tool for GitLog {
 const FORMAT: &str = "--format=tformat:%H%x00%an%x00%ae%x00%aI%x00%s%x00%b";
 const FIELDS: usize = 6;
 
-fn reply(asking: &mut Asking<'_>, ask: &Question) -> Result<Output, Problem> {
+fn reply(asking: &mut Asking<'_>, ask: &RepositoryQuery) -> Result<Output, CodedError> {
     // One more than is shown says that there are more.
     let most = format!("--max-count={}", asking.results.saturating_add(1));
     let words = [

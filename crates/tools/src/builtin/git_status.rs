@@ -1,37 +1,40 @@
 //! `git.status`: what differs from the last commit, by name.
 
-use capsule_core::action::{Action, Question};
+use capsule_core::action::{Action, RepositoryQuery};
 use capsule_core::capability::Capability;
-use capsule_core::outcome::{Output, Problem};
-use capsule_core::tool::{Field, Shape, Signature};
+use capsule_core::outcome::{CodedError, Output};
+use capsule_core::tool::{ResultField, ToolShape, ToolSignature};
 use serde_json::{Map, Value, json};
 
 use crate::builtin::git::{Asking, fields, prepare, shown};
 use crate::tool::{Context, Prepared, Tool};
 
 /// What `git.status` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "git.status",
     model_name: "git_status",
     aliases: &[],
     about: "Names the files of the repository that differ from the last commit.",
-    shape: Shape::Repository,
+    shape: ToolShape::Repository,
     capabilities: &[Capability::FsRead, Capability::ProcExec],
     arguments: &[],
     results: &[
-        Field { name: "branch", about: "the branch; none where no branch is checked out" },
-        Field { name: "commit", about: "the last commit; none where there is none yet" },
-        Field { name: "upstream", about: "the branch that it follows, if any" },
-        Field { name: "ahead", about: "how many commits the upstream has not" },
-        Field { name: "behind", about: "how many commits only the upstream has" },
-        Field {
+        ResultField { name: "branch", about: "the branch; none where no branch is checked out" },
+        ResultField { name: "commit", about: "the last commit; none where there is none yet" },
+        ResultField { name: "upstream", about: "the branch that it follows, if any" },
+        ResultField { name: "ahead", about: "how many commits the upstream has not" },
+        ResultField { name: "behind", about: "how many commits only the upstream has" },
+        ResultField {
             name: "entries",
             about: "`path`, `index` (what is staged), `worktree` (what is not), `renamed_from`; \
                     submodules are not looked into",
         },
-        Field { name: "left_out", about: "how many entries the policy does not let be shown" },
-        Field { name: "truncated", about: "whether there are more" },
-        Field { name: "clamped", about: "whether more was asked for than may be had" },
+        ResultField {
+            name: "left_out",
+            about: "how many entries the policy does not let be shown",
+        },
+        ResultField { name: "truncated", about: "whether there are more" },
+        ResultField { name: "clamped", about: "whether more was asked for than may be had" },
     ],
 };
 
@@ -40,12 +43,12 @@ pub static SIGNATURE: Signature = Signature {
 pub struct GitStatus;
 
 impl Tool for GitStatus {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, _: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
-        Ok(Action::Git { ask: Question::Status })
+    fn describe(&self, _: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
+        Ok(Action::Git { query: RepositoryQuery::Status })
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
@@ -66,7 +69,7 @@ const WORDS: &[&str] = &[
     "--no-show-stash",
 ];
 
-fn reply(asking: &mut Asking<'_>, _: &Question) -> Result<Output, Problem> {
+fn reply(asking: &mut Asking<'_>, _: &RepositoryQuery) -> Result<Output, CodedError> {
     let answer = asking.git(WORDS, &[])?;
     let hidden = asking.hidden()?;
     let mut output = Output::default();

@@ -10,14 +10,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use capsule_core::action::{Action, Facts, Parsed, UrlTarget};
+use capsule_core::action::{Action, Facts, ParsedUrl, UrlTarget};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
-use capsule_core::outcome::{Outcome, Output, Problem};
-use capsule_core::policy::{Bounds, Reach};
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
-use capsule_core::url::Address;
+use capsule_core::lifecycle::{Operation, Permit};
+use capsule_core::outcome::{CodedError, Outcome, Output};
+use capsule_core::policy::{EgressScope, Restrictions};
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
+use capsule_core::url::HttpUrl;
 use capsule_redact::{Piece, excerpt};
 use serde_json::{Map, Value};
 use ureq::config::Config;
@@ -31,32 +31,37 @@ use crate::builtin::{Unable, text, wrong_permit};
 use crate::tool::{Cancel, Context, Host, Prepared, Tool};
 
 /// What `http.get` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "http.get",
     model_name: "http_get",
     aliases: &[],
     about: "Fetches a URL that the policy names.",
-    shape: Shape::Fetch,
+    shape: ToolShape::Fetch,
     capabilities: &[Capability::NetEgress],
     arguments: &[
-        Argument { name: "url", kind: Kind::Url, required: true, about: "what to fetch" },
-        Argument {
+        ToolArgument {
+            name: "url",
+            kind: ArgumentKind::Url,
+            required: true,
+            about: "what to fetch",
+        },
+        ToolArgument {
             name: "headers",
-            kind: Kind::Headers,
+            kind: ArgumentKind::Headers,
             required: false,
             about: "headers such as `Accept`",
         },
     ],
     results: &[
-        Field { name: "url", about: "where the answer came from, after redirects" },
-        Field { name: "http_status", about: "the status of the answer" },
-        Field { name: "headers", about: "those headers that say what the answer is" },
-        Field { name: "text", about: "the body, where it is text" },
-        Field { name: "base64", about: "the body, where it is not" },
-        Field { name: "json", about: "the body as a value, where it says that it is JSON" },
-        Field { name: "bytes_total", about: "how many bytes of the body were read" },
-        Field { name: "redirects", about: "how many redirects were followed" },
-        Field { name: "truncated", about: "whether the body is longer than may be read" },
+        ResultField { name: "url", about: "where the answer came from, after redirects" },
+        ResultField { name: "http_status", about: "the status of the answer" },
+        ResultField { name: "headers", about: "those headers that say what the answer is" },
+        ResultField { name: "text", about: "the body, where it is text" },
+        ResultField { name: "base64", about: "the body, where it is not" },
+        ResultField { name: "json", about: "the body as a value, where it says that it is JSON" },
+        ResultField { name: "bytes_total", about: "how many bytes of the body were read" },
+        ResultField { name: "redirects", about: "how many redirects were followed" },
+        ResultField { name: "truncated", about: "whether the body is longer than may be read" },
     ],
 };
 
@@ -65,11 +70,11 @@ pub static SIGNATURE: Signature = Signature {
 pub struct HttpGet;
 
 impl Tool for HttpGet {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         let headers = args.get("headers").and_then(Value::as_object);
         let headers = headers
             .into_iter()
@@ -82,8 +87,8 @@ impl Tool for HttpGet {
     }
 
     fn prepare(&self, action: &Action, _: &Value, context: &Context<'_>) -> Prepared {
-        let hands: Box<dyn Hands> = match action {
-            Action::Fetch { url: UrlTarget { parsed: Parsed::Url(address), .. }, headers } => {
+        let hands: Box<dyn Operation> = match action {
+            Action::Fetch { url: UrlTarget { parsed: ParsedUrl::Url(address), .. }, headers } => {
                 Box::new(Fetcher {
                     address: address.clone(),
                     headers: headers.clone(),
@@ -91,14 +96,14 @@ impl Tool for HttpGet {
                     cancel: context.cancel.clone(),
                 })
             }
-            _ => Box::new(Unable(Problem::new(Code::NetUrl, "the URL cannot be fetched"))),
+            _ => Box::new(Unable(CodedError::new(Code::NetUrl, "the URL cannot be fetched"))),
         };
         Prepared { facts: Facts::default(), hands }
     }
 }
 
 struct Fetcher {
-    address: Address,
+    address: HttpUrl,
     headers: Vec<(String, String)>,
     host: Rc<dyn Host>,
     cancel: Cancel,
@@ -106,17 +111,17 @@ struct Fetcher {
 
 /// The bounds of a fetch.
 struct Limits<'l> {
-    reach: &'l Reach,
+    reach: &'l EgressScope,
     bytes_max: u64,
     inflated_max: u64,
     redirects: u64,
     deadline: Instant,
 }
 
-impl Hands for Fetcher {
+impl Operation for Fetcher {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Fetch { reach, bytes_max, inflated_max, redirects, timeout_ms } =
-            permit.bounds()
+        let Restrictions::Fetch { egress: reach, bytes_max, inflated_max, redirects, timeout_ms } =
+            permit.restrictions()
         else {
             return wrong_permit();
         };
@@ -135,7 +140,7 @@ impl Hands for Fetcher {
 }
 
 impl Fetcher {
-    fn fetch(&self, limits: &Limits<'_>) -> Result<Output, Problem> {
+    fn fetch(&self, limits: &Limits<'_>) -> Result<Output, CodedError> {
         let mut address = self.address.clone();
         let mut followed = 0;
         loop {
@@ -145,22 +150,22 @@ impl Fetcher {
             };
             if followed >= limits.redirects {
                 let message = format!("more than {} redirects", limits.redirects);
-                return Err(Problem::new(Code::NetTooManyRedirects, message));
+                return Err(CodedError::new(Code::NetTooManyRedirects, message));
             }
-            limits.reach.follow(&address, &next)?;
+            limits.reach.check_redirect(&address, &next)?;
             followed += 1;
             address = next;
         }
     }
 
     /// Sends one request and reads the head of the answer.
-    fn ask(&self, address: &Address, limits: &Limits<'_>) -> Result<Response<Body>, Problem> {
+    fn ask(&self, address: &HttpUrl, limits: &Limits<'_>) -> Result<Response<Body>, CodedError> {
         let left = limits.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(timeout(address));
         }
         if self.cancel.is_set() {
-            return Err(Problem::new(Code::ExecCancelled, "the fetch was cancelled"));
+            return Err(CodedError::new(Code::ExecCancelled, "the fetch was cancelled"));
         }
         let config = Config::builder()
             .timeout_global(Some(left))
@@ -193,24 +198,24 @@ impl Fetcher {
     /// what it stands for.
     fn secrets(
         &self,
-        to: &Address,
+        to: &HttpUrl,
         limits: &Limits<'_>,
-    ) -> Result<Vec<(String, HeaderValue)>, Problem> {
+    ) -> Result<Vec<(String, HeaderValue)>, CodedError> {
         let mut headers: Vec<(String, HeaderValue)> = Vec::new();
         for rule in limits.reach.secrets(&self.address, to) {
             if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&rule.header)) {
                 continue;
             }
             let value = self.host.secret(&rule.name);
-            let value = value.map(|secret| Zeroizing::new(rule.value(secret.expose())));
+            let value = value.map(|secret| Zeroizing::new(rule.header_value(secret.expose())));
             let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
             let mut value = value.ok_or_else(|| {
                 let name = &rule.name;
                 let message = format!(
                     "the secret `{name}` is not there: its variable is not set, or holds no secret"
                 );
-                Problem::new(Code::SecretUnavailable, message)
-                    .suggest(Code::SecretUnavailable.next_step())
+                CodedError::new(Code::SecretUnavailable, message)
+                    .with_suggestion(Code::SecretUnavailable.next_step())
             })?;
             value.set_sensitive(true);
             headers.push((rule.header.clone(), value));
@@ -220,11 +225,11 @@ impl Fetcher {
 
     fn read(
         &self,
-        address: &Address,
+        address: &HttpUrl,
         response: Response<Body>,
         followed: u64,
         limits: &Limits<'_>,
-    ) -> Result<Output, Problem> {
+    ) -> Result<Output, CodedError> {
         let (head, body) = response.into_parts();
         let coding = coding(&head.headers);
         let mut wire = Counted { inner: body.into_reader(), left: limits.bytes_max, cut: false };
@@ -246,9 +251,11 @@ impl Fetcher {
             && !bytes.is_empty()
         {
             // Neither a reader nor the masks can see what is in it.
-            let message =
-                format!("`{}` is coded as `{name}`, which was not asked for", address.shown());
-            return Err(Problem::new(Code::NetProtocol, message));
+            let message = format!(
+                "`{}` is coded as `{name}`, which was not asked for",
+                address.display_short()
+            );
+            return Err(CodedError::new(Code::NetProtocol, message));
         }
         let kind = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let is_json = kind(header::CONTENT_TYPE).is_some_and(says_json);
@@ -274,14 +281,14 @@ impl Fetcher {
         &self,
         from: &mut dyn Read,
         bytes: &mut Vec<u8>,
-        address: &Address,
+        address: &HttpUrl,
         limits: &Limits<'_>,
-    ) -> Result<bool, Problem> {
+    ) -> Result<bool, CodedError> {
         let most = usize::try_from(limits.inflated_max).unwrap_or(usize::MAX);
         let mut buffer = vec![0; 16 * 1024];
         loop {
             if self.cancel.is_set() {
-                return Err(Problem::new(Code::ExecCancelled, "the fetch was cancelled"));
+                return Err(CodedError::new(Code::ExecCancelled, "the fetch was cancelled"));
             }
             if Instant::now() > limits.deadline {
                 return Err(timeout(address));
@@ -301,15 +308,15 @@ impl Fetcher {
 }
 
 /// Where a redirect leads; none for any other answer.
-fn redirect(from: &Address, response: &Response<Body>) -> Result<Option<Address>, Problem> {
+fn redirect(from: &HttpUrl, response: &Response<Body>) -> Result<Option<HttpUrl>, CodedError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
     let Some(location) = response.headers().get(header::LOCATION) else { return Ok(None) };
-    let target = location.to_str().map_err(|_| Code::NetUrl).and_then(|to| from.redirected(to));
+    let target = location.to_str().map_err(|_| Code::NetUrl).and_then(|to| from.join_redirect(to));
     target.map(Some).map_err(|code| {
-        let message = format!("`{}` redirects to what cannot be fetched", from.shown());
-        Problem::new(code, message)
+        let message = format!("`{}` redirects to what cannot be fetched", from.display_short());
+        CodedError::new(code, message)
     })
 }
 
@@ -360,19 +367,24 @@ fn told_headers(headers: &ureq::http::HeaderMap) -> Value {
     Value::Object(told.collect())
 }
 
-fn timeout(address: &Address) -> Problem {
-    Problem::new(Code::NetTimeout, format!("`{}` did not answer in time", address.shown()))
+fn timeout(address: &HttpUrl) -> CodedError {
+    CodedError::new(
+        Code::NetTimeout,
+        format!("`{}` did not answer in time", address.display_short()),
+    )
 }
 
-fn broken_body(address: &Address, error: &io::Error) -> Problem {
+fn broken_body(address: &HttpUrl, error: &io::Error) -> CodedError {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<ureq::Error>());
     match inner {
         Some(inner) => problem(address, inner),
-        None => Problem::new(Code::NetProtocol, format!("`{}`: {error}", address.shown())),
+        None => {
+            CodedError::new(Code::NetProtocol, format!("`{}`: {error}", address.display_short()))
+        }
     }
 }
 
-fn problem(address: &Address, error: &ureq::Error) -> Problem {
+fn problem(address: &HttpUrl, error: &ureq::Error) -> CodedError {
     let code = match error {
         ureq::Error::Timeout(_) => return timeout(address),
         ureq::Error::HostNotFound => Code::NetResolve,
@@ -384,19 +396,19 @@ fn problem(address: &Address, error: &ureq::Error) -> Problem {
         },
         _ => Code::NetProtocol,
     };
-    Problem::new(code, format!("`{}`: {error}", address.shown()))
+    CodedError::new(code, format!("`{}`: {error}", address.display_short()))
 }
 
 /// Where the resolver leaves a refusal on its way through the library.
 #[derive(Clone, Default)]
-struct Refusal(Arc<Mutex<Option<Problem>>>);
+struct Refusal(Arc<Mutex<Option<CodedError>>>);
 
 impl Refusal {
-    fn put(&self, problem: Problem) {
+    fn put(&self, problem: CodedError) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
     }
 
-    fn take(&self) -> Option<Problem> {
+    fn take(&self) -> Option<CodedError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -404,7 +416,7 @@ impl Refusal {
 /// Resolves by the system and judges every address before any is dialled.
 struct Judging {
     system: DefaultResolver,
-    reach: Mutex<Reach>,
+    reach: Mutex<EgressScope>,
     refusal: Refusal,
 }
 
@@ -425,14 +437,14 @@ impl Resolver for Judging {
             if !matches!(error, ureq::Error::Timeout(_)) {
                 let host = uri.host().unwrap_or_default();
                 let message = format!("`{host}` could not be resolved");
-                self.refusal.put(Problem::new(Code::NetResolve, message));
+                self.refusal.put(CodedError::new(Code::NetResolve, message));
             }
         })?;
         let reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
         for address in found.iter() {
             // One address that is not public taints the name: which of them would be dialled is
             // up to the network.
-            if let Err(problem) = reach.dial(address.ip()) {
+            if let Err(problem) = reach.check_address(address.ip()) {
                 self.refusal.put(problem);
                 return Err(ureq::Error::HostNotFound);
             }

@@ -21,7 +21,7 @@ use std::io;
 
 use capsule_core::action::FileKind;
 use capsule_core::code::Code;
-use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::outcome::{CodedError, Outcome};
 use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::io::Errno;
 use serde_json::{Map, Value};
@@ -44,31 +44,32 @@ fn flag(args: &Map<String, Value>, name: &str) -> bool {
 }
 
 /// A size argument: a number of bytes, or text with a unit.
-fn size(args: &Map<String, Value>, name: &str) -> Result<Option<u64>, Problem> {
+fn size(args: &Map<String, Value>, name: &str) -> Result<Option<u64>, CodedError> {
     let Some(value) = args.get(name) else { return Ok(None) };
     let size = value.as_u64().or_else(|| capsule_core::units::parse_size(value.as_str()?));
     size.map(Some).ok_or_else(|| invalid(format!("`{name}` is a size such as `10KB`")))
 }
 
-fn invalid(message: impl Into<String>) -> Problem {
-    Problem::new(Code::ArgsInvalid, message)
+fn invalid(message: impl Into<String>) -> CodedError {
+    CodedError::new(Code::ArgsInvalid, message)
 }
 
 /// An error of the system, as a problem with a path. What the path really is, and whether more is
 /// there, is not told.
-pub(crate) fn system(path: &WorkspacePath, errno: Errno) -> Problem {
+pub(crate) fn system(path: &WorkspacePath, errno: Errno) -> CodedError {
     let code = match errno {
         Errno::NOENT | Errno::NOTDIR => return missing(path),
         Errno::AGAIN => {
             let message = format!("`{path}` changes while it is looked at");
-            return Problem::new(Code::FileSystem, message).suggest("submit the call again");
+            return CodedError::new(Code::FileSystem, message)
+                .with_suggestion("submit the call again");
         }
         Errno::ACCESS | Errno::PERM | Errno::ROFS => Code::FilePermission,
         Errno::EXIST => Code::FileExists,
         Errno::ISDIR => Code::FileNotRegular,
         _ => Code::FileSystem,
     };
-    Problem::new(code, format!("`{path}`: {}", words(errno)))
+    CodedError::new(code, format!("`{path}`: {}", words(errno)))
 }
 
 /// The system's own words for an error.
@@ -77,9 +78,9 @@ fn words(errno: Errno) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
-fn missing(path: &WorkspacePath) -> Problem {
-    Problem::new(Code::FileNotFound, format!("there is nothing at `{path}`"))
-        .suggest("check the spelling, and which names there are")
+fn missing(path: &WorkspacePath) -> CodedError {
+    CodedError::new(Code::FileNotFound, format!("there is nothing at `{path}`"))
+        .with_suggestion("check the spelling, and which names there are")
 }
 
 /// What a path leads to now, compared with what was judged.
@@ -87,7 +88,7 @@ pub(crate) fn again(
     workspace: &Workspace,
     path: &WorkspacePath,
     judged: &Found,
-) -> Result<(), Problem> {
+) -> Result<(), CodedError> {
     match workspace.find(path) {
         Ok(now) if now.still(judged) => Ok(()),
         Ok(_) => Err(changed(path)),
@@ -96,25 +97,25 @@ pub(crate) fn again(
     }
 }
 
-pub(crate) fn changed(path: &WorkspacePath) -> Problem {
-    Problem::new(
+pub(crate) fn changed(path: &WorkspacePath) -> CodedError {
+    CodedError::new(
         Code::ApprovalChangedAfter,
         format!("`{path}` is not what it was when it was judged"),
     )
-    .suggest("submit the call again")
+    .with_suggestion("submit the call again")
 }
 
 /// Hands that can only say what is wrong: what was found leaves nothing to do.
-pub(crate) struct Unable(pub(crate) Problem);
+pub(crate) struct Unable(pub(crate) CodedError);
 
-impl capsule_core::evidence::Prepared for Unable {
-    fn run(self: Box<Self>, _: capsule_core::evidence::Permit<'_>) -> Outcome {
+impl capsule_core::lifecycle::Operation for Unable {
+    fn run(self: Box<Self>, _: capsule_core::lifecycle::Permit<'_>) -> Outcome {
         Outcome::failed(self.0)
     }
 }
 
 /// The file or folder that was found at a path, or why there is none.
-fn there(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
+fn there(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedError> {
     match stands {
         Stands::There(found) => Ok(found),
         Stands::Vacant(_) => Err(missing(path)),
@@ -124,25 +125,25 @@ fn there(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
 }
 
 /// The folder that was found at a path.
-fn folder(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
+fn folder(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedError> {
     let found = there(path, stands)?;
-    if found.kind() == FileKind::Folder {
+    if found.kind() == FileKind::Directory {
         return Ok(found);
     }
-    Err(Problem::new(Code::FileNotFolder, format!("`{path}` is not a folder")))
+    Err(CodedError::new(Code::FileNotFolder, format!("`{path}` is not a folder")))
 }
 
 /// The regular file that was found at a path.
-pub(crate) fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, Problem> {
+pub(crate) fn file(path: &WorkspacePath, stands: Stands) -> Result<Found, CodedError> {
     let found = there(path, stands)?;
     if found.kind() == FileKind::File {
         return Ok(found);
     }
-    Err(Problem::new(Code::FileNotRegular, format!("`{path}` is not a regular file")))
+    Err(CodedError::new(Code::FileNotRegular, format!("`{path}` is not a regular file")))
 }
 
 /// The problem with a path that could not be opened.
-pub(crate) fn not_there(path: &WorkspacePath, why: NotFound) -> Problem {
+pub(crate) fn not_there(path: &WorkspacePath, why: NotFound) -> CodedError {
     match why {
         NotFound::Missing => missing(path),
         NotFound::Refused(errno) => system(path, errno),
@@ -151,16 +152,16 @@ pub(crate) fn not_there(path: &WorkspacePath, why: NotFound) -> Problem {
 }
 
 /// The policy denies these before anything runs; should it not, nothing runs either.
-fn outside(path: &WorkspacePath, problem: PathProblem) -> Problem {
-    Problem::new(Code::PathOutside, format!("`{path}` {}", problem.reason()))
+fn outside(path: &WorkspacePath, problem: PathProblem) -> CodedError {
+    CodedError::new(Code::PathOutside, format!("`{path}` {}", problem.reason()))
 }
 
 /// A fault of ours: the action is another tool's.
-fn another_action() -> Problem {
-    Problem::new(Code::EngineFault, "the action belongs to another tool")
+fn another_action() -> CodedError {
+    CodedError::new(Code::EngineFault, "the action belongs to another tool")
 }
 
 /// A fault of ours: the permit is for something else than what was prepared.
 fn wrong_permit() -> Outcome {
-    Outcome::failed(Problem::new(Code::EngineFault, "the permit is for another kind of action"))
+    Outcome::failed(CodedError::new(Code::EngineFault, "the permit is for another kind of action"))
 }

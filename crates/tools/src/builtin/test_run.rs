@@ -3,11 +3,11 @@
 use capsule_core::action::{Action, Facts, FileKind, PathTarget};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::limits;
-use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::Bounds;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::outcome::{CodedError, Outcome};
+use capsule_core::policy::Restrictions;
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use serde_json::{Map, Value};
 
 use crate::builtin::shell_run::program::{find, missing};
@@ -17,43 +17,49 @@ use crate::builtin::{Unable, invalid, text};
 use crate::tool::{Context, Prepared, Tool};
 
 /// What `test.run` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "test.run",
     model_name: "test_run",
     aliases: &["run_tests"],
     about: "Runs the project's tests, by the command that the policy names for them.",
-    shape: Shape::Test,
+    shape: ToolShape::Test,
     capabilities: &[Capability::ProcExec],
-    arguments: &[Argument {
+    arguments: &[ToolArgument {
         name: "filter",
-        kind: Kind::Text,
+        kind: ArgumentKind::Text,
         required: false,
         about: "one word that picks tests, where the policy lets it; all tests if left out",
     }],
     results: &[
-        Field { name: "command", about: "the command line that ran" },
-        Field { name: "exit_code", about: "the program's status; none if a signal ended it" },
-        Field { name: "signal", about: "the signal that ended it" },
-        Field { name: "stdout", about: "its standard output" },
-        Field { name: "stdout_base64", about: "its standard output, where it is not text" },
-        Field { name: "stderr", about: "its standard error" },
-        Field { name: "stderr_base64", about: "its standard error, where it is not text" },
-        Field { name: "stdout_tail", about: "the end of a standard output that was cut" },
-        Field { name: "stdout_tail_base64", about: "the same, where it is not text" },
-        Field { name: "stderr_tail", about: "the end of a standard error that was cut" },
-        Field { name: "stderr_tail_base64", about: "the same, where it is not text" },
-        Field { name: "stdout_bytes_total", about: "how much it wrote to its standard output" },
-        Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
-        Field {
+        ResultField { name: "command", about: "the command line that ran" },
+        ResultField { name: "exit_code", about: "the program's status; none if a signal ended it" },
+        ResultField { name: "signal", about: "the signal that ended it" },
+        ResultField { name: "stdout", about: "its standard output" },
+        ResultField { name: "stdout_base64", about: "its standard output, where it is not text" },
+        ResultField { name: "stderr", about: "its standard error" },
+        ResultField { name: "stderr_base64", about: "its standard error, where it is not text" },
+        ResultField { name: "stdout_tail", about: "the end of a standard output that was cut" },
+        ResultField { name: "stdout_tail_base64", about: "the same, where it is not text" },
+        ResultField { name: "stderr_tail", about: "the end of a standard error that was cut" },
+        ResultField { name: "stderr_tail_base64", about: "the same, where it is not text" },
+        ResultField {
+            name: "stdout_bytes_total",
+            about: "how much it wrote to its standard output",
+        },
+        ResultField {
+            name: "stderr_bytes_total",
+            about: "how much it wrote to its standard error",
+        },
+        ResultField {
             name: "truncated",
             about: "whether bytes between beginning and end of either were left out",
         },
-        Field { name: "limits_reached", about: "the limits that it ran into" },
-        Field { name: "left_running", about: "how many processes it left, which were ended" },
-        Field { name: "changes", about: "what it changed, where the workspace is staged" },
-        Field { name: "changes_total", about: "how many paths it changed there" },
-        Field { name: "direct", about: "whether it could change the workspace itself" },
-        Field { name: "clamped", about: "whether more time was asked for than it may have" },
+        ResultField { name: "limits_reached", about: "the limits that it ran into" },
+        ResultField { name: "left_running", about: "how many processes it left, which were ended" },
+        ResultField { name: "changes", about: "what it changed, where the workspace is staged" },
+        ResultField { name: "changes_total", about: "how many paths it changed there" },
+        ResultField { name: "direct", about: "whether it could change the workspace itself" },
+        ResultField { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
 };
 
@@ -62,11 +68,11 @@ pub static SIGNATURE: Signature = Signature {
 pub struct TestRun;
 
 impl Tool for TestRun {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         let filter = text(args, "filter").map(word).transpose()?;
         Ok(Action::Test { filter })
     }
@@ -78,7 +84,8 @@ impl Tool for TestRun {
             _ => None,
         };
         let Some((argv, cwd)) = context.host.tests(filter) else {
-            let problem = Problem::new(Code::NoRule, "the policy names no command for the tests");
+            let problem =
+                CodedError::new(Code::NoRule, "the policy names no command for the tests");
             return unable(Facts::default(), problem);
         };
         let cwd = PathTarget::parse(&cwd);
@@ -87,7 +94,7 @@ impl Tool for TestRun {
         let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
         let facts = Facts {
             program: program.as_ref().map(|program| program.fact.clone()),
-            walls: context.commands.walls(),
+            sandbox: context.commands.walls(),
             paths: folder.into_iter().collect(),
             ..Facts::default()
         };
@@ -97,7 +104,7 @@ impl Tool for TestRun {
         };
         if facts.paths.iter().any(|fact| fact.kind == FileKind::Missing) {
             let message = format!("there is no folder `{}` to run in", cwd.asked);
-            return unable(facts, Problem::new(Code::FileNotFound, message));
+            return unable(facts, CodedError::new(Code::FileNotFound, message));
         }
         let (variables, redirects) = (Vec::new(), Vec::new());
         let words = argv.iter().map(Into::into).collect();
@@ -109,7 +116,7 @@ impl Tool for TestRun {
 
 /// A word that picks tests. It is never an option, and nothing in it is read by anybody but the test
 /// program.
-fn word(filter: &str) -> Result<String, Problem> {
+fn word(filter: &str) -> Result<String, CodedError> {
     let why = if filter.is_empty() {
         "is empty".to_owned()
     } else if filter.starts_with('-') {
@@ -122,7 +129,7 @@ fn word(filter: &str) -> Result<String, Problem> {
         return Ok(filter.to_owned());
     };
     let problem = invalid(format!("`filter` {why}"));
-    Err(problem.suggest("name a test, or a part of its name"))
+    Err(problem.with_suggestion("name a test, or a part of its name"))
 }
 
 struct Tests {
@@ -130,13 +137,13 @@ struct Tests {
     argv: Vec<String>,
 }
 
-impl Hands for Tests {
-    fn make_ready(&mut self, bounds: &Bounds) {
-        self.runner.make_ready(bounds);
+impl Operation for Tests {
+    fn prepare(&mut self, bounds: &Restrictions) {
+        self.runner.prepare(bounds);
     }
 
-    fn begin(&mut self, permit: &Permit<'_>) {
-        self.runner.begin(permit);
+    fn start(&mut self, permit: &Permit<'_>) {
+        self.runner.start(permit);
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {

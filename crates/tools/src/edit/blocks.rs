@@ -9,7 +9,7 @@
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use serde_json::{Map, Value, json};
 
 /// What a call of an edit is for.
@@ -28,7 +28,7 @@ pub struct Asked {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks {
     /// The calls in their order, or why a block is none.
-    pub calls: Vec<Result<Asked, Problem>>,
+    pub calls: Vec<Result<Asked, CodedError>>,
     /// The text without the blocks.
     pub rest: String,
 }
@@ -91,7 +91,7 @@ pub fn find(text: &str) -> Blocks {
 ///
 /// # Errors
 /// [`Code::EditMalformed`] where it is none, or more.
-pub fn only(text: &str) -> Result<Asked, Problem> {
+pub fn only(text: &str) -> Result<Asked, CodedError> {
     let Blocks { mut calls, rest } = find(text);
     match (calls.pop(), calls.is_empty()) {
         (Some(Err(problem)), true) => Err(problem),
@@ -102,10 +102,10 @@ pub fn only(text: &str) -> Result<Asked, Problem> {
     }
 }
 
-fn malformed(message: impl Into<String>) -> Problem {
+fn malformed(message: impl Into<String>) -> CodedError {
     let form = "write `<edit path=\"..\"><search>..</search><replace>..</replace></edit>`, or call \
         `fs.edit` with JSON";
-    Problem::new(Code::EditMalformed, message).suggest(form)
+    CodedError::new(Code::EditMalformed, message).with_suggestion(form)
 }
 
 /// Where the next block begins: at the first word of a line.

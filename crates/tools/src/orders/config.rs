@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use capsule_redact::excerpt;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, major, minor};
@@ -45,7 +45,7 @@ impl Gather<'_> {
     ///
     /// # Errors
     /// [`Code::PathOrders`] where it cannot be read.
-    pub(super) fn config(&mut self, folder: &Path) -> Result<(), Problem> {
+    pub(super) fn config(&mut self, folder: &Path) -> Result<(), CodedError> {
         let Ok(own) = told(folder.as_os_str()) else { return Ok(()) };
         let mut trees = self.trees.get(folder).cloned().unwrap_or_default();
         let name = match own.name() {
@@ -67,7 +67,7 @@ impl Gather<'_> {
         folder: &Path,
         name: WorkspacePath,
         trees: BTreeSet<PathBuf>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let shared = self.shared(folder).map(|shared| shared.join(OWN[0]));
         let own = OWN.map(|file| folder.join(file)).into_iter().chain(shared);
         self.lenders(folder, &name)?;
@@ -103,7 +103,7 @@ impl Gather<'_> {
     }
 
     /// Folders that a repository borrows objects from are its own.
-    fn lenders(&mut self, folder: &Path, name: &WorkspacePath) -> Result<(), Problem> {
+    fn lenders(&mut self, folder: &Path, name: &WorkspacePath) -> Result<(), CodedError> {
         let objects = folder.join("objects");
         let named = self.text(&objects.join("info/alternates"))?.unwrap_or_default();
         for line in named.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -119,7 +119,7 @@ impl Gather<'_> {
         repository: &mut Repository<'_>,
         named: Named,
         (file, depth): (&Path, usize),
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let name = &repository.name;
         match named {
             Named::Hooks(path) => {
@@ -162,7 +162,12 @@ impl Gather<'_> {
 
     /// A path names a file or a folder whose content counts. A folder that holds the workspace, or the working
     /// tree that names it, holds more than that.
-    fn content(&mut self, name: &WorkspacePath, folder: &Path, path: &[u8]) -> Result<(), Problem> {
+    fn content(
+        &mut self,
+        name: &WorkspacePath,
+        folder: &Path,
+        path: &[u8],
+    ) -> Result<(), CodedError> {
         let Some(expanded) = self.expanded(path) else { return Ok(()) };
         match self.host.follow(folder, &expanded).end {
             End::Inside(end) if !folder.starts_with(&end) => self.leads_from(name, folder, path),
@@ -177,7 +182,7 @@ impl Gather<'_> {
         name: &WorkspacePath,
         folder: &Path,
         (word, first): (&[u8], bool),
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let Some(path) = self.expanded(word) else { return Ok(()) };
         let End::Inside(end) = self.host.follow(folder, &path).end else { return Ok(()) };
         if first && !word.contains(&b'/') {
@@ -196,7 +201,7 @@ impl Gather<'_> {
         name: &WorkspacePath,
         folder: &Path,
         path: &[u8],
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         match self.expanded(path) {
             Some(path) => self.leads(name, &folder.join(path)),
             None => Ok(()),
@@ -232,7 +237,7 @@ impl Gather<'_> {
     }
 
     /// What stands in a configuration; none where there is none.
-    fn text(&self, file: &Path) -> Result<Option<Vec<u8>>, Problem> {
+    fn text(&self, file: &Path) -> Result<Option<Vec<u8>>, CodedError> {
         let unread = |why: &str| unread(file, why, "make it a file that you can read");
         let opened = self.opened(file).map_err(|errno| unread(&errno.to_string()))?;
         let Some(opened) = opened else { return Ok(None) };
@@ -287,10 +292,11 @@ fn folders(repository: &Repository<'_>) -> Vec<PathBuf> {
 
 /// A configuration that cannot be read, why, and what could be done about it. Its name is told as it is
 /// looked for: beneath the workspace, or from the root of the system.
-fn unread(file: &Path, why: &str, mend: &str) -> Problem {
+fn unread(file: &Path, why: &str, mend: &str) -> CodedError {
     let shown = file.to_string_lossy();
     let shown = excerpt(&shown, limits::QUOTED_CHARS);
     let message = format!("git's configuration `{shown}` cannot be read: {why}");
-    Problem::new(Code::PathOrders, message)
-        .suggest(format!("{mend}, or take `{shown}` away; until then nothing is changed here"))
+    CodedError::new(Code::PathOrders, message).with_suggestion(format!(
+        "{mend}, or take `{shown}` away; until then nothing is changed here"
+    ))
 }

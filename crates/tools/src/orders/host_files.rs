@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use capsule_core::code::Code;
 use capsule_core::control_files::{COMMANDS, From, PLACES, Place};
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use rustix::fs::{AtFlags, FileType as Kind, statat};
 use rustix::process::geteuid;
@@ -101,15 +101,16 @@ impl Gather<'_> {
         &mut self,
         names: &[OsString],
         variables: Variables<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let (mut search, homes) = (Search::default(), self.homes());
         self.unlisted(&homes, variables, &mut search)?;
         // All of them go by names of two kinds; where no rule has these as a whole, each may have its own.
-        let [home, system] = ["~/any", "file:/any"].map(|name| self.invariants.hold(&named(name)));
+        let [home, system] =
+            ["~/any", "file:/any"].map(|name| self.invariants.protects(&named(name)));
         for place in PLACES {
             let name = named(place.name);
             let is_home = name.components().next() == Some("~");
-            if is_home && home || !is_home && system || self.invariants.hold(&name) {
+            if is_home && home || !is_home && system || self.invariants.protects(&name) {
                 for path in paths(place, &homes, variables) {
                     self.host_file(&name, &path, place.levels, &mut search)?;
                 }
@@ -117,7 +118,7 @@ impl Gather<'_> {
         }
         for variable in COMMANDS {
             let name = named(&format!("env:{variable}"));
-            if let Some(value) = variables(variable).filter(|_| self.invariants.hold(&name)) {
+            if let Some(value) = variables(variable).filter(|_| self.invariants.protects(&name)) {
                 self.command_line(&name, &value)?;
             }
         }
@@ -146,9 +147,9 @@ impl Gather<'_> {
         homes: &BTreeSet<PathBuf>,
         variables: Variables<'_>,
         search: &mut Search,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let (name, config) = (named(HOME), named(HOME).join(CONFIG));
-        if !self.invariants.hold(&config) {
+        if !self.invariants.protects(&config) {
             return Ok(());
         }
         let own = homes.iter().map(|home| (name.clone(), home.clone()));
@@ -160,7 +161,7 @@ impl Gather<'_> {
         for (name, folder) in all {
             if let End::Inside(place) = self.noted(&name, &folder) {
                 if let Ok(place) = told(place.as_os_str()) {
-                    self.orders.lead(&name, &place);
+                    self.orders.add_alias(&name, &place);
                 }
                 continue;
             }
@@ -177,7 +178,7 @@ impl Gather<'_> {
         folder: &Path,
         hidden_only: bool,
         search: &mut Search,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         for (entry, kind) in entries(folder, search)? {
             let is_cache = CACHES.iter().any(|own| entry == *own);
             let is_hidden = entry.as_bytes().starts_with(b".") && !is_cache;
@@ -197,7 +198,7 @@ impl Gather<'_> {
         Ok(())
     }
 
-    fn unlisted_link(&mut self, name: &WorkspacePath, link: &Path) -> Result<(), Problem> {
+    fn unlisted_link(&mut self, name: &WorkspacePath, link: &Path) -> Result<(), CodedError> {
         match self.host.follow(Path::new(""), link).end {
             // All of the workspace is no configuration that nobody knows.
             End::Inside(place) if place.parent().is_some() => self.leads(name, link),
@@ -212,7 +213,7 @@ impl Gather<'_> {
         path: &Path,
         levels: u8,
         search: &mut Search,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         if path.is_absolute() && !self.stands(path, search) {
             return Ok(());
         }
@@ -247,7 +248,7 @@ impl Gather<'_> {
         path: &Path,
         levels: u8,
         search: &mut Search,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let Ok(facts) = fs::symlink_metadata(path) else { return Ok(()) };
         self.note_links(name, &facts, search);
         if !facts.is_dir() || levels == 0 {
@@ -274,7 +275,7 @@ impl Gather<'_> {
     }
 
     /// A command line names files of the workspace: those that are there, and those that could be made.
-    fn command_line(&mut self, name: &WorkspacePath, value: &OsStr) -> Result<(), Problem> {
+    fn command_line(&mut self, name: &WorkspacePath, value: &OsStr) -> Result<(), CodedError> {
         for word in words(value).filter(|word| word.contains(&b'/')) {
             let path = self.expand(Path::new(OsStr::from_bytes(word)));
             let End::Inside(place) = self.host.follow(Path::new(""), &path).end else { continue };
@@ -292,9 +293,9 @@ impl Gather<'_> {
         &mut self,
         names: &[OsString],
         variables: Variables<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let name = named(VARIABLES);
-        if !self.invariants.hold(&name.join(VARIABLES)) {
+        if !self.invariants.protects(&name.join(VARIABLES)) {
             return Ok(());
         }
         for variable in names {
@@ -316,7 +317,7 @@ impl Gather<'_> {
     /// The directories in which the shell looks for programs; a relative one counts from the workspace.
     fn programs(&mut self, value: &OsStr) {
         let name = named(PATH);
-        if !self.invariants.hold(&name.join(PATH)) {
+        if !self.invariants.protects(&name.join(PATH)) {
             return;
         }
         for folder in value.as_bytes().split(|byte| *byte == b':') {
@@ -345,7 +346,7 @@ impl Gather<'_> {
         walk(self.workspace, vec![(OsString::new(), false)], &finder);
         let found = finder.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (name, path) in found {
-            self.orders.lead(&name, &path);
+            self.orders.add_alias(&name, &path);
         }
     }
 }
@@ -415,7 +416,7 @@ fn paths(place: &Place, homes: &BTreeSet<PathBuf>, variables: Variables<'_>) -> 
 }
 
 /// The entries of a directory outside of the workspace; none where it cannot be listed.
-fn entries(folder: &Path, search: &mut Search) -> Result<Vec<(OsString, FileType)>, Problem> {
+fn entries(folder: &Path, search: &mut Search) -> Result<Vec<(OsString, FileType)>, CodedError> {
     let Ok(listed) = fs::read_dir(folder) else { return Ok(Vec::new()) };
     let entry = |entry: fs::DirEntry| Some((entry.file_name(), entry.file_type().ok()?));
     let most = limits::HOST_ENTRIES.saturating_sub(search.seen) + 1;
@@ -429,7 +430,8 @@ fn entries(folder: &Path, search: &mut Search) -> Result<Vec<(OsString, FileType
             limits::HOST_ENTRIES,
             capsule_redact::excerpt(&folder, limits::QUOTED_CHARS)
         );
-        return Err(Problem::new(Code::PathOrders, message).suggest(Code::PathOrders.next_step()));
+        return Err(CodedError::new(Code::PathOrders, message)
+            .with_suggestion(Code::PathOrders.next_step()));
     }
     Ok(found)
 }

@@ -20,9 +20,9 @@ use std::sync::{Mutex, PoisonError};
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::orders::Orders;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
+use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::Invariants;
 use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, statat};
@@ -64,7 +64,9 @@ impl Leads {
             let folder = Path::new(entry.path).parent().filter(|_| is_whole(has));
             self.repositories.extend(folder.map(|own| own.as_os_str().to_owned()));
         }
-        if leads_on(entry, spelling) && told(entry.path).is_ok_and(|name| invariants.reach(&name)) {
+        if leads_on(entry, spelling)
+            && told(entry.path).is_ok_and(|name| invariants.concerns(&name))
+        {
             self.links.insert(entry.path.to_owned());
         }
     }
@@ -95,14 +97,14 @@ pub(crate) fn gather(
     leads: &Leads,
     (invariants, home): (&Invariants, Option<&Path>),
     (names, variables): (&[OsString], Variables<'_>),
-) -> Result<Orders, Problem> {
+) -> Result<PathAliases, CodedError> {
     let root = workspace.lower().unwrap_or_else(|| workspace.root());
     let mounts = Mounts::read(workspace.path());
     let host = Host { root, path: workspace.path(), mounts: &mounts };
     let named = |path: &OsString| Some((told(path).ok()?, path.clone()));
     let waiting = leads.links.iter().filter_map(named).collect();
     let (trees, outer, seen) = (BTreeMap::new(), Outer::new(), 0);
-    let orders = Orders::spelled(workspace.spelling());
+    let orders = PathAliases::spelled(workspace.spelling());
     let home = home.map(Path::to_owned);
     let user = User::of(home.as_deref(), variables);
     let mut gather =
@@ -131,7 +133,7 @@ struct Gather<'g> {
     home: Option<PathBuf>,
     /// What gives orders to every repository of the user.
     user: User,
-    orders: Orders,
+    orders: PathAliases,
     /// The working trees of repositories that lie elsewhere.
     trees: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     /// The repositories whose folder lies outside.
@@ -144,7 +146,7 @@ struct Gather<'g> {
 
 impl Gather<'_> {
     /// A repository goes by the name that rules know, whatever it is called.
-    fn repository(&mut self, folder: &Path) -> Result<(), Problem> {
+    fn repository(&mut self, folder: &Path) -> Result<(), CodedError> {
         match told(folder.as_os_str()) {
             Ok(own) if !self.is_git(folder.as_os_str()) && self.is_repository(folder) => {
                 self.place(&own.join(GIT), folder)
@@ -163,7 +165,7 @@ impl Gather<'_> {
     }
 
     /// Follows all links that wait.
-    fn links(&mut self) -> Result<(), Problem> {
+    fn links(&mut self) -> Result<(), CodedError> {
         while let Some((name, link)) = self.waiting.pop() {
             self.link(&name, &link)?;
         }
@@ -171,7 +173,7 @@ impl Gather<'_> {
     }
 
     /// Follows a link, or a file that says where a repository lies.
-    fn link(&mut self, name: &WorkspacePath, link: &OsStr) -> Result<(), Problem> {
+    fn link(&mut self, name: &WorkspacePath, link: &OsStr) -> Result<(), CodedError> {
         match self.host.kind(Path::new(link)) {
             Some(FileType::Symlink) => {
                 let tree = Path::new(link).parent().filter(|_| self.is_git(link));
@@ -189,7 +191,7 @@ impl Gather<'_> {
     }
 
     /// A name leads where a path does.
-    fn leads(&mut self, name: &WorkspacePath, path: &Path) -> Result<(), Problem> {
+    fn leads(&mut self, name: &WorkspacePath, path: &Path) -> Result<(), CodedError> {
         self.leads_to(name, path, None)
     }
 
@@ -199,7 +201,7 @@ impl Gather<'_> {
         name: &WorkspacePath,
         path: &Path,
         tree: Option<&Path>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         match self.noted(name, path) {
             End::Inside(place) => {
                 if let Some(tree) = tree {
@@ -221,21 +223,21 @@ impl Gather<'_> {
     fn noted(&mut self, name: &WorkspacePath, path: &Path) -> End {
         let Trail { end, through, steps } = self.host.follow(Path::new(""), path);
         for through in through.iter().filter_map(|own| told(own.as_os_str()).ok()) {
-            self.orders.pass(name, through);
+            self.orders.add_traversal(name, through);
         }
         for step in steps.iter().filter_map(|own| told(own.as_os_str()).ok()) {
-            self.orders.lead(name, &step);
+            self.orders.add_alias(name, &step);
         }
         end
     }
 
     /// A name leads to a place, and on through what lies in it.
-    fn place(&mut self, name: &WorkspacePath, place: &Path) -> Result<(), Problem> {
+    fn place(&mut self, name: &WorkspacePath, place: &Path) -> Result<(), CodedError> {
         let Ok(own) = told(place.as_os_str()) else { return Ok(()) };
-        if !self.orders.lead(name, &own) {
+        if !self.orders.add_alias(name, &own) {
             return Ok(());
         }
-        if self.orders.count() > limits::ORDERS {
+        if self.orders.count() > limits::PATH_ALIASES {
             return Err(too_many());
         }
         if self.host.kind(place) != Some(FileType::Directory) {
@@ -245,14 +247,14 @@ impl Gather<'_> {
         walk(self.workspace, vec![(place.into(), false)], &inner);
         let found = inner.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.seen += found.seen;
-        if self.seen > limits::ORDER_ENTRIES {
+        if self.seen > limits::PATH_ALIAS_ENTRIES {
             return Err(too_many());
         }
         let depth = own.components().count();
         for link in found.links {
             let Ok(at) = told(&link) else { continue };
             let inner = at.components().skip(depth).fold(name.clone(), |own, part| own.join(part));
-            if self.invariants.reach(&inner) {
+            if self.invariants.concerns(&inner) {
                 self.waiting.push((inner, link));
             }
         }
@@ -260,13 +262,13 @@ impl Gather<'_> {
     }
 }
 
-fn too_many() -> Problem {
+fn too_many() -> CodedError {
     let message = format!(
         "protected links lead to more than {} places, or to folders with more than {} entries",
-        limits::ORDERS,
-        limits::ORDER_ENTRIES
+        limits::PATH_ALIASES,
+        limits::PATH_ALIAS_ENTRIES
     );
-    Problem::new(Code::PathOrders, message).suggest(Code::PathOrders.next_step())
+    CodedError::new(Code::PathOrders, message).with_suggestion(Code::PathOrders.next_step())
 }
 
 /// Finds what leads on from a place.
@@ -293,6 +295,6 @@ impl Visitor for Inner {
 
     fn stop(&self) -> bool {
         let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.seen > limits::ORDER_ENTRIES
+        found.seen > limits::PATH_ALIAS_ENTRIES
     }
 }

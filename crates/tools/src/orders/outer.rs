@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use rustix::fs::stat;
 
@@ -49,7 +49,7 @@ impl Gather<'_> {
     ///
     /// # Errors
     /// Where one cannot be read.
-    pub(super) fn outer(&mut self) -> Result<(), Problem> {
+    pub(super) fn outer(&mut self) -> Result<(), CodedError> {
         for (folder, (name, trees)) in std::mem::take(&mut self.outer) {
             for own in [Some(folder.clone()), self.shared(&folder)].into_iter().flatten() {
                 for order in ORDERS {

@@ -1,7 +1,7 @@
 //! Repositories that are not called `.git`: git takes orders from a folder for what is in it.
 
-use capsule_core::orders::Orders;
 use capsule_core::path::WorkspacePath;
+use capsule_core::path_aliases::PathAliases;
 
 use crate::workspace::pointer::SHARED;
 
@@ -20,11 +20,14 @@ pub(crate) fn is_whole(has: impl Fn(&str) -> bool) -> bool {
 
 /// The repositories that a path lies in, each by the name that rules know: what is in one goes by that
 /// name, too.
-pub(crate) fn around(path: &WorkspacePath, has: impl Fn(&WorkspacePath, &str) -> bool) -> Orders {
-    let mut orders = Orders::default();
-    for folder in path.upwards().skip(1).filter(|folder| folder.name() != Some(GIT)) {
+pub(crate) fn around(
+    path: &WorkspacePath,
+    has: impl Fn(&WorkspacePath, &str) -> bool,
+) -> PathAliases {
+    let mut orders = PathAliases::default();
+    for folder in path.ancestors().skip(1).filter(|folder| folder.name() != Some(GIT)) {
         if is_whole(|part| has(&folder, part)) {
-            orders.lead(&folder.join(GIT), &folder);
+            orders.add_alias(&folder.join(GIT), &folder);
         }
     }
     orders

@@ -113,7 +113,7 @@ impl Host<'_> {
                     _ => {}
                 }
             }
-            if links > limits::LINKS {
+            if links > limits::SYMLINK_HOPS {
                 return End::Nowhere;
             }
         }
@@ -137,7 +137,7 @@ impl Host<'_> {
             // Also a link to what is not there.
             let Ok(target) = read_link(&here) else { continue };
             links += 1;
-            if links > limits::LINKS {
+            if links > limits::SYMLINK_HOPS {
                 return Err(here);
             }
             let _own = here.pop();

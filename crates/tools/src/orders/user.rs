@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use rustix::fs::stat;
 
@@ -191,7 +191,7 @@ impl Gather<'_> {
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub(super) fn user(&mut self) -> Result<(), Problem> {
+    pub(super) fn user(&mut self) -> Result<(), CodedError> {
         let name = WorkspacePath::root().join(GIT);
         for file in self.user.files.clone() {
             self.leads(&name.join("config"), &file)?;

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::digest::Digest;
 use capsule_core::limits;
 use capsule_core::path::WorkspacePath;
@@ -248,13 +248,13 @@ impl<'c> Comparison<'c> {
             EntryKind::Link => {
                 let target = self.database.blob(&content.id)?;
                 match String::from_utf8(target) {
-                    Ok(target) => Node::Link { target },
-                    Err(_) => Node::Special,
+                    Ok(target) => FileState::Link { target },
+                    Err(_) => FileState::Special,
                 }
             }
             EntryKind::Submodule => {
                 let reaches = |path: String| {
-                    let path = WorkspacePath::beneath(&path)?;
+                    let path = WorkspacePath::from_fs_name(&path)?;
                     let why = "another repository in a place where orders are looked for";
                     self.protects.reaches(&path).then(|| why.to_owned())
                 };
@@ -358,8 +358,8 @@ fn by_name(entries: &[Entry]) -> BTreeMap<&[u8], Content> {
 }
 
 /// A file, whatever it holds: which one is not asked.
-fn file() -> Node {
-    Node::File { sha256: Digest::of(b""), bytes: 0, mode: 0o644 }
+fn file() -> FileState {
+    FileState::File { sha256: Digest::of(b""), bytes: 0, mode: 0o644 }
 }
 
 fn push(path: &mut Vec<u8>, name: &[u8]) {

@@ -213,7 +213,7 @@ impl<'f> Database<'f> {
     /// The object that a name stands for, through tags, and its kind; none where one is not there.
     pub(super) fn peeled(&self, id: &ObjectId) -> Result<Option<(ObjectId, Kind)>, Flaw> {
         let mut id = *id;
-        for _ in 0..limits::LINKS {
+        for _ in 0..limits::SYMLINK_HOPS {
             match self.read(&id)? {
                 Some(object) if object.kind == Kind::Tag => {
                     id = tagged(self.format, &object.bytes)?

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, openat};
 
 use super::Flaw;
@@ -165,7 +165,7 @@ impl Files for Changed<'_> {
         match self.changes.get(path).map(|own| &own.after) {
             None => self.before.open(path),
             Some(None) => Ok(None),
-            Some(Some(Node::File { .. })) => self.staged.open(path),
+            Some(Some(FileState::File { .. })) => self.staged.open(path),
             Some(Some(_)) => Err(Flaw::new(format!("`{path}` is no regular file"))),
         }
     }
@@ -173,7 +173,7 @@ impl Files for Changed<'_> {
     fn list(&self, path: &str) -> Result<Vec<(String, bool)>, Flaw> {
         // What is new may lie in a folder that was not there, or was something else.
         let before = match self.changes.get(path).map(|own| &own.before) {
-            None | Some(Some(Node::Folder { .. })) => self.before.list(path)?,
+            None | Some(Some(FileState::Directory { .. })) => self.before.list(path)?,
             Some(_) => Vec::new(),
         };
         let join =
@@ -189,7 +189,7 @@ impl Files for Changed<'_> {
             if folder.len() + 1 == beneath.len().max(1)
                 && let Some(after) = &change.after
             {
-                names.insert(name.to_owned(), matches!(after, Node::Folder { .. }));
+                names.insert(name.to_owned(), matches!(after, FileState::Directory { .. }));
             }
         }
         Ok(names.into_iter().collect())

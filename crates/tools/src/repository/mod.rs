@@ -85,7 +85,7 @@ pub(crate) fn is_same_index(one: &[u8], other: &[u8]) -> bool {
 pub(crate) fn keeps(workspace: &Workspace, path: &WorkspacePath) -> Option<String> {
     let disk = Disk { workspace, root: workspace.root() };
     let is_repository = |own: &WorkspacePath| is_whole(|part| disk.stands(own.join(part).as_str()));
-    let folder = path.upwards().skip(1).find(is_repository)?;
+    let folder = path.ancestors().skip(1).find(is_repository)?;
     let depth = folder.components().count();
     let name: Vec<&str> = path.components().skip(depth).collect();
     let is_open = match part(Format::Sha1, &name.join("/")) {

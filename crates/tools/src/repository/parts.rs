@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::limits;
 
 use super::compare::{Comparison, Moved, Refusal};
@@ -24,8 +24,8 @@ pub(super) fn lent(
     (change, files): (&Change, &dyn Files),
 ) -> Result<(), Flaw> {
     let is_new = match &change.after {
-        Some(Node::File { .. }) => is_new_file(change),
-        Some(Node::Folder { .. }) | None => false,
+        Some(FileState::File { .. }) => is_new_file(change),
+        Some(FileState::Directory { .. }) | None => false,
         Some(_) => return Err(Flaw::new("it is no regular file")),
     };
     match object_part(format, name) {
@@ -67,8 +67,8 @@ fn object(
 /// Whether a change brings a regular file with other content.
 fn is_new_file(change: &Change) -> bool {
     match (&change.before, &change.after) {
-        (Some(before), Some(after @ Node::File { .. })) => !before.is_like(after),
-        (None, Some(Node::File { .. })) => true,
+        (Some(before), Some(after @ FileState::File { .. })) => !before.same_except_mode(after),
+        (None, Some(FileState::File { .. })) => true,
         _ => false,
     }
 }
@@ -93,16 +93,18 @@ impl Parts<'_> {
             (_, Part::Control) => Ok(None),
             (None, Part::Index) => self.index(),
             (_, Part::Fixed(why)) => closed(why),
-            (Some(Node::Folder { .. }), _) if may_hold(name) || is_folder(&change.before) => {
+            (Some(FileState::Directory { .. }), _)
+                if may_hold(name) || is_folder(&change.before) =>
+            {
                 Ok(None)
             }
-            (Some(Node::File { .. }), _) if !is_new_file(change) => Ok(None),
+            (Some(FileState::File { .. }), _) if !is_new_file(change) => Ok(None),
             (Some(_), Part::Closed(why)) => closed(why),
-            (Some(Node::File { .. }), Part::Unknown) => self.unknown(name),
+            (Some(FileState::File { .. }), Part::Unknown) => self.unknown(name),
             (None, Part::Reference(name)) => self.reference(name),
             (None, Part::PackedReferences) => self.packed(),
             (None, _) => Ok(None),
-            (Some(Node::File { .. }), part) => self.file(name, &part, change),
+            (Some(FileState::File { .. }), part) => self.file(name, &part, change),
             _ => closed("git takes nothing but regular files for its own"),
         }
     }
@@ -306,14 +308,14 @@ impl Parts<'_> {
     }
 }
 
-fn is_folder(node: &Option<Node>) -> bool {
-    matches!(node, Some(Node::Folder { .. }))
+fn is_folder(node: &Option<FileState>) -> bool {
+    matches!(node, Some(FileState::Directory { .. }))
 }
 
 /// A large file is named for its content, too.
 fn large(name: &str, change: &Change) -> Option<String> {
     let digest = match &change.after {
-        Some(Node::File { sha256, .. }) => sha256.to_string(),
+        Some(FileState::File { sha256, .. }) => sha256.to_string(),
         _ => String::new(),
     };
     let is_named = name.rsplit('/').next() == Some(digest.as_str());

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use capsule_core::change::Change;
 use capsule_core::limits;
-use capsule_core::orders::Orders;
 use capsule_core::path::WorkspacePath;
+use capsule_core::path_aliases::PathAliases;
 
 use super::compare::{Comparison, Moved, Refusal};
 use super::database::Database;
@@ -36,7 +36,7 @@ pub(crate) struct Review<'r> {
     after: &'r dyn Files,
     /// Where objects lie, old and new.
     objects: Vec<&'r dyn Files>,
-    orders: &'r Orders,
+    orders: &'r PathAliases,
     protects: &'r dyn Protects,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn review<'r>(
     workspace: &'r Workspace,
     (before, staged): (BorrowedFd<'r>, BorrowedFd<'r>),
     (all, some): (impl Iterator<Item = &'r Change>, impl Iterator<Item = &'r Change>),
-    (orders, protects): (&'r Orders, &'r dyn Protects),
+    (orders, protects): (&'r PathAliases, &'r dyn Protects),
 ) -> Reviewed {
     let disk = |root| Disk { workspace, root };
     let (before, staged) = (disk(before), disk(staged));
@@ -71,7 +71,7 @@ impl<'r> Review<'r> {
         (workspace, disk): (&'r Workspace, Disk<'r>),
         (before, after): (&'r dyn Files, &'r dyn Files),
         objects: Vec<&'r dyn Files>,
-        (orders, protects): (&'r Orders, &'r dyn Protects),
+        (orders, protects): (&'r PathAliases, &'r dyn Protects),
     ) -> Self {
         Self { workspace, disk, before, after, objects, orders, protects }
     }
@@ -117,8 +117,9 @@ impl<'r> Review<'r> {
     }
 
     fn place(&self, folder: &str) -> Result<Place, Flaw> {
-        let names = self.orders.names(&WorkspacePath::beneath(folder).unwrap_or_default());
-        let names = names.into_iter().chain(WorkspacePath::beneath(folder));
+        let names =
+            self.orders.aliases_of(&WorkspacePath::from_fs_name(folder).unwrap_or_default());
+        let names = names.into_iter().chain(WorkspacePath::from_fs_name(folder));
         let tree = |name: WorkspacePath| name.parent().filter(|_| name.name() == Some(GIT));
         let mut trees: BTreeSet<String> =
             names.filter_map(tree).map(|own| own.as_str().to_owned()).collect();
@@ -223,9 +224,9 @@ impl<'r> Review<'r> {
 
     /// A folder that lends its objects to a repository, and is in none itself.
     fn lent(&self, change: &Change) -> Option<String> {
-        let path = WorkspacePath::beneath(&change.path)?;
+        let path = WorkspacePath::from_fs_name(&change.path)?;
         let is_git = |part: &&str| *part == GIT;
-        let rest = self.orders.names(&path).iter().find_map(|name| {
+        let rest = self.orders.aliases_of(&path).iter().find_map(|name| {
             let mut parts = name.components().skip_while(|part| !is_git(part)).skip(1);
             (parts.next() == Some("objects")).then(|| parts.collect::<Vec<_>>().join("/"))
         })?;

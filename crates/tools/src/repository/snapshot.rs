@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd as _;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::digest::Digest;
 use capsule_core::limits;
-use capsule_core::orders::Orders;
+use capsule_core::path_aliases::PathAliases;
 use rustix::fs::FileType;
 
 use super::files::{Disk, Files};
@@ -56,7 +56,7 @@ impl RepositorySnapshot {
     pub(crate) fn review(
         &self,
         workspace: &Workspace,
-        (orders, protects): (&Orders, &dyn Protects),
+        (orders, protects): (&PathAliases, &dyn Protects),
     ) -> Reviewed {
         let disk = Disk { workspace, root: workspace.root() };
         let (before, changes) = (Before(self), self.changes(disk));
@@ -80,7 +80,7 @@ impl RepositorySnapshot {
                 }
                 let (folder, name) = crate::making::split(path);
                 let after = disk.folder(folder).map(|own| node::read(own.as_fd(), name, stat));
-                let after = after.and_then(Result::ok).unwrap_or(Node::Special);
+                let after = after.and_then(Result::ok).unwrap_or(FileState::Special);
                 let change = Change {
                     path: path.to_owned(),
                     before: before.map(told),
@@ -141,17 +141,17 @@ fn look(disk: Disk<'_>, path: &str, stat: &rustix::fs::Stat, left: &mut u64) -> 
 }
 
 /// What stood there, as far as it is compared: an object by how it looked.
-fn told(stood: &Stood) -> Node {
-    let file = |bytes: &[u8]| Node::File {
+fn told(stood: &Stood) -> FileState {
+    let file = |bytes: &[u8]| FileState::File {
         sha256: Digest::of(bytes),
         bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         mode: 0,
     };
     match stood {
-        Stood::Folder => Node::Folder { mode: 0o755 },
+        Stood::Folder => FileState::Directory { mode: 0o755 },
         Stood::Object(looks) => file(format!("{looks:?}").as_bytes()),
         Stood::File(bytes) => file(bytes),
-        Stood::Other(_) => Node::Special,
+        Stood::Other(_) => FileState::Special,
     }
 }
 

@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::code::Code;
-use capsule_core::evidence::Preserved;
-use capsule_core::orders::Orders;
-use capsule_core::outcome::{Output, Problem};
+use capsule_core::lifecycle::SavedUndo;
+use capsule_core::outcome::{CodedError, Output};
+use capsule_core::path_aliases::PathAliases;
 use rustix::fs::Timestamps;
 use rustix::io::Errno;
 
@@ -45,7 +45,7 @@ pub(crate) struct Applying {
     maker: Maker,
     /// What knows by which other names the host comes to what is changed, and those as they are now:
     /// the workspace may have changed since the run.
-    names: (Rc<RefCell<Veil>>, Rc<Orders>),
+    names: (Rc<RefCell<Veil>>, Rc<PathAliases>),
     /// Nobody drops them, and nobody applies others to the same workspace meanwhile.
     _locks: [OwnedFd; 2],
 }
@@ -63,18 +63,18 @@ impl Applying {
         (run, changes): (String, Vec<Change>),
         again: bool,
         (cancel, veil): (Cancel, &Rc<RefCell<Veil>>),
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CodedError> {
         let orders = veil.borrow().orders_now(&staging.lower)?;
         let names = (Rc::clone(veil), orders);
         let (workspace, leftovers) = (Rc::clone(&staging.lower), Vec::new());
         let links = links(&changes);
         let maker = Maker { workspace, beside: beside(&run), leftovers, links, differs };
-        let hold = |folder: Result<OwnedFd, NotFound>| -> Result<OwnedFd, Problem> {
+        let hold = |folder: Result<OwnedFd, NotFound>| -> Result<OwnedFd, CodedError> {
             let folder = folder.map_err(|_| conflict("a folder cannot be opened".into()))?;
             let held = Some(folder).filter(lock);
             held.ok_or_else(|| {
                 conflict("somebody else applies or drops changes here".into())
-                    .suggest("try again when that is over")
+                    .with_suggestion("try again when that is over")
             })
         };
         let locks = [hold(staging.upper_folder(""))?, hold(maker.folder(""))?];
@@ -86,7 +86,7 @@ impl Applying {
     /// # Errors
     /// [`Code::ChangeConflict`] where the workspace or the staged files are not what the record
     /// says; or it cannot be kept.
-    pub(crate) fn preserve(&self) -> Result<Preserved, Problem> {
+    pub(crate) fn preserve(&self) -> Result<SavedUndo, CodedError> {
         let mut keeping = self.keeper.begin(self.changes.iter().filter_map(replaced));
         let mut apart = Vec::new();
         let reviewed = self.reviewed();
@@ -103,7 +103,7 @@ impl Applying {
             if before == change.after || !apart.is_empty() {
                 continue;
             }
-            if let Some(Node::File { mode, .. }) = &before {
+            if let Some(FileState::File { mode, .. }) = &before {
                 let (kept, _) = keeping.file(&self.maker.old(change)?, *mode)?;
                 if before.as_ref() != Some(&kept) {
                     return Err(differs(change));
@@ -116,9 +116,9 @@ impl Applying {
     }
 
     /// Keeps an index that comes, so that one that git only looked at since is known for it by an undo.
-    fn keep_index(&self, keeping: &mut Keeping<'_>, change: &Change) -> Result<(), Problem> {
+    fn keep_index(&self, keeping: &mut Keeping<'_>, change: &Change) -> Result<(), CodedError> {
         match &change.after {
-            Some(Node::File { .. }) if is_index(&change.path) => {
+            Some(FileState::File { .. }) if is_index(&change.path) => {
                 keeping.beside(&self.open(change)?.0)
             }
             _ => Ok(()),
@@ -126,8 +126,10 @@ impl Applying {
     }
 
     /// Whether what stands at the place of a change is an index with the entries of another.
-    fn is_same(&self, change: &Change, other: Option<&Node>) -> Result<bool, Problem> {
-        if !is_index(&change.path) || !matches!(self.maker.here(change)?, Some(Node::File { .. })) {
+    fn is_same(&self, change: &Change, other: Option<&FileState>) -> Result<bool, CodedError> {
+        if !is_index(&change.path)
+            || !matches!(self.maker.here(change)?, Some(FileState::File { .. }))
+        {
             return Ok(false);
         }
         Ok(self.staging.is_same(other, change, &self.maker.old(change)?))
@@ -143,7 +145,11 @@ impl Applying {
 
     /// What stands at the place of a change, if that is what the record says, or the change is made there
     /// already.
-    fn unchanged(&self, change: &Change, reviewed: &Reviewed) -> Result<Option<Node>, Problem> {
+    fn unchanged(
+        &self,
+        change: &Change,
+        reviewed: &Reviewed,
+    ) -> Result<Option<FileState>, CodedError> {
         let here = self.maker.here(change)?;
         if here == change.after || self.is_same(change, change.after.as_ref())? {
             return Ok(change.after.clone());
@@ -156,7 +162,7 @@ impl Applying {
             by_name.or_else(in_git).or_else(|| self.staging.odd(change)).or_else(around)
         {
             let message = format!("`{}`: {why}", change.path);
-            return Err(Problem::new(Code::ChangeRefused, message));
+            return Err(CodedError::new(Code::ChangeRefused, message));
         }
         self.is_as_recorded(change, here.as_ref())?;
         if self.has_lost_its_folder(change)? {
@@ -172,7 +178,7 @@ impl Applying {
     }
 
     /// Whether the folder of a path is gone that none of the changes makes.
-    fn has_lost_its_folder(&self, change: &Change) -> Result<bool, Problem> {
+    fn has_lost_its_folder(&self, change: &Change) -> Result<bool, CodedError> {
         let (folder, _) = split(&change.path);
         let known = self.changes.binary_search_by(|own| own.path.as_str().cmp(folder)).is_ok();
         Ok(!folder.is_empty() && !known && self.maker.there(change)?.is_none())
@@ -192,7 +198,7 @@ impl Applying {
     }
 
     /// Several conflicts as one, and what to do about them.
-    fn together(&self, apart: &[Problem]) -> Problem {
+    fn together(&self, apart: &[CodedError]) -> CodedError {
         let told: Vec<&str> =
             apart.iter().take(CONFLICTS).map(|own| own.message.as_str()).collect();
         let more = match apart.len().saturating_sub(CONFLICTS) {
@@ -200,7 +206,7 @@ impl Applying {
             more => format!("; and {more} more"),
         };
         let run = &self.run;
-        conflict(format!("{}{more}", told.join("; "))).suggest(format!(
+        conflict(format!("{}{more}", told.join("; "))).with_suggestion(format!(
             "put back what stood there, or `capsule discard {run}` and run it again; \
              `capsule changes {run} --diff` shows what was to be applied"
         ))
@@ -210,7 +216,7 @@ impl Applying {
     ///
     /// # Errors
     /// At the first one that cannot be made; those before it are made.
-    pub(crate) fn apply(&self, deadline: Instant) -> Result<Output, Problem> {
+    pub(crate) fn apply(&self, deadline: Instant) -> Result<Output, CodedError> {
         self.maker.clear_leftovers(&self.changes)?;
         let mut ready = Vec::new();
         for change in &self.changes {
@@ -233,26 +239,26 @@ impl Applying {
             .with("applied_before", count(self.changes.len() - waiting.len())))
     }
 
-    fn goes_on(&self, deadline: Instant) -> Result<(), Problem> {
+    fn goes_on(&self, deadline: Instant) -> Result<(), CodedError> {
         if self.cancel.is_set() {
-            let problem = Problem::new(Code::ExecCancelled, "not all changes were applied");
-            return Err(problem.suggest(AGAIN));
+            let problem = CodedError::new(Code::ExecCancelled, "not all changes were applied");
+            return Err(problem.with_suggestion(AGAIN));
         }
         if Instant::now() <= deadline {
             return Ok(());
         }
         let message = "the changes could not be applied in time";
-        Err(Problem::new(Code::FileSystem, message).suggest(AGAIN))
+        Err(CodedError::new(Code::FileSystem, message).with_suggestion(AGAIN))
     }
 
     /// Whether what stands in the workspace, and the staged file, are what the record says.
-    fn is_as_recorded(&self, change: &Change, here: Option<&Node>) -> Result<(), Problem> {
+    fn is_as_recorded(&self, change: &Change, here: Option<&FileState>) -> Result<(), CodedError> {
         let half_done = self.again && is_half_done(change, here);
         let is_other = here != change.before.as_ref() && !half_done;
         if is_other && !self.is_same(change, change.before.as_ref())? {
             return Err(self.moved(change, here));
         }
-        let is_folder = matches!(here, Some(Node::Folder { .. }));
+        let is_folder = matches!(here, Some(FileState::Directory { .. }));
         let known =
             |path: &str| self.changes.binary_search_by(|own| own.path.as_str().cmp(path)).is_ok();
         if is_folder
@@ -267,7 +273,7 @@ impl Applying {
     }
 
     /// What somebody did to a path since.
-    fn moved(&self, change: &Change, here: Option<&Node>) -> Problem {
+    fn moved(&self, change: &Change, here: Option<&FileState>) -> CodedError {
         let path = &change.path;
         conflict(match (&change.before, here) {
             (Some(_), None) if matches!(self.maker.there(change), Ok(None)) => {
@@ -284,7 +290,7 @@ impl Applying {
         })
     }
 
-    fn staged<'c>(&self, change: &'c Change) -> Result<Place<'c>, Problem> {
+    fn staged<'c>(&self, change: &'c Change) -> Result<Place<'c>, CodedError> {
         let (folder, name) = split(&change.path);
         match self.staging.upper_folder(folder) {
             Ok(folder) => Ok(Place { folder, name }),
@@ -294,7 +300,7 @@ impl Applying {
 }
 
 impl Source for Applying {
-    fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), Problem> {
+    fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), CodedError> {
         let failed = |errno: Errno| system(change, errno);
         let staged = self.staged(change)?;
         let stat = staged.stat().map_err(failed)?.ok_or_else(|| differs(change))?;
@@ -302,16 +308,16 @@ impl Source for Applying {
         Ok((file, Some(node::times(&stat))))
     }
 
-    fn other(&self, change: &Change) -> Problem {
+    fn other(&self, change: &Change) -> CodedError {
         conflict(format!("`{}` was staged as something else", change.path))
     }
 }
 
-fn conflict(message: String) -> Problem {
-    Problem::new(Code::ChangeConflict, message)
+fn conflict(message: String) -> CodedError {
+    CodedError::new(Code::ChangeConflict, message)
 }
 
 /// What is said of a path that is something else by now.
-pub(super) fn differs(change: &Change) -> Problem {
+pub(super) fn differs(change: &Change) -> CodedError {
     conflict(format!("`{}` is not what it was when the command ran", change.path))
 }

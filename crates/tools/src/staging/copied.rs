@@ -15,7 +15,7 @@ use std::time::Duration;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use capsule_core::spelling::Spelling;
 use rustix::fs::{AtFlags, FileType, Stat, statat, unlinkat};
@@ -141,7 +141,7 @@ fn digest(staging: &Staging, path: &OsStr, stat: &Stat) -> Option<Digest> {
     let (folder, name) = apart(path);
     let folder = staging.upper_folder(folder).ok()?;
     let mut file = node::open(folder.as_fd(), name, stat).ok()?;
-    Digest::of_all(|buffer| file.read(buffer)).ok()
+    Digest::of_reader(|buffer| file.read(buffer)).ok()
 }
 
 impl Staging {
@@ -150,11 +150,11 @@ impl Staging {
     ///
     /// # Errors
     /// [`Code::ChangeRefused`] where it was not copied.
-    pub(crate) fn shows(&self, path: &WorkspacePath) -> Result<(), Problem> {
+    pub(crate) fn shows(&self, path: &WorkspacePath) -> Result<(), CodedError> {
         let refusal = self.copied.as_ref().and_then(|own| own.refusal(path.as_str(), false));
         let Some(why) = refusal else { return Ok(()) };
         let message = format!("`{path}` cannot be changed in the copy of the workspace: {why}");
-        Err(Problem::new(Code::ChangeRefused, message).suggest("choose another path"))
+        Err(CodedError::new(Code::ChangeRefused, message).with_suggestion("choose another path"))
     }
 }
 
@@ -208,7 +208,7 @@ impl Copied {
     pub(super) fn differences(
         &self,
         staging: &Staging,
-    ) -> Result<Vec<(OsString, Differs)>, Problem> {
+    ) -> Result<Vec<(OsString, Differs)>, CodedError> {
         let mut missing: BTreeSet<&OsStr> = self.noted.keys().map(OsString::as_os_str).collect();
         let (mut found, mut closed) = (Vec::new(), BTreeSet::new());
         let walked = walk(staging, &mut |path, seen| {
@@ -283,9 +283,9 @@ impl Copied {
         let one =
             |path: WorkspacePath| (spelling.path(&path).unwrap_or_else(|| path.clone()), path);
         let paths =
-            self.copy.originals.keys().filter_map(|own| WorkspacePath::beneath(own.to_str()?));
+            self.copy.originals.keys().filter_map(|own| WorkspacePath::from_fs_name(own.to_str()?));
         let spelled = self.spelled.get_or_init(|| paths.map(one).collect());
-        spelled.get(&one(WorkspacePath::beneath(path)?).0)
+        spelled.get(&one(WorkspacePath::from_fs_name(path)?).0)
     }
 
     /// Whether nothing may be told of what stands at a path in the workspace, or of what is in it:
@@ -306,7 +306,7 @@ impl Copied {
 
     /// Removes from the copy what is as it was copied: nobody needs it any more. What cannot be
     /// removed goes with the rest later.
-    pub(super) fn prune(&self, staging: &Staging) -> Result<(), Problem> {
+    pub(super) fn prune(&self, staging: &Staging) -> Result<(), CodedError> {
         let differs: BTreeSet<OsString> =
             self.differences(staging)?.into_iter().map(|(path, _)| path).collect();
         let mut at: Option<(&OsStr, OwnedFd)> = None;

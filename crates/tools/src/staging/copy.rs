@@ -15,7 +15,7 @@ use std::path::Path;
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::PathProblem;
 use capsule_core::units::show_size;
 use capsule_redact::excerpt;
@@ -49,7 +49,7 @@ impl Bounds {
     pub(super) const RUN: Self = Self {
         paths: limits::COPIED_PATHS,
         bytes: limits::COPIED_BYTES,
-        spare: limits::COPIED_SPARE,
+        spare: limits::COPY_FREE_BYTES,
     };
 }
 
@@ -124,7 +124,7 @@ struct Entry<'e> {
 /// Why something was not copied.
 enum Failed {
     System(Errno),
-    Problem(Problem),
+    Problem(CodedError),
 }
 
 impl From<Errno> for Failed {
@@ -150,7 +150,7 @@ impl<'c> Copier<'c> {
     /// # Errors
     /// [`Code::SandboxFailed`] where it is too large or cannot be copied, [`Code::ExecCancelled`]
     /// where nobody wants it any more.
-    pub(super) fn run(mut self) -> Result<Copy, Problem> {
+    pub(super) fn run(mut self) -> Result<Copy, CodedError> {
         let mut waiting = vec![OsString::new()];
         while let Some(path) = waiting.pop() {
             match self.open(self.from.root(), &path) {
@@ -179,12 +179,12 @@ impl<'c> Copier<'c> {
         path: &OsStr,
         from: &OwnedFd,
         waiting: &mut Vec<OsString>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let to = self.open(self.to, path).map_err(|errno| failed(path, errno))?;
         for name in entries(from).map_err(|errno| failed(path, errno))? {
             if self.cancel.is_set() {
                 let message = "the workspace was not copied to its end";
-                return Err(Problem::new(Code::ExecCancelled, message));
+                return Err(CodedError::new(Code::ExecCancelled, message));
             }
             let path = Path::new(path).join(&name).into_os_string();
             let name = name.as_bytes();
@@ -397,15 +397,15 @@ const fn errno(why: NotFound) -> Errno {
     }
 }
 
-fn failed(path: &OsStr, errno: Errno) -> Problem {
+fn failed(path: &OsStr, errno: Errno) -> CodedError {
     let path = path.to_string_lossy();
     let path = excerpt(&path, limits::QUOTED_CHARS);
     let message = format!("the workspace cannot be copied: `{path}`: {errno}");
-    Problem::new(Code::SandboxFailed, message)
+    CodedError::new(Code::SandboxFailed, message)
 }
 
-fn too_large(why: &str) -> Problem {
-    Problem::new(Code::SandboxFailed, format!("the workspace is not copied, since it {why}"))
+fn too_large(why: &str) -> CodedError {
+    CodedError::new(Code::SandboxFailed, format!("the workspace is not copied, since it {why}"))
 }
 
 #[cfg(test)]
@@ -434,7 +434,11 @@ mod tests {
         (folder, from, to)
     }
 
-    fn copy((from, to): (&Path, &Path), bounds: Bounds, cancelled: bool) -> Result<Copy, Problem> {
+    fn copy(
+        (from, to): (&Path, &Path),
+        bounds: Bounds,
+        cancelled: bool,
+    ) -> Result<Copy, CodedError> {
         let from = Workspace::open(from).unwrap();
         let to = Workspace::open(to).unwrap();
         let cancel = Cancel::new(Arc::new(AtomicBool::new(cancelled)));

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::limits;
 use similar::TextDiff;
 
@@ -31,10 +31,10 @@ impl Staging {
 fn text(
     folder: impl FnOnce() -> Result<OwnedFd, NotFound>,
     name: &str,
-    recorded: Option<&Node>,
+    recorded: Option<&FileState>,
 ) -> Option<String> {
     let Some(recorded) = recorded else { return Some(String::new()) };
-    let Node::File { bytes, .. } = recorded else { return None };
+    let FileState::File { bytes, .. } = recorded else { return None };
     if *bytes > limits::WRITE_BYTES {
         return None;
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use capsule_core::change::Change;
 use capsule_core::code::Code;
-use capsule_core::outcome::{Output, Problem};
+use capsule_core::outcome::{CodedError, Output};
 
 use super::apply::{beside, differs};
 use crate::making::{Maker, links};
@@ -29,13 +29,14 @@ impl Found {
         workspace: &Rc<Workspace>,
         run: String,
         changes: Vec<Change>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CodedError> {
         let (links, leftovers) = (links(&changes), Vec::new());
         let workspace = Rc::clone(workspace);
         let maker = Maker { workspace, beside: beside(&run), leftovers, links, differs };
         let lock = maker.lock().ok_or_else(|| {
             let message = "somebody else applies or undoes something here";
-            Problem::new(Code::ChangeConflict, message).suggest("try again when that is over")
+            CodedError::new(Code::ChangeConflict, message)
+                .with_suggestion("try again when that is over")
         })?;
         Ok(Self { run, changes, maker, _lock: lock })
     }
@@ -44,7 +45,7 @@ impl Found {
     ///
     /// # Errors
     /// [`Code::ChangeConflict`] where one is not.
-    pub(crate) fn look(&self) -> Result<(), Problem> {
+    pub(crate) fn look(&self) -> Result<(), CodedError> {
         for change in &self.changes {
             if self.maker.here(change)? != change.after {
                 let Self { run, .. } = self;
@@ -55,7 +56,7 @@ impl Found {
                 let hint = format!(
                     "`capsule undo {run}` takes back what was applied; run it again to have all of it"
                 );
-                return Err(Problem::new(Code::ChangeConflict, message).suggest(hint));
+                return Err(CodedError::new(Code::ChangeConflict, message).with_suggestion(hint));
             }
         }
         Ok(())
@@ -65,7 +66,7 @@ impl Found {
     ///
     /// # Errors
     /// One is not there, or what is left cannot be removed.
-    pub(crate) fn end(&self) -> Result<Output, Problem> {
+    pub(crate) fn end(&self) -> Result<Output, CodedError> {
         self.look()?;
         self.maker.clear_leftovers(&self.changes)?;
         let count = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);

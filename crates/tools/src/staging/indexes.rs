@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::digest::Digest;
 use capsule_core::limits;
 use rustix::fs::{Mode, OFlags, Stat, openat};
@@ -50,9 +50,9 @@ impl Scan<'_> {
         &self,
         path: &str,
         folder: BorrowedFd<'_>,
-        (name, stat, node): (&str, &Stat, &Node),
+        (name, stat, node): (&str, &Stat, &FileState),
     ) {
-        if let (Node::File { sha256, .. }, true) = (node, is_index(path))
+        if let (FileState::File { sha256, .. }, true) = (node, is_index(path))
             && let Ok(file) = node::open(folder, name, stat)
         {
             self.staging.keep_index(path, &file, *sha256);
@@ -95,8 +95,8 @@ impl Staging {
     }
 
     /// Whether an index holds the same entries as the one that a change began with, or ends with.
-    pub(super) fn is_same(&self, node: Option<&Node>, change: &Change, now: &File) -> bool {
-        let Some(Node::File { sha256, .. }) = node.filter(|_| is_index(&change.path)) else {
+    pub(super) fn is_same(&self, node: Option<&FileState>, change: &Change, now: &File) -> bool {
+        let Some(FileState::File { sha256, .. }) = node.filter(|_| is_index(&change.path)) else {
             return false;
         };
         let kept = || {

@@ -6,15 +6,15 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
-use capsule_core::change::{Change, Changes, Node};
+use capsule_core::change::{Change, ChangeSet, FileState};
 use capsule_core::code::Code;
-use capsule_core::confinement::Bound;
-use capsule_core::evidence::{Permit, Prepared as Hands, Preserved, Preview};
+use capsule_core::confinement::ResourceLimit;
+use capsule_core::lifecycle::{Operation, Permit, Preview, SavedUndo};
 use capsule_core::limits;
-use capsule_core::orders::Orders;
-use capsule_core::outcome::{Ending, Outcome, Problem};
+use capsule_core::outcome::{CodedError, Ending, Outcome};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Bounds, Scope};
+use capsule_core::path_aliases::PathAliases;
+use capsule_core::policy::{PathScope, Restrictions};
 use capsule_redact::{Redactor, excerpt};
 use rustix::fs::{FileType, Mode, OFlags, openat};
 use serde_json::json;
@@ -32,10 +32,10 @@ use crate::workspace::{NotFound, Workspace, kind, listed};
 /// How the names begin that applying gives its unfinished files.
 pub(super) const OURS: &str = ".capsule-apply-";
 
-/// Hands whose effects are collected, judged and recorded.
+/// Operation whose effects are collected, judged and recorded.
 pub(crate) struct Staged {
     /// What acts.
-    pub hands: Box<dyn Hands>,
+    pub hands: Box<dyn Operation>,
     /// The one place that a tool changes which changes no more than that.
     pub place: Option<WorkspacePath>,
     /// Where it is collected.
@@ -46,19 +46,19 @@ pub(crate) struct Staged {
     pub redactor: Redactor,
 }
 
-impl Hands for Staged {
-    fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
-        self.hands.preserve()
+impl Operation for Staged {
+    fn save_undo(&mut self) -> Result<Option<SavedUndo>, CodedError> {
+        self.hands.save_undo()
     }
 
-    fn make_ready(&mut self, bounds: &Bounds) {
-        self.hands.make_ready(bounds);
+    fn prepare(&mut self, bounds: &Restrictions) {
+        self.hands.prepare(bounds);
     }
 
-    fn begin(&mut self, permit: &Permit<'_>) {
+    fn start(&mut self, permit: &Permit<'_>) {
         // What changes something has to wait for what is looked at before.
-        if writes(permit.bounds()).is_none() {
-            self.hands.begin(permit);
+        if writes(permit.restrictions()).is_none() {
+            self.hands.start(permit);
         }
     }
 
@@ -67,15 +67,15 @@ impl Hands for Staged {
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Some(writes) = writes(permit.bounds()) else { return self.hands.run(permit) };
+        let Some(writes) = writes(permit.restrictions()) else { return self.hands.run(permit) };
         let (veil, workspace) = &self.seen;
         // What may not be changed has to be known before anything is.
         let orders = match veil.borrow().orders(workspace) {
             Ok(orders) => orders,
             Err(problem) => return Outcome::failed(problem),
         };
-        let largest = match permit.bounds() {
-            Bounds::Run { confinement, .. } => Some(confinement.limits.file_bytes),
+        let largest = match permit.restrictions() {
+            Restrictions::Run { confinement, .. } => Some(confinement.limits.file_bytes),
             _ => None,
         };
         self.staging.begin();
@@ -92,7 +92,7 @@ impl Hands for Staged {
         let outcome = match collected {
             Ok(changes) => {
                 let by_name =
-                    |change: &Change, orders: &Orders| veil.borrow().refuses(orders, change);
+                    |change: &Change, orders: &PathAliases| veil.borrow().refuses(orders, change);
                 let reviewed = {
                     let veil = veil.borrow();
                     let known = self.staging.known.borrow();
@@ -125,29 +125,29 @@ impl Hands for Staged {
     }
 }
 
-/// Hands that would change something where nothing can be staged: they do not.
+/// Operation that would change something where nothing can be staged: they do not.
 pub(crate) struct Unstaged {
     /// What would act.
-    pub hands: Box<dyn Hands>,
+    pub hands: Box<dyn Operation>,
     /// Why nothing can be staged.
-    pub problem: Problem,
+    pub problem: CodedError,
 }
 
-impl Hands for Unstaged {
-    fn make_ready(&mut self, bounds: &Bounds) {
+impl Operation for Unstaged {
+    fn prepare(&mut self, bounds: &Restrictions) {
         if writes(bounds).is_none() {
-            self.hands.make_ready(bounds);
+            self.hands.prepare(bounds);
         }
     }
 
-    fn begin(&mut self, permit: &Permit<'_>) {
-        if writes(permit.bounds()).is_none() {
-            self.hands.begin(permit);
+    fn start(&mut self, permit: &Permit<'_>) {
+        if writes(permit.restrictions()).is_none() {
+            self.hands.start(permit);
         }
     }
 
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        match writes(permit.bounds()) {
+        match writes(permit.restrictions()) {
             Some(_) => Outcome::failed(self.problem),
             None => self.hands.run(permit),
         }
@@ -155,7 +155,7 @@ impl Hands for Unstaged {
 }
 
 /// Why a change may not be made for the sake of other names than its own.
-type ByName<'b> = dyn Fn(&Change, &Orders) -> Option<String> + 'b;
+type ByName<'b> = dyn Fn(&Change, &PathAliases) -> Option<String> + 'b;
 
 /// What a person is asked before a change is applied.
 type Question<'b> = dyn Fn(&Change) -> Option<String> + 'b;
@@ -163,7 +163,7 @@ type Question<'b> = dyn Fn(&Change) -> Option<String> + 'b;
 /// What speaks against a change, or for a question, besides the rule of the call.
 struct Reasons<'r> {
     /// The other names of what is protected.
-    orders: &'r Orders,
+    orders: &'r PathAliases,
     /// Why a change may not be made for their sake.
     by_name: &'r ByName<'r>,
     /// Why changes may not be made for the sake of what git would make of them.
@@ -176,7 +176,7 @@ struct Reasons<'r> {
 #[derive(Clone, Copy)]
 enum Writes<'w> {
     /// A command: what its rule names.
-    Command(&'w Scope),
+    Command(&'w PathScope),
     /// A tool: the one file that it was judged for.
     File,
     /// A tool: it takes this away, and what is beneath it.
@@ -184,11 +184,11 @@ enum Writes<'w> {
 }
 
 /// What a call may change, if it may change something.
-fn writes(bounds: &Bounds) -> Option<Writes<'_>> {
+fn writes(bounds: &Restrictions) -> Option<Writes<'_>> {
     match bounds {
-        Bounds::Run { writes: Some(writes), .. } => Some(Writes::Command(writes)),
-        Bounds::Write { .. } | Bounds::Edit { .. } => Some(Writes::File),
-        Bounds::Delete { path, .. } => Some(Writes::Gone(path)),
+        Restrictions::Run { writes: Some(writes), .. } => Some(Writes::Command(writes)),
+        Restrictions::Write { .. } | Restrictions::Edit { .. } => Some(Writes::File),
+        Restrictions::Delete { path, .. } => Some(Writes::Gone(path)),
         _ => None,
     }
 }
@@ -205,16 +205,17 @@ impl Staging {
         let recorded = self.recorded.borrow();
         let own = match writes {
             Writes::Command(_) | Writes::Gone(_) => None,
-            Writes::File => {
-                changes.iter().find(|own| matches!(own.after, Some(Node::File { .. }))).cloned()
-            }
+            Writes::File => changes
+                .iter()
+                .find(|own| matches!(own.after, Some(FileState::File { .. })))
+                .cloned(),
         };
         for change in changes.iter_mut().filter(|own| own.refused.is_none()) {
             if is_undone(change, &recorded) {
                 continue;
             }
             let by_rule = || match writes {
-                Writes::Command(scope) => scope.judge(change).err(),
+                Writes::Command(scope) => scope.judge_change(change).err(),
                 // It was judged before it was written.
                 Writes::File if is_part_of(change, own.as_ref()) => None,
                 Writes::Gone(path) if is_gone_with(change, path) => None,
@@ -250,7 +251,7 @@ impl Staging {
     pub(super) fn reviewed<'c>(
         &'c self,
         (all, some): (impl Iterator<Item = &'c Change>, impl Iterator<Item = &'c Change>),
-        (orders, protects): (&'c Orders, &'c dyn Protects),
+        (orders, protects): (&'c PathAliases, &'c dyn Protects),
     ) -> Reviewed {
         let seen = (self.lower.root(), self.upper.as_fd());
         review(&self.lower, seen, (all, some), (orders, protects))
@@ -275,7 +276,7 @@ impl Staging {
                 "git would take orders from its folder, which looks like a repository".into(),
             );
         }
-        let target = change.leads_to()?;
+        let target = change.link_target()?;
         let mut way = target.parent();
         while let Some(above) = way.filter(|above| !above.is_root()) {
             let (folder, name) = split(above.as_str());
@@ -301,8 +302,8 @@ impl Staging {
     }
 
     /// The repositories that a change is made in, whatever they are called.
-    pub(super) fn around(&self, change: &Change) -> Orders {
-        let path = WorkspacePath::beneath(&change.path).unwrap_or_default();
+    pub(super) fn around(&self, change: &Change) -> PathAliases {
+        let path = WorkspacePath::from_fs_name(&change.path).unwrap_or_default();
         around(&path, |folder, part| self.kind_of(folder.as_str(), part).is_some())
     }
 
@@ -314,7 +315,7 @@ impl Staging {
             file.is_some_and(|file| file.is_ok_and(|file| is_store(file.as_fd())))
         };
         let (folder, name) = split(&change.path);
-        if matches!(change.before, Some(Node::File { .. }))
+        if matches!(change.before, Some(FileState::File { .. }))
             && holds(self.lower_folder(folder), name)
         {
             return true;
@@ -353,14 +354,14 @@ fn stands(folder: &OwnedFd, name: &str) -> bool {
 }
 
 /// Whether a path is again what it was before the run.
-fn is_undone(change: &Change, recorded: &Changes) -> bool {
+fn is_undone(change: &Change, recorded: &ChangeSet) -> bool {
     recorded.0.get(&change.path).is_some_and(|own| own.before == change.after)
 }
 
 /// Whether a change belongs to a call that writes one file: that file, or a new folder above it.
 fn is_part_of(change: &Change, file: Option<&Change>) -> bool {
     let is_way = |file: &Change| {
-        matches!((&change.before, &change.after), (None, Some(Node::Folder { .. })))
+        matches!((&change.before, &change.after), (None, Some(FileState::Directory { .. })))
             && file.path.strip_prefix(&change.path).is_some_and(|rest| rest.starts_with('/'))
     };
     file.is_some_and(|file| file.path == change.path || is_way(file))
@@ -380,13 +381,13 @@ fn refusal(change: &Change, redactor: &Redactor) -> Option<String> {
         masked > 0
     };
     let target = match &change.after {
-        Some(Node::Link { target }) => target.as_str(),
+        Some(FileState::Link { target }) => target.as_str(),
         _ => "",
     };
     if masked(&change.path) || masked(target) {
         return Some("its name looks like a secret, which no record holds".into());
     }
-    if let Some(Node::File { bytes, .. }) = &change.before
+    if let Some(FileState::File { bytes, .. }) = &change.before
         && *bytes > limits::UNDO_BYTES
     {
         let most = capsule_core::units::show_size(limits::UNDO_BYTES);
@@ -400,13 +401,13 @@ fn refusal(change: &Change, redactor: &Redactor) -> Option<String> {
         .then(|| "it has a name that applying uses itself".into())
 }
 
-fn refused(changes: &[Change]) -> Option<Problem> {
+fn refused(changes: &[Change]) -> Option<CodedError> {
     let refused = changes.iter().filter(|own| own.refused.is_some()).count();
     let (path, why) = changes.iter().find_map(|own| Some((&own.path, own.refused.as_ref()?)))?;
     let path = excerpt(path, limits::QUOTED_CHARS);
     let message =
         format!("{refused} of {} changes cannot be applied; `{path}`: {why}", changes.len());
-    Some(Problem::new(Code::ChangeRefused, message))
+    Some(CodedError::new(Code::ChangeRefused, message))
 }
 
 /// The result with what was changed.
@@ -414,7 +415,7 @@ fn shown(outcome: Outcome, changes: &[Change]) -> Outcome {
     let shown: Vec<_> = changes
         .iter()
         .take(limits::STAGED_SHOWN)
-        .map(|own| json!({ "path": own.path, "change": own.kind().word() }))
+        .map(|own| json!({ "path": own.path, "change": own.kind().name() }))
         .collect();
     let total = u64::try_from(changes.len()).unwrap_or(u64::MAX);
     let output = outcome.output.with("changes", shown).with("changes_total", total);
@@ -425,20 +426,20 @@ fn shown(outcome: Outcome, changes: &[Change]) -> Outcome {
 /// kernel's signal is not ended by it, and the kernel counts nowhere that it sent one.
 fn with_full_file(outcome: Outcome, largest: u64) -> Outcome {
     let is_full =
-        |own: &Change| matches!(own.after, Some(Node::File { bytes, .. }) if bytes == largest);
+        |own: &Change| matches!(own.after, Some(FileState::File { bytes, .. }) if bytes == largest);
     if !outcome.changes.iter().any(is_full) {
         return outcome;
     }
-    let output = outcome.output.among("limits_reached", json!(Bound::FileSize));
+    let output = outcome.output.push_unique("limits_reached", json!(ResourceLimit::FileSize));
     Outcome { output, ..outcome }
 }
 
 /// A call of which nobody can say what it changed: nothing of its run can be applied.
-fn unread(outcome: Outcome, problem: Problem) -> Outcome {
+fn unread(outcome: Outcome, problem: CodedError) -> Outcome {
     let spoiled = Change {
         path: ".".into(),
         before: None,
-        after: Some(Node::Special),
+        after: Some(FileState::Special),
         refused: Some(problem.message.clone()),
         asked: None,
     };
@@ -446,10 +447,10 @@ fn unread(outcome: Outcome, problem: Problem) -> Outcome {
 }
 
 /// The same end for another reason; what went wrong before is told with it.
-fn instead(outcome: Outcome, mut problem: Problem) -> Outcome {
+fn instead(outcome: Outcome, mut problem: CodedError) -> Outcome {
     // What a running command is ended for is found once more when it has ended.
     if let Some(first) = outcome.problem.as_ref().filter(|own| own.message != problem.message) {
         problem.message = format!("{}; {}", problem.message, first.message);
     }
-    outcome.ended_by(problem)
+    outcome.with_end(problem)
 }

@@ -27,11 +27,11 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capsule_core::change::{Change, Changes, Node};
+use capsule_core::change::{Change, ChangeSet, FileState};
 use capsule_core::code::Code;
-use capsule_core::confinement::Tier;
+use capsule_core::confinement::SandboxTier;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
 use capsule_core::spelling::Spelling;
 use capsule_sandbox as sandbox;
@@ -82,14 +82,14 @@ pub struct Staging {
     /// When the changes were laid over it, in seconds since 1970 and nanoseconds.
     laid: (i64, i64),
     /// What differs, as it was when it was last looked at.
-    known: RefCell<Changes>,
+    known: RefCell<ChangeSet>,
     /// What stood in the workspace at each path of the changes when that was first seen.
     first: RefCell<BTreeMap<String, First>>,
     /// The digests of files, by how they looked.
-    digests: RefCell<BTreeMap<String, (node::Looks, Node)>>,
+    digests: RefCell<BTreeMap<String, (node::Looks, FileState)>>,
     looked: Cell<Option<(Instant, Duration)>>,
     /// What the run changed so far, as it is recorded.
-    recorded: RefCell<Changes>,
+    recorded: RefCell<ChangeSet>,
     /// How full the file system of the changes was when the running command began.
     room: Cell<Option<Room>>,
     /// Whether the last look found folders that it could not look into.
@@ -114,24 +114,24 @@ impl Room {
     /// Why a command is ended during which far more space went, or far more files came, than may be
     /// staged. What has no name any more takes space too, and so does what is in a folder that the
     /// command closed; somebody else may have taken it, which cannot be told apart.
-    fn outgrown(self, then: Self) -> Option<Problem> {
-        let went = if then.free.saturating_sub(self.free) > limits::UNSEEN_BYTES {
-            let most = capsule_core::units::show_size(limits::UNSEEN_BYTES);
+    fn outgrown(self, then: Self) -> Option<CodedError> {
+        let went = if then.free.saturating_sub(self.free) > limits::STAGING_DISK_BYTES {
+            let most = capsule_core::units::show_size(limits::STAGING_DISK_BYTES);
             format!("more than {most} of space went")
-        } else if self.files.saturating_sub(then.files) > limits::UNSEEN_FILES {
-            format!("more than {} files came", limits::UNSEEN_FILES)
+        } else if self.files.saturating_sub(then.files) > limits::STAGING_DISK_FILES {
+            format!("more than {} files came", limits::STAGING_DISK_FILES)
         } else {
             return None;
         };
         let message = format!("{went} where changes are staged while the command ran");
-        Some(Problem::new(Code::ChangeTooMany, message))
+        Some(CodedError::new(Code::ChangeTooMany, message))
     }
 }
 
 /// What stood in the workspace when a change of it was first seen.
 #[derive(Clone, Debug)]
 struct First {
-    node: Option<Node>,
+    node: Option<FileState>,
     refused: Option<String>,
 }
 
@@ -152,12 +152,12 @@ impl Staging {
     pub fn lay(
         folder: &Path,
         workspace: &Rc<Workspace>,
-        (commands, host, floor): (&Commands, &dyn Host, Tier),
+        (commands, host, floor): (&Commands, &dyn Host, SandboxTier),
         (veil, cancel): (&Veil, &Cancel),
-    ) -> Result<Laid, Problem> {
+    ) -> Result<Laid, CodedError> {
         let unmade = |error: io::Error| {
             let message = format!("`{}` cannot be made: {error}", folder.display());
-            Problem::new(Code::SandboxFailed, message)
+            CodedError::new(Code::SandboxFailed, message)
         };
         let private = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
         private(&folder.join(WORK)).map_err(unmade)?;
@@ -204,11 +204,11 @@ impl Staging {
     pub fn lay_again(
         (from, folder): (&Path, &Path),
         workspace: &Rc<Workspace>,
-        (commands, host, floor): (&Commands, &dyn Host, Tier),
-    ) -> Result<Laid, Problem> {
+        (commands, host, floor): (&Commands, &dyn Host, SandboxTier),
+    ) -> Result<Laid, CodedError> {
         let unmade = |error: io::Error| {
             let message = format!("`{}` cannot be taken up: {error}", from.display());
-            Problem::new(Code::SandboxFailed, message)
+            CodedError::new(Code::SandboxFailed, message)
         };
         {
             let _held = Self::hold(from).map_err(unmade)?;
@@ -237,9 +237,13 @@ impl Staging {
     ///
     /// # Errors
     /// [`Code::ResumeChanged`] where it is something else.
-    pub fn take_up(&self, changes: &Changes, seen: (&Veil, &Workspace)) -> Result<(), Problem> {
+    pub fn take_up(
+        &self,
+        changes: &ChangeSet,
+        seen: (&Veil, &Workspace),
+    ) -> Result<(), CodedError> {
         let now = Scan::of(self, seen).run()?;
-        let states = |all: &Changes| -> BTreeMap<String, Option<Node>> {
+        let states = |all: &ChangeSet| -> BTreeMap<String, Option<FileState>> {
             all.0.iter().map(|(path, own)| (path.clone(), own.after.clone())).collect()
         };
         if states(&now) != states(changes) {
@@ -256,7 +260,7 @@ impl Staging {
         own: (u64, u64),
         why: String,
         (veil, cancel): (&Veil, &Cancel),
-    ) -> Result<(), Problem> {
+    ) -> Result<(), CodedError> {
         let hidden = veil.hidden(&self.lower).map_err(VeilError::problem)?;
         let hidden: BTreeSet<OsString> = hidden.into_iter().collect();
         let (from, to) = ((&*self.lower, &hidden), (self.upper.as_fd(), own));
@@ -267,7 +271,7 @@ impl Staging {
             }
             problem.message =
                 format!("no changes can be laid over the workspace ({why}); {}", problem.message);
-            problem.suggest(ELSEWHERE)
+            problem.with_suggestion(ELSEWHERE)
         })?;
         let now = veil.hidden(&self.lower).map_err(VeilError::problem)?;
         let is_known = |path: &OsString| {
@@ -276,7 +280,9 @@ impl Staging {
         if !now.iter().all(is_known) {
             // It may be in the copy, where a command could give it any name.
             let message = "something that is protected came into the workspace while it was copied";
-            return Err(Problem::new(Code::SandboxFailed, message).suggest("run it again"));
+            return Err(
+                CodedError::new(Code::SandboxFailed, message).with_suggestion("run it again")
+            );
         }
         self.copied = Some(Copied::note(self, copy, why));
         Ok(())
@@ -323,7 +329,7 @@ impl Staging {
     }
 
     /// Removes what applying them left beside its targets when it was killed.
-    pub fn tidy(&self, run: &str, changes: &Changes) {
+    pub fn tidy(&self, run: &str, changes: &ChangeSet) {
         let name = apply::beside(run);
         let folders: BTreeSet<&str> = changes.0.keys().map(|path| split(path).0).collect();
         for folder in folders {
@@ -369,27 +375,27 @@ impl Staging {
         &self,
         path: &WorkspacePath,
         seen: (&Veil, &Workspace),
-    ) -> Result<Vec<Change>, Problem> {
+    ) -> Result<Vec<Change>, CodedError> {
         let Some(now) = Scan::of(self, seen).run_at(path.as_str())? else {
             return self.collect(seen);
         };
         let mut known = self.known.borrow_mut();
-        let above = path.upwards().filter(|own| !own.is_root()).map(String::from);
+        let above = path.ancestors().filter(|own| !own.is_root()).map(String::from);
         let beneath = format!("{path}/");
         let inner = known.0.range(beneath.clone()..);
         let inner = inner.map(|(path, _)| path).take_while(|own| own.starts_with(&beneath));
         let paths: Vec<String> = above.chain(inner.cloned()).collect();
         let before = paths.into_iter().filter_map(|path| known.0.remove_entry(&path));
-        let between = Changes(before.collect()).until(&now);
+        let between = ChangeSet(before.collect()).changes_until(&now);
         known.0.extend(now.0);
         Ok(between)
     }
 
     /// What changed since somebody last asked.
-    fn collect(&self, seen: (&Veil, &Workspace)) -> Result<Vec<Change>, Problem> {
+    fn collect(&self, seen: (&Veil, &Workspace)) -> Result<Vec<Change>, CodedError> {
         let now = Scan::of(self, seen).run()?;
         let mut known = self.known.borrow_mut();
-        let between = known.until(&now);
+        let between = known.changes_until(&now);
         *known = now;
         Ok(between)
     }
@@ -408,14 +414,14 @@ impl Staging {
         Some(Room { free, files: told.f_files.saturating_sub(told.f_ffree) })
     }
 
-    fn unseen(&self) -> Option<Problem> {
+    fn unseen(&self) -> Option<CodedError> {
         let (then, now) = self.room.get().zip(self.room())?;
         now.outgrown(then)
     }
 
     /// Why a command that has written more than may be staged is ended. Looked at now and then, and
     /// never for more than a tenth of the time.
-    pub(crate) fn overfull(&self) -> Option<Problem> {
+    pub(crate) fn overfull(&self) -> Option<CodedError> {
         if let Some((last, took)) = self.looked.get()
             && last.elapsed() < LOOKING.max(took * 10)
         {
@@ -429,19 +435,19 @@ impl Staging {
 }
 
 /// Why a run does not go on from what it had staged.
-fn other_changes(why: &dyn std::fmt::Display) -> Problem {
+fn other_changes(why: &dyn std::fmt::Display) -> CodedError {
     let message = format!("what the run had staged cannot be gone on from: {why}");
-    Problem::new(Code::ResumeChanged, message)
-        .suggest("`capsule changes` shows it; apply or discard it, and run the plan anew")
+    CodedError::new(Code::ResumeChanged, message)
+        .with_suggestion("`capsule changes` shows it; apply or discard it, and run the plan anew")
 }
 
-pub(crate) fn too_many() -> Problem {
+pub(crate) fn too_many() -> CodedError {
     let message = format!(
         "more than {} paths or {} would be staged",
         limits::STAGED_PATHS,
         capsule_core::units::show_size(limits::STAGED_BYTES)
     );
-    Problem::new(Code::ChangeTooMany, message)
+    CodedError::new(Code::ChangeTooMany, message)
 }
 
 /// A name in a folder, as a path beneath the root.
@@ -466,14 +472,14 @@ mod tests {
     /// since something was closed. With numbers, since a real disk is everybody's.
     #[test]
     fn what_is_hidden_is_bounded_by_its_space() {
-        let then = Room { free: limits::UNSEEN_BYTES * 3, files: 7 };
+        let then = Room { free: limits::STAGING_DISK_BYTES * 3, files: 7 };
         let bytes = |went| Room { free: then.free - went, ..then };
         let files = |came| Room { files: then.files + came, ..then };
         for (now, why) in [
-            (bytes(limits::UNSEEN_BYTES), None),
-            (bytes(limits::UNSEEN_BYTES + 1), Some("more than 2.1 GB of space went")),
-            (files(limits::UNSEEN_FILES), None),
-            (files(limits::UNSEEN_FILES + 1), Some("more than 200000 files came")),
+            (bytes(limits::STAGING_DISK_BYTES), None),
+            (bytes(limits::STAGING_DISK_BYTES + 1), Some("more than 2.1 GB of space went")),
+            (files(limits::STAGING_DISK_FILES), None),
+            (files(limits::STAGING_DISK_FILES + 1), Some("more than 200000 files came")),
             // Somebody makes room.
             (Room { free: u64::MAX, files: 0 }, None),
         ] {

@@ -12,10 +12,10 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 
-use capsule_core::change::{Change, Changes, Node};
+use capsule_core::change::{Change, ChangeSet, FileState};
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::PathProblem;
 use rustix::fs::{Dir, FileType, Stat, fgetxattr, fstat};
 use rustix::io::Errno;
@@ -32,7 +32,7 @@ const OPAQUE: &str = "user.overlay.opaque";
 /// One look at all changes.
 pub(super) struct Scan<'s> {
     pub(super) staging: &'s Staging,
-    found: Changes,
+    found: ChangeSet,
     /// What knows the folders of the workspace, and the workspace as it is seen.
     seen: (&'s Veil, &'s Workspace),
     /// Whether folders of the workspace are others than when the run began.
@@ -45,7 +45,7 @@ pub(super) struct Scan<'s> {
 
 impl<'s> Scan<'s> {
     pub(super) fn of(staging: &'s Staging, seen: (&'s Veil, &'s Workspace)) -> Self {
-        let (found, moved) = (Changes::default(), BTreeMap::new());
+        let (found, moved) = (ChangeSet::default(), BTreeMap::new());
         Self { staging, found, seen, moved, bytes: 0, waiting: vec![(String::new(), false)] }
     }
 
@@ -54,7 +54,7 @@ impl<'s> Scan<'s> {
     /// # Errors
     /// [`Code::ChangeTooMany`] where more changed than may be staged, [`Code::FileSystem`] where the
     /// changes cannot be read.
-    pub(super) fn run(mut self) -> Result<Changes, Problem> {
+    pub(super) fn run(mut self) -> Result<ChangeSet, CodedError> {
         self.staging.closed.set(false);
         if let Some(copied) = &self.staging.copied {
             for (path, differs) in copied.differences(self.staging)? {
@@ -74,7 +74,7 @@ impl<'s> Scan<'s> {
     ///
     /// # Errors
     /// As above.
-    pub(super) fn run_at(mut self, path: &str) -> Result<Option<Changes>, Problem> {
+    pub(super) fn run_at(mut self, path: &str) -> Result<Option<ChangeSet>, CodedError> {
         let closed = self.staging.closed.replace(false);
         self.waiting.clear();
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -92,7 +92,7 @@ impl<'s> Scan<'s> {
     }
 
     /// One path, with what is beneath it where it is gone.
-    fn at(&mut self, path: &str) -> Result<(), Problem> {
+    fn at(&mut self, path: &str) -> Result<(), CodedError> {
         let (folder, name) = super::split(path);
         if let Some(copied) = &self.staging.copied {
             return match copied.difference(self.staging, path) {
@@ -112,7 +112,7 @@ impl<'s> Scan<'s> {
     }
 
     /// A path of a copy of the workspace that is not as it was copied.
-    fn differing(&mut self, path: OsString, differs: &Differs) -> Result<(), Problem> {
+    fn differing(&mut self, path: OsString, differs: &Differs) -> Result<(), CodedError> {
         let path = match path.into_string() {
             Ok(path) => path,
             Err(path) => return self.unnamed("", &path),
@@ -131,7 +131,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn folder(&mut self, path: &str, hidden: bool) -> Result<(), Problem> {
+    fn folder(&mut self, path: &str, hidden: bool) -> Result<(), CodedError> {
         let staging = self.staging;
         let changed = match staging.upper_folder(path) {
             Ok(folder) => folder,
@@ -175,7 +175,7 @@ impl<'s> Scan<'s> {
         name: &str,
         changed: BorrowedFd<'_>,
         beneath: Option<&OwnedFd>,
-    ) -> Result<bool, Problem> {
+    ) -> Result<bool, CodedError> {
         let path = join(folder, name);
         let stat = match node::stat_at(changed, name) {
             Ok(Some(stat)) => stat,
@@ -191,15 +191,15 @@ impl<'s> Scan<'s> {
             return self.removed(path).map(|()| false);
         }
         let (after, why) = match self.now(&path, name, changed, &stat)? {
-            Ok(Node::Special) if kind(&stat) == FileType::Symlink => {
-                (Node::Special, Some(NAMELESS.to_owned()))
+            Ok(FileState::Special) if kind(&stat) == FileType::Symlink => {
+                (FileState::Special, Some(NAMELESS.to_owned()))
             }
             Ok(node) => (node, None),
-            Err(errno) => (Node::Special, Some(format!("it cannot be read ({errno})"))),
+            Err(errno) => (FileState::Special, Some(format!("it cannot be read ({errno})"))),
         };
         let mut before = self.before(&path, name, beneath.map(AsFd::as_fd))?;
         before.refused = before.refused.or(why);
-        if matches!(before.node, Some(Node::Folder { .. })) && !is_folder(&after) {
+        if matches!(before.node, Some(FileState::Directory { .. })) && !is_folder(&after) {
             self.removed_beneath(&path)?;
         }
         let folder = is_folder(&after);
@@ -214,7 +214,7 @@ impl<'s> Scan<'s> {
         name: &str,
         folder: BorrowedFd<'_>,
         stat: &Stat,
-    ) -> Result<Result<Node, Errno>, Problem> {
+    ) -> Result<Result<FileState, Errno>, CodedError> {
         if kind(stat) != FileType::RegularFile {
             return Ok(node::read(folder, name, stat));
         }
@@ -233,7 +233,7 @@ impl<'s> Scan<'s> {
     }
 
     /// Counts a file that is to be read.
-    fn weigh(&mut self, stat: &Stat) -> Result<(), Problem> {
+    fn weigh(&mut self, stat: &Stat) -> Result<(), CodedError> {
         self.bytes = self.bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
         if self.bytes > limits::STAGED_BYTES { Err(too_many()) } else { Ok(()) }
     }
@@ -244,7 +244,7 @@ impl<'s> Scan<'s> {
         path: &str,
         name: &str,
         folder: Option<BorrowedFd<'_>>,
-    ) -> Result<First, Problem> {
+    ) -> Result<First, CodedError> {
         let staging = self.staging;
         let mut first = staging.first.borrow_mut();
         if let Some(known) = first.get(path) {
@@ -282,7 +282,9 @@ impl<'s> Scan<'s> {
                     || copied.is_some_and(|own| own.is_another(path, Some(&stat)));
                 let (node, why) = match node::read(folder, name, &stat) {
                     Ok(node) => (node, None),
-                    Err(errno) => (Node::Special, Some(format!("it could not be read ({errno})"))),
+                    Err(errno) => {
+                        (FileState::Special, Some(format!("it could not be read ({errno})")))
+                    }
                 };
                 let meanwhile = meanwhile && !self.is_refreshed(path, folder, (name, &stat));
                 self.keep_index(path, folder, (name, &stat, &node));
@@ -299,13 +301,13 @@ impl<'s> Scan<'s> {
     }
 
     /// A name that is gone, and everything beneath it.
-    fn removed(&mut self, path: String) -> Result<(), Problem> {
+    fn removed(&mut self, path: String) -> Result<(), CodedError> {
         let mut gone = vec![path];
         while let Some(path) = gone.pop() {
             let (folder, name) = super::split(&path);
             let opened = self.staging.lower_folder(folder).ok();
             let before = self.before(&path, name, opened.as_ref().map(AsFd::as_fd))?;
-            if matches!(before.node, Some(Node::Folder { .. })) {
+            if matches!(before.node, Some(FileState::Directory { .. })) {
                 gone.extend(self.names_beneath(&path)?);
             }
             self.note(path, before, None);
@@ -313,11 +315,11 @@ impl<'s> Scan<'s> {
         Ok(())
     }
 
-    fn removed_beneath(&mut self, path: &str) -> Result<(), Problem> {
+    fn removed_beneath(&mut self, path: &str) -> Result<(), CodedError> {
         self.names_beneath(path)?.into_iter().try_for_each(|inner| self.removed(inner))
     }
 
-    fn names_beneath(&mut self, path: &str) -> Result<Vec<String>, Problem> {
+    fn names_beneath(&mut self, path: &str) -> Result<Vec<String>, CodedError> {
         if self.staging.copied.as_ref().is_some_and(|copied| copied.is_untold(path)) {
             return Ok(Vec::new());
         }
@@ -337,7 +339,7 @@ impl<'s> Scan<'s> {
         Ok(paths)
     }
 
-    fn note(&mut self, path: String, before: First, after: Option<Node>) {
+    fn note(&mut self, path: String, before: First, after: Option<FileState>) {
         let First { node: before, mut refused } = before;
         if before != after {
             if refused.is_none() && self.was_moved(super::split(&path).0) {
@@ -369,21 +371,21 @@ impl<'s> Scan<'s> {
     }
 
     /// A name that is not text: no record holds it and no call can name it.
-    fn unnamed(&mut self, folder: &str, name: &OsString) -> Result<(), Problem> {
+    fn unnamed(&mut self, folder: &str, name: &OsString) -> Result<(), CodedError> {
         self.unreadable(&join(folder, &name.to_string_lossy()), "its name is not text")
     }
 
-    fn unreadable(&mut self, path: &str, why: &str) -> Result<(), Problem> {
+    fn unreadable(&mut self, path: &str, why: &str) -> Result<(), CodedError> {
         if self.found.0.len() >= limits::STAGED_PATHS {
             return Err(too_many());
         }
         let before = First { node: None, refused: Some(why.to_owned()) };
-        self.note(path.to_owned(), before, Some(Node::Special));
+        self.note(path.to_owned(), before, Some(FileState::Special));
         Ok(())
     }
 
     /// A folder that cannot be looked into. What became of itself is known, and what is in it is not.
-    fn closed(&mut self, path: &str, why: &str) -> Result<(), Problem> {
+    fn closed(&mut self, path: &str, why: &str) -> Result<(), CodedError> {
         self.staging.closed.set(true);
         if let Some(known) = self.found.0.get_mut(path) {
             known.refused.get_or_insert_with(|| why.to_owned());
@@ -398,7 +400,7 @@ impl<'s> Scan<'s> {
             (path, first.clone(), first)
         };
         // It is as it was, and yet nobody can say so of what is in it.
-        let after = after.filter(|own| Some(own) != before.as_ref()).unwrap_or(Node::Special);
+        let after = after.filter(|own| Some(own) != before.as_ref()).unwrap_or(FileState::Special);
         let before = First { node: before, refused: Some(why.to_owned()) };
         self.note(path.to_owned(), before, Some(after));
         Ok(())
@@ -414,8 +416,8 @@ const CLOSED: &str = "its permissions let nobody look into it, so what is in it 
 /// Why a link is refused whose target is not text.
 const NAMELESS: &str = "it is a link to a name that is not text, which no record holds";
 
-fn is_folder(node: &Node) -> bool {
-    matches!(node, Node::Folder { .. })
+fn is_folder(node: &FileState) -> bool {
+    matches!(node, FileState::Directory { .. })
 }
 
 fn is_whiteout(stat: &Stat) -> bool {
@@ -453,12 +455,12 @@ pub(super) fn told(why: NotFound) -> String {
     }
 }
 
-fn failed(path: &str, errno: Errno) -> Problem {
+fn failed(path: &str, errno: Errno) -> CodedError {
     if errno == Errno::OVERFLOW {
         return too_many();
     }
     let message = format!("what was changed at `{path}` cannot be read: {errno}");
-    Problem::new(Code::FileSystem, message)
+    CodedError::new(Code::FileSystem, message)
 }
 
 /// Whether more lies among the changes than may be staged: a look at sizes, while a command runs. A folder

@@ -8,15 +8,15 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::evidence::Preserved;
 use capsule_core::id::RunId;
-use capsule_core::journal::Covers;
+use capsule_core::journal::UndoCoverage;
+use capsule_core::lifecycle::SavedUndo;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
-use capsule_core::undo::{UndoRecord, Unkept};
+use capsule_core::outcome::CodedError;
+use capsule_core::undo::{NoUndoReason, UndoRecord};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
@@ -95,12 +95,12 @@ impl Keeper {
     }
 
     /// Opens the folders. Those that are new survive a power cut from here on.
-    fn hold(&self) -> Result<Rc<Held>, Problem> {
+    fn hold(&self) -> Result<Rc<Held>, CodedError> {
         if let Some(held) = self.held.borrow().as_ref() {
             return Ok(Rc::clone(held));
         }
         let run = self.run.ok_or_else(|| {
-            Problem::new(Code::EngineFault, "something was to be kept where nothing acts")
+            CodedError::new(Code::EngineFault, "something was to be kept where nothing acts")
         })?;
         let opened = || -> Result<Held, Errno> {
             let (Some(above), Some(name)) =
@@ -126,10 +126,10 @@ impl Keeper {
     }
 
     /// Why something that could be kept was not.
-    fn unkept(&self, errno: Errno) -> Problem {
+    fn unkept(&self, errno: Errno) -> CodedError {
         let why = io::Error::from(errno);
         let message = format!("what it changes cannot be kept for an undo: {why}");
-        Problem::new(Code::UndoUnkept, message).suggest(Code::UndoUnkept.next_step())
+        CodedError::new(Code::UndoUnkept, message).with_suggestion(Code::UndoUnkept.next_step())
     }
 }
 
@@ -139,7 +139,7 @@ impl Keeping<'_> {
     /// # Errors
     /// [`Code::FileUndoTooLarge`] where it is more than is kept, [`Code::UndoUnkept`] where it cannot be
     /// kept.
-    pub(crate) fn file(&mut self, from: &File, mode: u32) -> Result<(Node, File), Problem> {
+    pub(crate) fn file(&mut self, from: &File, mode: u32) -> Result<(FileState, File), CodedError> {
         let size = fstat(from).map_err(|errno| self.keeper.unkept(errno))?.st_size;
         self.fits(u64::try_from(size).unwrap_or(u64::MAX))?;
         let mut put = self.put(from);
@@ -152,7 +152,7 @@ impl Keeping<'_> {
             *self.keeper.held.borrow_mut() = None;
             put = self.put(from);
         }
-        put.map(|(sha256, bytes, kept)| (Node::File { sha256, bytes, mode }, kept)).map_err(
+        put.map(|(sha256, bytes, kept)| (FileState::File { sha256, bytes, mode }, kept)).map_err(
             |failed| match failed {
                 Failed::Problem(problem) => problem,
                 Failed::System(errno) => self.keeper.unkept(errno),
@@ -164,7 +164,7 @@ impl Keeping<'_> {
     ///
     /// # Errors
     /// [`Code::UndoUnkept`] where it cannot be kept.
-    pub(crate) fn beside(&mut self, from: &File) -> Result<(), Problem> {
+    pub(crate) fn beside(&mut self, from: &File) -> Result<(), CodedError> {
         let bytes = std::mem::take(&mut self.bytes);
         let size = fstat(from).map_err(|errno| self.keeper.unkept(errno))?.st_size;
         // One that is too large is known byte for byte alone.
@@ -176,13 +176,13 @@ impl Keeping<'_> {
         kept
     }
 
-    fn fits(&self, more: u64) -> Result<(), Problem> {
+    fn fits(&self, more: u64) -> Result<(), CodedError> {
         let bytes = self.bytes.saturating_add(more);
         if bytes <= limits::UNDO_BYTES {
             return Ok(());
         }
-        let message = Unkept::TooLarge { bytes }.reason();
-        Err(Problem::new(Code::FileUndoTooLarge, message))
+        let message = NoUndoReason::TooLarge { bytes }.reason();
+        Err(CodedError::new(Code::FileUndoTooLarge, message))
     }
 
     fn put(&mut self, from: &File) -> Result<(Digest, u64, File), Failed> {
@@ -255,7 +255,12 @@ impl Keeping<'_> {
     }
 
     /// Notes a path that the call is about to change; one is named after the folders above it.
-    pub(crate) fn change(&mut self, path: String, before: Option<Node>, after: Option<Node>) {
+    pub(crate) fn change(
+        &mut self,
+        path: String,
+        before: Option<FileState>,
+        after: Option<FileState>,
+    ) {
         self.changes.push(Change { path, before, after, refused: None, asked: None });
     }
 
@@ -277,7 +282,7 @@ impl Keeping<'_> {
     ///
     /// # Errors
     /// [`Code::UndoUnkept`] where that cannot be made sure.
-    pub(crate) fn finish(self) -> Result<Preserved, Problem> {
+    pub(crate) fn finish(self) -> Result<SavedUndo, CodedError> {
         if let Some(held) = &self.held {
             self.sync(held).map_err(|errno| self.keeper.unkept(errno))?;
             // Another run made room for itself with it, which only happens where there is hardly any.
@@ -287,8 +292,8 @@ impl Keeping<'_> {
             self.keeper.whole.borrow_mut().extend(self.names);
         }
         let paths = u64::try_from(self.changes.len()).unwrap_or(u64::MAX);
-        let covers = Some(Covers { paths, bytes: self.bytes });
-        Ok(Preserved { record: UndoRecord::of(self.changes).to_bytes(), covers })
+        let covers = Some(UndoCoverage { paths, bytes: self.bytes });
+        Ok(SavedUndo { record: UndoRecord::of(self.changes).to_bytes(), coverage: covers })
     }
 }
 
@@ -310,7 +315,7 @@ fn is_there(held: &Held, name: &str) -> bool {
 /// Why a file was not kept.
 pub(super) enum Failed {
     System(Errno),
-    Problem(Problem),
+    Problem(CodedError),
 }
 
 impl From<Errno> for Failed {
@@ -319,8 +324,8 @@ impl From<Errno> for Failed {
     }
 }
 
-impl From<Problem> for Failed {
-    fn from(problem: Problem) -> Self {
+impl From<CodedError> for Failed {
+    fn from(problem: CodedError) -> Self {
         Self::Problem(problem)
     }
 }
@@ -331,14 +336,14 @@ pub(super) fn errno(error: &io::Error) -> Errno {
 
 /// Reads a file that shares its bytes with another.
 fn read(mut file: File) -> Result<(Digest, File), Failed> {
-    let sha256 = Digest::of_all(|buffer| file.read(buffer)).map_err(|error| errno(&error))?;
+    let sha256 = Digest::of_reader(|buffer| file.read(buffer)).map_err(|error| errno(&error))?;
     Ok((sha256, file))
 }
 
 /// Copies a file, up to a byte more than is kept.
 fn copy(from: &File, mut to: File) -> Result<(Digest, File), Failed> {
     let mut from = from.take(limits::UNDO_BYTES + 1);
-    let sha256 = Digest::of_all(|buffer| {
+    let sha256 = Digest::of_reader(|buffer| {
         let read = from.read(buffer)?;
         to.write_all(buffer.get(..read).unwrap_or_default())?;
         Ok::<_, io::Error>(read)
@@ -382,7 +387,7 @@ mod tests {
         }
 
         /// Keeps these files as one call does.
-        fn keep(&self, keeper: &Keeper, files: &[&[u8]]) -> Result<Preserved, Problem> {
+        fn keep(&self, keeper: &Keeper, files: &[&[u8]]) -> Result<SavedUndo, CodedError> {
             let mut keeping = keeper.begin(std::iter::empty());
             for (number, content) in files.iter().enumerate() {
                 let (node, _) = keeping.file(&self.file(content), 0o640)?;
@@ -407,10 +412,10 @@ mod tests {
         let bed = Bed::new();
         let large = vec![7; 300_000];
         let record = bed.keep(&bed.keeper(2, 1 << 30), &[b"one", b"", &large, b"one"]).unwrap();
-        assert_eq!(record.covers, Some(Covers { paths: 4, bytes: 300_006 }));
+        assert_eq!(record.coverage, Some(UndoCoverage { paths: 4, bytes: 300_006 }));
         let changes = UndoRecord::from_bytes(&record.record).unwrap().changes;
         let sha256 = Digest::of(b"one");
-        assert_eq!(changes[0].before, Some(Node::File { sha256, bytes: 3, mode: 0o640 }));
+        assert_eq!(changes[0].before, Some(FileState::File { sha256, bytes: 3, mode: 0o640 }));
         for content in [&b"one"[..], b"", &large] {
             assert_eq!(bed.finds(content).unwrap(), content);
         }

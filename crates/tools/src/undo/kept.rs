@@ -65,7 +65,7 @@ fn whole(all: &OwnedFd, run: &str, sha256: Digest) -> Result<File, Lost> {
         return Err(Lost::Damaged);
     }
     let mut file = File::from(file);
-    let is_it = Digest::of_all(|buffer| file.read(buffer)).is_ok_and(|own| own == sha256);
+    let is_it = Digest::of_reader(|buffer| file.read(buffer)).is_ok_and(|own| own == sha256);
     match is_it && file.rewind().is_ok() {
         true => Ok(file),
         false => Err(Lost::Damaged),

@@ -13,12 +13,12 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
-use capsule_core::change::{Change, Node};
+use capsule_core::change::{Change, FileState};
 use capsule_core::code::Code;
-use capsule_core::evidence::Preserved;
+use capsule_core::lifecycle::SavedUndo;
 use capsule_core::limits;
-use capsule_core::orders::Orders;
-use capsule_core::outcome::{Output, Problem};
+use capsule_core::outcome::{CodedError, Output};
+use capsule_core::path_aliases::PathAliases;
 use rustix::fs::{FileType, Timestamps};
 
 use super::{Keeper, Kept, Lost};
@@ -49,7 +49,7 @@ pub struct Undo {
 }
 
 /// What stands at a path, and when it last changed.
-type Here = (Option<Node>, Option<i64>);
+type Here = (Option<FileState>, Option<i64>);
 
 /// What an undo leaves beside its targets when it is killed.
 fn beside(run: &str) -> String {
@@ -74,7 +74,7 @@ pub enum Standing {
     /// It is something else, last changed at this time, in seconds since 1970, if that can be told.
     Changed {
         /// What stands there.
-        now: Option<Node>,
+        now: Option<FileState>,
         /// When it last changed.
         at: Option<i64>,
     },
@@ -96,7 +96,7 @@ pub struct Looked {
 impl Looked {
     /// Why nothing can be undone because of this path.
     #[must_use]
-    pub fn problem(&self) -> Option<Problem> {
+    pub fn problem(&self) -> Option<CodedError> {
         let path = &self.change.path;
         let (code, message) = match self.standing {
             Standing::Ready { .. } | Standing::Before | Standing::Stays => return None,
@@ -108,7 +108,7 @@ impl Looked {
                 (Code::UndoDamaged, format!("what was kept of `{path}` is something else by now"))
             }
         };
-        Some(Problem::new(code, message).suggest(code.next_step()))
+        Some(CodedError::new(code, message).with_suggestion(code.next_step()))
     }
 }
 
@@ -136,7 +136,7 @@ impl Undo {
     ///
     /// # Errors
     /// Something cannot be looked at.
-    pub fn look(&self) -> Result<Vec<Looked>, Problem> {
+    pub fn look(&self) -> Result<Vec<Looked>, CodedError> {
         // What goes, so far: a folder goes once all that is in it does. From the inside out.
         let mut going = BTreeSet::new();
         let mut all = Vec::new();
@@ -162,7 +162,7 @@ impl Undo {
         Ok(all)
     }
 
-    fn look_at(&self, change: &Change, going: &BTreeSet<&str>) -> Result<Looked, Problem> {
+    fn look_at(&self, change: &Change, going: &BTreeSet<&str>) -> Result<Looked, CodedError> {
         let looked = |standing| Looked { change: change.clone(), standing };
         let (now, at) = match self.stands(change)? {
             Some(found) => found,
@@ -178,8 +178,8 @@ impl Undo {
         if !is_ready || here.is_none() && !self.has_folder(change) {
             return Ok(looked(Standing::Changed { now, at }));
         }
-        let is_folder = matches!(now, Some(Node::Folder { .. }));
-        let comes = matches!(change.after, Some(Node::Folder { .. }));
+        let is_folder = matches!(now, Some(FileState::Directory { .. }));
+        let comes = matches!(change.after, Some(FileState::Directory { .. }));
         // What is in a folder that was half made comes with it; in one that goes, all goes before it.
         let known = |path: &str| if comes { self.of(path).is_some() } else { going.contains(path) };
         if is_folder && makes_room(change) && !self.maker.holds_nothing_else(change, &known)? {
@@ -198,8 +198,8 @@ impl Undo {
 
     /// Whether what stands there is an index with the entries of another: whoever looks at a repository may
     /// write it anew.
-    fn is_same(&self, change: &Change, other: Option<&Node>) -> bool {
-        let Some(Node::File { sha256, .. }) = other.filter(|_| is_index(&change.path)) else {
+    fn is_same(&self, change: &Change, other: Option<&FileState>) -> bool {
+        let Some(FileState::File { sha256, .. }) = other.filter(|_| is_index(&change.path)) else {
             return false;
         };
         let here = || self.maker.old(change).ok().as_ref().and_then(read_index);
@@ -217,12 +217,12 @@ impl Undo {
     fn has_folder(&self, change: &Change) -> bool {
         let (folder, _) = split(&change.path);
         let comes = self.of(folder).and_then(|own| own.after.as_ref());
-        matches!(comes, Some(Node::Folder { .. })) || self.maker.folder(folder).is_ok()
+        matches!(comes, Some(FileState::Directory { .. })) || self.maker.folder(folder).is_ok()
     }
 
     /// What stands there now, and when it last changed; none where another folder is on the way. A file of
     /// another size that is larger than any that is kept is not read to be known for another.
-    fn stands(&self, change: &Change) -> Result<Option<Here>, Problem> {
+    fn stands(&self, change: &Change) -> Result<Option<Here>, CodedError> {
         let Ok(there) = self.maker.there(change) else { return Ok(None) };
         let Some(place) = there else { return Ok(Some((None, None))) };
         let failed = |errno| system(change, errno);
@@ -231,24 +231,24 @@ impl Undo {
         let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
         let known = [&change.before, &change.after].into_iter().flatten();
         let mut sizes = known.filter_map(|node| match node {
-            Node::File { bytes, .. } => Some(*bytes),
+            FileState::File { bytes, .. } => Some(*bytes),
             _ => None,
         });
         let is_other = size > limits::UNDO_BYTES && !sizes.any(|own| own == size);
         if kind(&stat) == FileType::RegularFile && is_other {
-            return Ok(Some((Some(Node::Special), at)));
+            return Ok(Some((Some(FileState::Special), at)));
         }
         Ok(Some((place.node().map_err(failed)?, at)))
     }
 
     /// Whether what comes back is there; with the lines that come and go.
-    fn comes(&self, change: &Change, now: Option<&Node>) -> Result<Option<(u64, u64)>, Lost> {
+    fn comes(&self, change: &Change, now: Option<&FileState>) -> Result<Option<(u64, u64)>, Lost> {
         let kept = match &change.after {
-            Some(Node::File { sha256, .. }) => Some(self.kept.open(&self.run, *sha256)?),
+            Some(FileState::File { sha256, .. }) => Some(self.kept.open(&self.run, *sha256)?),
             _ => None,
         };
         let old = || match now {
-            Some(Node::File { .. }) => text(self.maker.old(change).ok()?),
+            Some(FileState::File { .. }) => text(self.maker.old(change).ok()?),
             Some(_) => None,
             None => Some(Vec::new()),
         };
@@ -262,8 +262,10 @@ impl Undo {
 }
 
 impl Source for Undo {
-    fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), Problem> {
-        let Some(Node::File { sha256, .. }) = &change.after else { return Err(differs(change)) };
+    fn open(&self, change: &Change) -> Result<(File, Option<Timestamps>), CodedError> {
+        let Some(FileState::File { sha256, .. }) = &change.after else {
+            return Err(differs(change));
+        };
         let lost = |standing| Looked { change: change.clone(), standing }.problem();
         match self.kept.open(&self.run, *sha256) {
             Ok(file) => Ok((file, None)),
@@ -272,7 +274,7 @@ impl Source for Undo {
         }
     }
 
-    fn other(&self, change: &Change) -> Problem {
+    fn other(&self, change: &Change) -> CodedError {
         let looked = Looked { change: change.clone(), standing: Standing::Damaged };
         looked.problem().unwrap_or_else(|| differs(change))
     }
@@ -285,7 +287,7 @@ pub(crate) struct Restoring {
     cancel: Cancel,
     /// What knows by which other names the host comes to what is changed, and those as they are now:
     /// the workspace may have changed since the run.
-    names: (Rc<RefCell<Veil>>, Rc<Orders>),
+    names: (Rc<RefCell<Veil>>, Rc<PathAliases>),
     /// What comes of it, of what is not there already.
     ready: Vec<Change>,
     looked: Vec<Looked>,
@@ -303,13 +305,13 @@ impl Restoring {
         mut undo: Undo,
         keeper: Rc<Keeper>,
         (cancel, veil): (Cancel, &Rc<RefCell<Veil>>),
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, CodedError> {
         let orders = veil.borrow().orders_now(&undo.maker.workspace)?;
         let names = (Rc::clone(veil), orders);
         undo.maker.beside = beside(&keeper.run());
         let lock = undo.maker.lock().ok_or_else(|| {
             let message = "somebody else undoes or applies something in this workspace";
-            Problem::new(Code::UndoConflict, message).suggest("wait for its end")
+            CodedError::new(Code::UndoConflict, message).with_suggestion("wait for its end")
         })?;
         let (ready, looked, unkept) = (Vec::new(), Vec::new(), BTreeSet::new());
         Ok(Self { undo, keeper, cancel, names, ready, looked, unkept, _lock: lock })
@@ -319,7 +321,7 @@ impl Restoring {
     ///
     /// # Errors
     /// [`Code::UndoConflict`], [`Code::UndoGone`], [`Code::UndoDamaged`]; or it cannot be kept.
-    pub(crate) fn preserve(&mut self) -> Result<Option<Preserved>, Problem> {
+    pub(crate) fn preserve(&mut self) -> Result<Option<SavedUndo>, CodedError> {
         let looked = self.undo.look()?;
         if let Some(problem) = looked.iter().find_map(Looked::problem) {
             return Err(problem);
@@ -340,7 +342,7 @@ impl Restoring {
         let is_kept = |own: &&Change| !self.unkept.contains(&own.path);
         let mut keeping = self.keeper.begin(self.ready.iter().filter(is_kept).filter_map(replaced));
         for change in &self.ready {
-            if let (Some(Node::File { mode, .. }), true) = (&change.before, is_kept(&change)) {
+            if let (Some(FileState::File { mode, .. }), true) = (&change.before, is_kept(&change)) {
                 let (kept, _) = keeping.file(&self.undo.maker.old(change)?, *mode)?;
                 if change.before.as_ref() != Some(&kept) {
                     return Err(differs(change));
@@ -352,19 +354,19 @@ impl Restoring {
     }
 
     /// Why a path may not be changed for the sake of other names that lead to it.
-    fn refused(&self, change: &Change) -> Option<Problem> {
+    fn refused(&self, change: &Change) -> Option<CodedError> {
         let (veil, orders) = &self.names;
         let why = veil.borrow().refuses_in(&self.undo.maker.workspace, orders, change)?;
         let message = format!("`{}`: {why}; nothing was undone", change.path);
         let hint = "bring that file back yourself, or undo single calls: `capsule undo RUN:CALL`";
-        Some(Problem::new(Code::ChangeRefused, message).suggest(hint))
+        Some(CodedError::new(Code::ChangeRefused, message).with_suggestion(hint))
     }
 
     /// Brings it back.
     ///
     /// # Errors
     /// Nothing was undone; where something was and could not be taken back, the error says so.
-    pub(crate) fn restore(&self, deadline: Instant) -> Result<Output, Problem> {
+    pub(crate) fn restore(&self, deadline: Instant) -> Result<Output, CodedError> {
         let maker = &self.undo.maker;
         maker.clear_leftovers(&self.undo.changes)?;
         let mut waiting = Vec::new();
@@ -406,18 +408,18 @@ impl Restoring {
             || inner.next().is_some_and(|own| own.starts_with(&beneath))
     }
 
-    fn goes_on(&self, deadline: Instant) -> Result<(), Problem> {
+    fn goes_on(&self, deadline: Instant) -> Result<(), CodedError> {
         if self.cancel.is_set() {
-            return Err(Problem::new(Code::ExecCancelled, "the undo was cancelled"));
+            return Err(CodedError::new(Code::ExecCancelled, "the undo was cancelled"));
         }
         if Instant::now() <= deadline {
             return Ok(());
         }
-        Err(Problem::new(Code::FileSystem, "it could not be undone in time"))
+        Err(CodedError::new(Code::FileSystem, "it could not be undone in time"))
     }
 
     /// Puts back what was made before something failed, out of what was kept of it.
-    fn taken_back(&self, mut problem: Problem) -> Problem {
+    fn taken_back(&self, mut problem: CodedError) -> CodedError {
         let maker = &self.undo.maker;
         let mut made = Vec::new();
         for change in &self.ready {
@@ -455,16 +457,16 @@ impl Restoring {
 }
 
 /// Whether what stands there is what the call left.
-fn is_left(change: &Change, now: Option<&Node>) -> bool {
+fn is_left(change: &Change, now: Option<&FileState>) -> bool {
     match (&change.before, now) {
         // What the call made anew has the permissions that the user's mask left it.
-        (Some(left), Some(now)) if change.after.is_none() => left.is_like(now),
+        (Some(left), Some(now)) if change.after.is_none() => left.same_except_mode(now),
         (left, now) => left.as_ref() == now,
     }
 }
 
 /// Whether what stands there is what is to come back.
-fn is_before(change: &Change, now: Option<&Node>) -> bool {
+fn is_before(change: &Change, now: Option<&FileState>) -> bool {
     let now = now.map(|now| Change {
         path: String::new(),
         before: Some(now.clone()),
@@ -472,7 +474,7 @@ fn is_before(change: &Change, now: Option<&Node>) -> bool {
         refused: None,
         asked: None,
     });
-    now.and_then(|own| own.back().after) == change.after
+    now.and_then(|own| own.reverted().after) == change.after
 }
 
 /// What a file holds, if it is small enough for its lines to be counted.
@@ -483,9 +485,9 @@ fn text(mut file: File) -> Option<Vec<u8>> {
     (u64::try_from(text.len()).ok()? <= COUNTED).then_some(text)
 }
 
-fn differs(change: &Change) -> Problem {
+fn differs(change: &Change) -> CodedError {
     let message = format!("`{}` is not what the call left", change.path);
-    Problem::new(Code::UndoConflict, message).suggest(Code::UndoConflict.next_step())
+    CodedError::new(Code::UndoConflict, message).with_suggestion(Code::UndoConflict.next_step())
 }
 
 #[cfg(test)]
@@ -510,14 +512,14 @@ mod tests {
         fs::write(root.join("z"), "new z").unwrap();
     }
 
-    fn node(text: &str) -> Option<Node> {
+    fn node(text: &str) -> Option<FileState> {
         let bytes = u64::try_from(text.len()).unwrap();
-        Some(Node::File { sha256: Digest::of(text.as_bytes()), bytes, mode: 0o644 })
+        Some(FileState::File { sha256: Digest::of(text.as_bytes()), bytes, mode: 0o644 })
     }
 
     fn changes() -> Vec<Change> {
-        let folder = || Some(Node::Folder { mode: 0o755 });
-        let link = || Some(Node::Link { target: "../a".into() });
+        let folder = || Some(FileState::Directory { mode: 0o755 });
+        let link = || Some(FileState::Link { target: "../a".into() });
         let own = [
             ("a", node("new a"), node("old a")),
             ("d", node("a file"), folder()),
@@ -600,7 +602,7 @@ mod tests {
             let undo = Undo::new(&workspace, Kept::at(place.clone()), what, (&[], false));
             let mut restoring = Restoring::new(undo, keeper, with()).unwrap();
             let record = restoring.preserve().unwrap().unwrap();
-            assert_eq!(record.covers.unwrap().paths, 9);
+            assert_eq!(record.coverage.unwrap().paths, 9);
             meanwhile(root, &place);
             let mut before = Vec::new();
             tree(root, "", &mut before);

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use capsule_core::code::Code;
 use capsule_core::id::RunId;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::units::show_size;
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, flock, openat, statat, unlinkat,
@@ -118,9 +118,9 @@ impl Room<'_> {
         }
     }
 
-    fn full(&self) -> Problem {
+    fn full(&self) -> CodedError {
         let message = format!("no more than {} are kept for undoing calls", show_size(self.most));
-        Problem::new(Code::UndoUnkept, message).suggest(Code::UndoUnkept.next_step())
+        CodedError::new(Code::UndoUnkept, message).with_suggestion(Code::UndoUnkept.next_step())
     }
 
     /// Drops files of a run, once that is written down.
@@ -131,7 +131,7 @@ impl Room<'_> {
         {
             self.host.undo_dropped(id, files).map_err(|why| {
                 let message = format!("nothing older can be dropped: {why}");
-                Problem::new(Code::UndoUnkept, message)
+                CodedError::new(Code::UndoUnkept, message)
             })?;
         }
         let folder = match openat(self.all, run.name.as_str(), FOLDER, Mode::empty()) {

@@ -2,7 +2,7 @@
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 
 /// Why the veil cannot be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,20 +15,20 @@ pub enum VeilError {
 
 impl VeilError {
     /// What a call is told that would have needed it.
-    pub(crate) fn problem(self) -> Problem {
+    pub(crate) fn problem(self) -> CodedError {
         match self {
             Self::TooMany => {
                 let message = format!(
                     "more than {} paths are to be hidden or held, or {} files to be known again",
-                    limits::MASKS,
+                    limits::HIDDEN_PATHS,
                     limits::PROTECTED_FILES
                 );
-                Problem::new(Code::SandboxTooManyMasks, message)
+                CodedError::new(Code::SandboxTooManyMasks, message)
             }
             Self::Unlisted => {
                 let message =
                     "the workspace cannot be listed, so what must be hidden in it is unknown";
-                Problem::new(Code::SandboxFailed, message)
+                CodedError::new(Code::SandboxFailed, message)
             }
         }
     }

@@ -22,9 +22,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
 use capsule_core::limits;
-use capsule_core::orders::Orders;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::{PathProblem, WorkspacePath};
+use capsule_core::path_aliases::PathAliases;
 use capsule_core::policy::Invariants;
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;
@@ -92,7 +92,7 @@ struct Drawn {
 const NAMES: usize = 64;
 
 /// What is known of orders, or why it is not.
-type Known = Result<Rc<Orders>, Problem>;
+type Known = Result<Rc<PathAliases>, CodedError>;
 
 /// Up to how many folders a workspace is small: walking them takes less time than an executor needs to
 /// begin.
@@ -340,7 +340,7 @@ fn everything() -> Waiting {
 
 impl Drawn {
     fn hide(&mut self, path: &OsStr) {
-        if self.hidden.len() >= limits::MASKS && !self.hidden.contains(path) {
+        if self.hidden.len() >= limits::HIDDEN_PATHS && !self.hidden.contains(path) {
             self.error = Some(VeilError::TooMany);
         } else {
             self.hidden.insert(path.to_owned());

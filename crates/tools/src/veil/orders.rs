@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use capsule_core::action::{FileKind, PathFact, Place};
-use capsule_core::change::{Change, Node};
+use capsule_core::action::{FileKind, PathFact, PathLocation};
+use capsule_core::change::{Change, FileState};
 use capsule_core::code::Code;
-use capsule_core::orders::Orders;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Invariants, Scope};
+use capsule_core::path_aliases::PathAliases;
+use capsule_core::policy::{Invariants, PathScope};
 use rustix::fs::{AtFlags, statat};
 
 use super::{Drawn, Known, Veil};
@@ -51,12 +51,12 @@ impl Veil {
     }
 
     /// Why a change may not be made for the sake of other names than its own.
-    pub(crate) fn refuses(&self, orders: &Orders, change: &Change) -> Option<String> {
-        self.invariants.as_ref()?.refuse(change, orders)
+    pub(crate) fn refuses(&self, orders: &PathAliases, change: &Change) -> Option<String> {
+        self.invariants.as_ref()?.refusal_reason(change, orders)
     }
 
     /// What keeps content of a repository from coming to a path later, as far as it is known now.
-    pub(crate) fn protecting<'v>(&'v self, orders: &'v Orders) -> impl Protects + 'v {
+    pub(crate) fn protecting<'v>(&'v self, orders: &'v PathAliases) -> impl Protects + 'v {
         Protecting { invariants: self.invariants.as_ref(), orders }
     }
 
@@ -64,12 +64,12 @@ impl Veil {
     /// command opens, and `is_new` says whether a path was not there before the run.
     pub(crate) fn question(
         &self,
-        orders: &Orders,
+        orders: &PathAliases,
         change: &Change,
-        scope: Option<&Scope>,
+        scope: Option<&PathScope>,
         is_new: &dyn Fn(&WorkspacePath) -> bool,
     ) -> Option<String> {
-        let path = WorkspacePath::beneath(&change.path)?;
+        let path = WorkspacePath::from_fs_name(&change.path)?;
         let names = names(orders, &path, Stand::of(change.after.as_ref()));
         self.invariants.as_ref()?.question(change, &names, scope, is_new)
     }
@@ -78,10 +78,10 @@ impl Veil {
     pub(crate) fn refuses_in(
         &self,
         workspace: &Workspace,
-        orders: &Orders,
+        orders: &PathAliases,
         change: &Change,
     ) -> Option<String> {
-        let path = WorkspacePath::beneath(&change.path)?;
+        let path = WorkspacePath::from_fs_name(&change.path)?;
         let around = || self.refuses(&repositories(workspace, &path), change);
         self.refuses(orders, change).or_else(around)
     }
@@ -90,20 +90,24 @@ impl Veil {
     ///
     /// # Errors
     /// Why that cannot be told.
-    pub(crate) fn name(&self, workspace: &Workspace, fact: &mut PathFact) -> Result<(), Problem> {
-        let (Some(invariants), Place::Inside(real)) = (&self.invariants, &fact.real) else {
+    pub(crate) fn name(
+        &self,
+        workspace: &Workspace,
+        fact: &mut PathFact,
+    ) -> Result<(), CodedError> {
+        let (Some(invariants), PathLocation::Inside(real)) = (&self.invariants, &fact.real) else {
             return Ok(());
         };
         let orders = self.orders(workspace)?;
         // Of the rules that protect what lies beyond it, none need name it.
-        let is_folder = fact.kind == FileKind::Folder;
-        if let Some(name) = orders.through(real).next().filter(|_| !is_folder) {
+        let is_folder = fact.kind == FileKind::Directory;
+        if let Some(name) = orders.names_through(real).next().filter(|_| !is_folder) {
             let message = format!("`{name}` leads through `{real}`, where orders are looked for");
-            return Err(Problem::new(Code::ChangeProtected, message));
+            return Err(CodedError::new(Code::ChangeProtected, message));
         }
         if let Some(why) = repository::keeps(workspace, real) {
-            let problem = Problem::new(Code::ChangeProtected, why);
-            return Err(problem.suggest("use a git command, such as `git commit`"));
+            let problem = CodedError::new(Code::ChangeProtected, why);
+            return Err(problem.with_suggestion("use a git command, such as `git commit`"));
         }
         fact.absent = match fact.kind {
             FileKind::Missing => absent(workspace, real),
@@ -111,11 +115,11 @@ impl Veil {
         };
         let stand = if is_folder { Stand::Folder } else { Stand::File };
         let mut names = names(&orders, real, stand);
-        names.extend(repositories(workspace, real).names(real));
-        names.retain(|name| invariants.hold(name));
-        fact.names.extend(names);
-        fact.names.sort();
-        fact.names.dedup();
+        names.extend(repositories(workspace, real).aliases_of(real));
+        names.retain(|name| invariants.protects(name));
+        fact.protected_names.extend(names);
+        fact.protected_names.sort();
+        fact.protected_names.dedup();
         Ok(())
     }
 }
@@ -123,7 +127,7 @@ impl Veil {
 /// Invariants, and the other names of what they protect.
 struct Protecting<'v> {
     invariants: Option<&'v Invariants>,
-    orders: &'v Orders,
+    orders: &'v PathAliases,
 }
 
 impl Protects for Protecting<'_> {
@@ -133,8 +137,8 @@ impl Protects for Protecting<'_> {
 
     fn reaches(&self, path: &WorkspacePath) -> bool {
         let reach = |own: &Invariants| {
-            let names = self.orders.names(path);
-            [path].into_iter().chain(&names).any(|name| own.reach(name))
+            let names = self.orders.aliases_of(path);
+            [path].into_iter().chain(&names).any(|name| own.concerns(name))
         };
         self.invariants.is_some_and(reach)
     }
@@ -152,20 +156,24 @@ pub(crate) enum Stand {
 }
 
 impl Stand {
-    fn of(node: Option<&Node>) -> Self {
+    fn of(node: Option<&FileState>) -> Self {
         match node {
-            Some(Node::Folder { .. }) => Self::Folder,
-            Some(Node::File { mode, .. }) if mode & 0o111 == 0 => Self::File,
-            Some(Node::File { .. } | Node::Link { .. }) => Self::Program,
-            Some(Node::Special) | None => Self::File,
+            Some(FileState::Directory { .. }) => Self::Folder,
+            Some(FileState::File { mode, .. }) if mode & 0o111 == 0 => Self::File,
+            Some(FileState::File { .. } | FileState::Link { .. }) => Self::Program,
+            Some(FileState::Special) | None => Self::File,
         }
     }
 }
 
 /// The names of a path. Where the shell looks for programs at the root itself, by `.` or nothing in its path,
 /// only programs count: everything else that stands there is the project's.
-pub(crate) fn names(orders: &Orders, path: &WorkspacePath, stand: Stand) -> Vec<WorkspacePath> {
-    let mut names = orders.names(path);
+pub(crate) fn names(
+    orders: &PathAliases,
+    path: &WorkspacePath,
+    stand: Stand,
+) -> Vec<WorkspacePath> {
+    let mut names = orders.aliases_of(path);
     let at_root = path.components().count() == 1;
     if stand == Stand::Folder || at_root && stand == Stand::File {
         names.retain(|name| name.components().next() != Some(PATH));
@@ -178,11 +186,11 @@ fn absent(workspace: &Workspace, path: &WorkspacePath) -> Option<WorkspacePath> 
     let is_there = |path: &WorkspacePath| {
         statat(workspace.root(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     };
-    path.upwards().take_while(|own| !own.is_root() && !is_there(own)).last()
+    path.ancestors().take_while(|own| !own.is_root() && !is_there(own)).last()
 }
 
 /// The repositories that a path lies in, as they are now.
-fn repositories(workspace: &Workspace, path: &WorkspacePath) -> Orders {
+fn repositories(workspace: &Workspace, path: &WorkspacePath) -> PathAliases {
     around(path, |folder, part| {
         let path = folder.join(part);
         statat(workspace.root(), path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()

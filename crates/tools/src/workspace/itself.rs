@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use capsule_core::action::{FileKind, PathFact, Place};
+use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -85,24 +85,24 @@ impl Workspace {
             let (fact, stands) = self.look(&own, veil);
             let is_it = matches!(&stands, Stands::There(found) if same(&found.stat, stat));
             // What became something else between the two looks is not known: nothing may touch it.
-            let real = if is_it { fact.real } else { Place::Outside(PathProblem::Escapes) };
+            let real = if is_it { fact.real } else { PathLocation::Outside(PathProblem::Escapes) };
             return PathFact { path: path.clone(), real, ..fact };
         }
         let moved = veil.was_moved(self, folder_of(&own, FileKind::Link), false);
         let ours = self.is_ours(&own, None);
         let real = match moved {
-            true => Place::Outside(PathProblem::Escapes),
-            false => Place::Inside(own),
+            true => PathLocation::Outside(PathProblem::Escapes),
+            false => PathLocation::Inside(own),
         };
         PathFact {
             path: path.clone(),
             real,
             kind: FileKind::Link,
             alias: None,
-            closed: Vec::new(),
-            names: Vec::new(),
+            denied_names: Vec::new(),
+            protected_names: Vec::new(),
             absent: None,
-            ours,
+            is_capsule_store: ours,
         }
     }
 }

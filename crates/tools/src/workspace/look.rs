@@ -4,7 +4,7 @@
 
 use std::ffi::OsStr;
 
-use capsule_core::action::{FileKind, PathFact, Place};
+use capsule_core::action::{FileKind, PathFact, PathLocation};
 use capsule_core::path::{PathProblem, WorkspacePath};
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
@@ -54,10 +54,10 @@ impl Workspace {
     pub(crate) fn look(&self, path: &WorkspacePath, veil: &Veil) -> (PathFact, Stands) {
         let stands = self.stands(path);
         let (real, kind) = match &stands {
-            Stands::There(found) => (Place::Inside(found.real.clone()), found.kind()),
-            Stands::Vacant(vacant) => (Place::Inside(vacant.real()), FileKind::Missing),
-            Stands::Outside(problem) => (Place::Outside(*problem), FileKind::Missing),
-            Stands::Closed(real, _) => (Place::Inside(real.clone()), FileKind::Missing),
+            Stands::There(found) => (PathLocation::Inside(found.real.clone()), found.kind()),
+            Stands::Vacant(vacant) => (PathLocation::Inside(vacant.real()), FileKind::Missing),
+            Stands::Outside(problem) => (PathLocation::Outside(*problem), FileKind::Missing),
+            Stands::Closed(real, _) => (PathLocation::Inside(real.clone()), FileKind::Missing),
         };
         let found = match &stands {
             Stands::There(found) => Some(found),
@@ -71,27 +71,36 @@ impl Workspace {
             None => (Vec::new(), real),
             Some(Ok(names)) => (names, real),
             // Protected under a name that cannot be told.
-            Some(Err(problem)) => (Vec::new(), Place::Outside(problem)),
+            Some(Err(problem)) => (Vec::new(), PathLocation::Outside(problem)),
         };
         let alias = (!names.is_empty()).then(|| names.remove(0));
         let closed = linked.map(|(device, inode)| veil.closed_names(self, device, inode));
         let (closed, real) = match closed {
             None => (Vec::new(), real),
             Some(Ok(names)) => (names, real),
-            Some(Err(problem)) => (Vec::new(), Place::Outside(problem)),
+            Some(Err(problem)) => (Vec::new(), PathLocation::Outside(problem)),
         };
         let real = match real {
-            Place::Inside(real) if veil.was_moved(self, folder_of(&real, kind), false) => {
-                Place::Outside(PathProblem::Escapes)
+            PathLocation::Inside(real) if veil.was_moved(self, folder_of(&real, kind), false) => {
+                PathLocation::Outside(PathProblem::Escapes)
             }
             real => real,
         };
         let ours = match &real {
-            Place::Inside(real) => self.is_ours(real, found),
-            Place::Outside(_) => false,
+            PathLocation::Inside(real) => self.is_ours(real, found),
+            PathLocation::Outside(_) => false,
         };
         (
-            PathFact { path: path.clone(), real, kind, alias, closed, names, absent: None, ours },
+            PathFact {
+                path: path.clone(),
+                real,
+                kind,
+                alias,
+                denied_names: closed,
+                protected_names: names,
+                absent: None,
+                is_capsule_store: ours,
+            },
             stands,
         )
     }
@@ -112,7 +121,7 @@ impl Workspace {
                 }
                 (NotFound::Missing, Ok(vacant)) => {
                     return match vacant.folder.kind() {
-                        FileKind::Folder => Stands::Vacant(vacant),
+                        FileKind::Directory => Stands::Vacant(vacant),
                         // Nothing can ever stand beneath a file.
                         _ => Stands::Closed(vacant.real(), Errno::NOTDIR),
                     };
@@ -157,7 +166,7 @@ impl Workspace {
 /// The folder that a path is, or is in.
 pub(super) fn folder_of(path: &WorkspacePath, kind: FileKind) -> &OsStr {
     let (folder, _) = path.as_str().rsplit_once('/').unwrap_or_default();
-    OsStr::new(if kind == FileKind::Folder { path.as_str() } else { folder })
+    OsStr::new(if kind == FileKind::Directory { path.as_str() } else { folder })
 }
 
 impl Vacant {

@@ -70,7 +70,7 @@ impl Found {
     pub(crate) fn kind(&self) -> FileKind {
         match kind(&self.stat) {
             FileType::RegularFile => FileKind::File,
-            FileType::Directory => FileKind::Folder,
+            FileType::Directory => FileKind::Directory,
             _ => FileKind::Special,
         }
     }
@@ -184,7 +184,7 @@ impl Workspace {
     fn leads_through_folding(&self, real: &WorkspacePath) -> bool {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         self.is_flagged.is_some()
-            && real.upwards().filter(|own| !own.is_root()).any(|own| {
+            && real.ancestors().filter(|own| !own.is_root()).any(|own| {
                 let opened = self.open_plain(self.root(), OsStr::new(own.as_str()), flags);
                 opened.is_ok_and(|own| self.is_folding(own.as_fd()))
             })
@@ -330,7 +330,7 @@ impl Workspace {
     /// The same as a path of ours; none for a name that no path of ours has.
     pub(crate) fn name_of(&self, handle: BorrowedFd<'_>) -> Option<WorkspacePath> {
         let inside = self.place_of(handle)?;
-        WorkspacePath::beneath(inside.to_str()?)
+        WorkspacePath::from_fs_name(inside.to_str()?)
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use capsule_core::action::FileKind;
-use capsule_core::journal::{self, BESIDE, HEADER_BYTES};
+use capsule_core::journal::{self, HEADER_BYTES, SIDECAR_SUFFIXES};
 use capsule_core::path::WorkspacePath;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 
@@ -25,7 +25,7 @@ const STORES: &[&str] = &["db", "db3", "sqlite", "sqlite3", "capsule"];
 
 /// The stores that a file would belong to by its name.
 pub(crate) fn stores_named(name: &[u8]) -> impl Iterator<Item = &[u8]> {
-    BESIDE.iter().filter_map(|end| name.strip_suffix(end.as_bytes()))
+    SIDECAR_SUFFIXES.iter().filter_map(|end| name.strip_suffix(end.as_bytes()))
 }
 
 /// Whether an entry of a folder is a store of ours, or lies beside one by its name. Only names that
@@ -47,7 +47,7 @@ pub(crate) fn is_listed_store(folder: BorrowedFd<'_>, name: &OsStr) -> bool {
 pub(crate) fn stores_of(path: &WorkspacePath) -> Vec<WorkspacePath> {
     let (mut stores, mut folder) = (Vec::new(), WorkspacePath::root());
     for name in path.components() {
-        let names = BESIDE.iter().filter_map(|end| name.strip_suffix(end));
+        let names = SIDECAR_SUFFIXES.iter().filter_map(|end| name.strip_suffix(end));
         stores.extend(names.filter(|store| !store.is_empty()).map(|store| folder.join(store)));
         folder = folder.join(name);
     }

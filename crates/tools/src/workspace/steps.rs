@@ -119,7 +119,7 @@ fn walk(root: BorrowedFd<'_>, path: &OsStr, way: &mut Way) -> Result<Reached, No
             FileType::Symlink => {
                 way.links.insert(place(&folders, Some(&name)));
                 links += 1;
-                if links > limits::LINKS {
+                if links > limits::SYMLINK_HOPS {
                     return Err(escapes);
                 }
                 let target = readlinkat(&handle, b"".as_slice(), Vec::new()).map_err(not_found)?;

@@ -8,7 +8,9 @@
     reason = "tests fail by panics"
 )]
 
-use capsule_core::approval::{Card, Exact, Offer, Person, Reach, Scope, StepCall, Undoing};
+use capsule_core::approval::{
+    Card, CardField, GrantLifetime, GrantOffer, GrantPattern, Person, Reversibility, StepCall,
+};
 use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::digest::Digest;
 use capsule_core::risk::Risk;
@@ -22,24 +24,24 @@ use crate::card::choices::{Choice, choices};
 use crate::card::keys::{Dead, Keys, Page};
 use crate::card::{diff, lines, paint, plain};
 
-fn word(text: &str) -> Exact {
-    Exact { name: None, text: text.into(), note: None }
+fn word(text: &str) -> CardField {
+    CardField { name: None, text: text.into(), note: None }
 }
 
 /// A command's card.
 fn command(words: &[&str]) -> Card {
-    let mut exact: Vec<Exact> = words.iter().map(|text| word(text)).collect();
+    let mut exact: Vec<CardField> = words.iter().map(|text| word(text)).collect();
     exact[0].note = Some(format!("/usr/bin/{}", words[0]));
-    let offer = |scope, reach| Offer {
+    let offer = |scope, reach| GrantOffer {
         scope,
-        reach,
+        pattern: reach,
         uses: 20,
         after_ms: 4 * 3_600_000,
         would_have_covered: 6,
         of_them_denied: 0,
         covered: vec!["r-7Q3K:2 git commit -m one · allowed".into()],
     };
-    let reach = Reach::Command {
+    let reach = GrantPattern::Command {
         names: vec!["git".into(), "commit".into()],
         options: vec!["-m".into()],
         cwd: String::new(),
@@ -47,29 +49,32 @@ fn command(words: &[&str]) -> Card {
     let mut card = Card {
         call: 3,
         step: Some("commit".into()),
-        tool: ToolName::asked("shell.run"),
+        tool: ToolName::unchecked("shell.run"),
         risk: Risk::Medium,
         capabilities: Capabilities::of(Capability::ProcExec).with(Capability::FsWrite),
-        says: "run a program and change files: git commit".into(),
+        consequence: "run a program and change files: git commit".into(),
         exact,
         place: Some("in . · PATH LANG CI=1 · no input".into()),
         new_here: vec!["the first `git commit` here".into()],
         why: "commits are asked: shell.run/git.commit (policy.yaml:116:5)".into(),
-        undo: Undoing::Staged,
-        unpulled: None,
-        cannot: vec!["reach the network".into(), "read what the policy never shows".into()],
+        undo: Reversibility::Staged,
+        pending_changes: None,
+        prevented: vec!["reach the network".into(), "read what the policy never shows".into()],
         tainted: vec!["argv[3]".into()],
         offers: vec![
-            offer(Scope::Task, reach.clone()),
-            offer(Scope::Session, reach),
-            offer(Scope::Session, Reach::Whole { capability: Capability::ProcExec }),
+            offer(GrantLifetime::Task, reach.clone()),
+            offer(GrantLifetime::Session, reach),
+            offer(
+                GrantLifetime::Session,
+                GrantPattern::AnyWithCapability { capability: Capability::ProcExec },
+            ),
         ],
         args: json!({ "argv": words }),
         diff: None,
         attention: Some((3, 25)),
         steps: 0,
-        before: None,
-        waits: false,
+        previously_allowed: None,
+        waits_unanswered: false,
     };
     if card.is_hostile() {
         card.offers.clear();
@@ -83,16 +88,19 @@ fn commit() -> Card {
 
 /// A card for a file, with its diff.
 fn writing() -> Card {
-    let text =
-        |name: &str, text: &str| Exact { name: Some(name.into()), text: text.into(), note: None };
+    let text = |name: &str, text: &str| CardField {
+        name: Some(name.into()),
+        text: text.into(),
+        note: None,
+    };
     let content: String = (1..=30).map(|n| format!("line {n}\n")).collect();
     Card {
-        tool: ToolName::asked("fs.write"),
-        says: "create or change files: docs/a.md".into(),
+        tool: ToolName::unchecked("fs.write"),
+        consequence: "create or change files: docs/a.md".into(),
         exact: vec![text("path", "docs/a.md"), text("content", &content)],
         place: None,
-        undo: Undoing::Recorded,
-        cannot: Vec::new(),
+        undo: Reversibility::Recorded,
+        prevented: Vec::new(),
         tainted: Vec::new(),
         args: json!({ "path": "docs/a.md", "content": content }),
         diff: Some("@@ -1,2 +1,2 @@\n same\n-old\n+new\n".into()),
@@ -102,11 +110,14 @@ fn writing() -> Card {
 
 /// The card of a plan, before any of it ran.
 fn plan() -> Card {
-    let named =
-        |name: &str, text: &str| Exact { name: Some(name.into()), text: text.into(), note: None };
+    let named = |name: &str, text: &str| CardField {
+        name: Some(name.into()),
+        text: text.into(),
+        note: None,
+    };
     let calls = ["notes", "commit"].map(|step| StepCall {
         step: step.into(),
-        bound: Digest::of(b""),
+        binding: Digest::of(b""),
         diff: None,
     });
     let mut exact = vec![
@@ -122,16 +133,16 @@ fn plan() -> Card {
     Card {
         call: 0,
         step: None,
-        tool: ToolName::asked("plan"),
-        says: "2 steps of this plan need your leave, and 1 more cannot be shown yet".into(),
+        tool: ToolName::unchecked("plan"),
+        consequence: "2 steps of this plan need your leave, and 1 more cannot be shown yet".into(),
         exact,
         place: None,
         new_here: Vec::new(),
         tainted: Vec::new(),
         why: "`composites` of the policy asks once for what is known of a plan".into(),
-        offers: vec![Offer {
-            scope: Scope::Task,
-            reach: Reach::Steps { steps: calls.into() },
+        offers: vec![GrantOffer {
+            scope: GrantLifetime::Task,
+            pattern: GrantPattern::Steps { steps: calls.into() },
             uses: 2,
             after_ms: 3_600_000,
             would_have_covered: 0,
@@ -167,7 +178,7 @@ fn a_plan_has_answers_of_its_own() {
     let known = |card: &Card| choices(card).into_iter().map(|(_, own)| own).collect::<Vec<_>>();
     assert_eq!(known(&plan()), [Choice::Offer(0), Choice::Each, Choice::Deny, Choice::Stop]);
     let mut hostile = plan();
-    hostile.exact.push(Exact { name: None, text: "a\u{202e}b".into(), note: None });
+    hostile.exact.push(CardField { name: None, text: "a\u{202e}b".into(), note: None });
     assert_eq!(known(&hostile), [Choice::Each, Choice::Deny, Choice::Stop]);
     let answer = |line| plain::answered(&plan(), line, "amber", false);
     assert_eq!(answer("1 amber"), Ok(Said::Allow(Person::present(), Some(0))));
@@ -179,7 +190,7 @@ fn a_plan_has_answers_of_its_own() {
 #[test]
 fn what_nothing_confines_is_said() {
     let needs = Capabilities::of(Capability::ProcExec).with(Capability::ProcUnconfined);
-    let own = Card { capabilities: needs, cannot: Vec::new(), ..command(&["make"]) };
+    let own = Card { capabilities: needs, prevented: Vec::new(), ..command(&["make"]) };
     for card in [&own, &commit()] {
         let rows = lines::body(card, 80, false).rows;
         let text = rows.iter().map(|row| row.text.trim()).collect::<Vec<_>>().join(" ");
@@ -338,11 +349,11 @@ fn masks_hide_nothing_that_runs() {
         &["curl", "-H", "Authorization: Bearer «token:github:40:9f3a»"],
         &["git", "clone", "https://me:«password:url:9»@git.example/x"],
     ] {
-        assert_eq!(command(words).masked(), None, "{words:?}");
+        assert_eq!(command(words).hidden_essential(), None, "{words:?}");
     }
     let mut url = command(&["x"]);
-    url.exact = vec![Exact { name: Some("url".into()), text: MASK.into(), note: None }];
-    assert_eq!(url.masked(), Some("an address"));
+    url.exact = vec![CardField { name: Some("url".into()), text: MASK.into(), note: None }];
+    assert_eq!(url.hidden_essential(), Some("an address"));
 }
 
 /// Presses a key, and lets half a second pass without another one.
@@ -573,7 +584,8 @@ fn stray_keys_answer_nothing() {
 /// nothing on that page lets anything run.
 #[test]
 fn a_rule_is_only_looked_at() {
-    let before = Card { before: Some("r-7Q3K:2".into()), waits: true, ..commit() };
+    let before =
+        Card { previously_allowed: Some("r-7Q3K:2".into()), waits_unanswered: true, ..commit() };
     let shown = screen(&before, (80, 40));
     assert!(shown.contains("before     allowed as r-7Q3K:2; `capsule policy learn"), "{shown}");
     assert!(shown.contains("Esc decide later"), "{shown}");

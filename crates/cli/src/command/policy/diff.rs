@@ -185,7 +185,7 @@ fn named(rule: &RuleLine) -> String {
 }
 
 fn word(rule: &RuleLine) -> &'static str {
-    rule.decision.map_or("(by the profile)", |verdict| verdict.word())
+    rule.decision.map_or("(by the profile)", |verdict| verdict.keyword())
 }
 
 /// What either of the two says anything about.

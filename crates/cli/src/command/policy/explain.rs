@@ -8,8 +8,8 @@ use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::escape;
 use capsule_core::exit::Exit;
-use capsule_core::outcome::Problem;
-use capsule_core::policy::{Case, Policy, Trace};
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::{DecisionTrace, Policy, PolicyInput};
 use capsule_report::{CallStory, Story, kept, trace_lines};
 use capsule_runtime::{Law, Texts, explain, explain_call, trace_case};
 use capsule_store::Store;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Explain, around: &Surroundings, screen: &Screen) -> Res
 /// A decision, and how it came about as far as it was made again.
 struct Explained {
     decision: Decision,
-    trace: Option<Trace>,
+    trace: Option<DecisionTrace>,
     policy: Option<Arc<Policy>>,
 }
 
@@ -78,7 +78,7 @@ fn show(explained: &Explained, screen: &Screen) -> Result<(), Failure> {
         sheet.put(&format!("  {HINT}instead{HINT:#} "), NAMES, suggestion)?;
     }
     if decision.verdict != Verdict::Allow {
-        let lift = match (decision.liftable, decision.code) {
+        let lift = match (decision.approvable, decision.code) {
             (true, _) => "an approval could allow it",
             (false, Code::Never) => "nothing lifts it",
             (false, _) => "no approval lifts it, only a change of the rule",
@@ -186,8 +186,9 @@ fn explain_logged(
         // It was not understood, so there is nothing to decide again.
         _ => as_recorded(call),
     };
-    let explained = explained
-        .ok_or_else(|| Problem::new(Code::ReplayIncomplete, "the call's decision was not kept"))?;
+    let explained = explained.ok_or_else(|| {
+        CodedError::new(Code::ReplayIncomplete, "the call's decision was not kept")
+    })?;
     show(&explained, screen)?;
     Ok(0)
 }
@@ -210,13 +211,13 @@ fn again(
     };
     let usage = usage_before(story, call);
     let (tool, tainted, made) = (&call.tool, call.tainted.as_slice(), Some(call.args_mac));
-    let case = Case { tool, action, facts, usage: &usage, tainted, call: made };
+    let case = PolicyInput { tool, action, facts, usage: &usage, tainted, args_digest: made };
     let (decision, trace) = trace_case(&policy, &case);
     Ok(Explained { decision, trace: Some(trace), policy: Some(policy) })
 }
 
 fn recorded_policy(store: &Store, id: &str, story: &Story) -> Result<Arc<Policy>, Failure> {
-    let missing = || Problem::new(Code::ReplayIncomplete, "the run's policy was not kept");
+    let missing = || CodedError::new(Code::ReplayIncomplete, "the run's policy was not kept");
     let opened = &story.header.as_ref().ok_or_else(missing)?.opened;
     let first = store.event(id, 1)?.ok_or_else(missing)?;
     let payloads = store.payloads(first.leaf, &first.entry.event)?;

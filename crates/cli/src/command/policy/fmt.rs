@@ -7,8 +7,8 @@ use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::exit::Exit;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
-use capsule_core::policy::Draft;
+use capsule_core::outcome::CodedError;
+use capsule_core::policy::PolicyDraft;
 use capsule_runtime::{CATALOGUE, LayoutError, Text, lay_out, read_text, shown_name};
 use serde_json::json;
 
@@ -53,14 +53,14 @@ pub(crate) fn run(args: &PolicyFmt, around: &Surroundings, screen: &Screen) -> R
 /// The text in its layout; only what is a policy is laid out.
 fn laid_out(text: &Text, around: &Surroundings) -> Result<String, Failure> {
     let home = around.home.to_string_lossy();
-    Draft::parse(&text.text, &text.name, &home, CATALOGUE)
+    PolicyDraft::parse(&text.text, &text.name, &home, CATALOGUE)
         .map_err(|problems| Failure::Texts(text.clone(), problems))?;
     lay_out(&text.text).map_err(|error| match error {
         LayoutError::Unreadable(problem) => Failure::Texts(text.clone(), vec![*problem]),
         LayoutError::Ambiguous => {
             let message = format!("`{}` would say something else in another layout", text.name);
-            Problem::new(Code::PolicySyntax, message)
-                .suggest("lay it out by hand; it stays as it is")
+            CodedError::new(Code::PolicySyntax, message)
+                .with_suggestion("lay it out by hand; it stays as it is")
                 .into()
         }
     })

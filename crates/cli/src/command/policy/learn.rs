@@ -9,7 +9,7 @@ use std::path::Path;
 
 use capsule_core::code::Code;
 use capsule_core::escape;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_report::Story;
 use capsule_runtime::{Authored, Kept, Law, LearnError, Learned, Proposal, Step, real};
 use capsule_store::Store;
@@ -123,7 +123,7 @@ impl Lesson {
         if law.file.is_none() {
             let hint = format!("write `extends: {named}` into a policy of your own, and name that");
             let message = format!("`{named}` comes with the program and is not patched");
-            return Err(Problem::new(Code::Usage, message).suggest(hint).into());
+            return Err(CodedError::new(Code::Usage, message).with_suggestion(hint).into());
         }
         let authored = Authored::of(&law, profile.as_deref())
             .map_err(|problems| Failure::Texts(law.text.clone(), problems))?;
@@ -192,7 +192,9 @@ fn one_policy(judged_by: &[String]) -> Result<String, Failure> {
         several => {
             let several = several.join("`, `");
             let message = format!("the runs were judged by several policies: `{several}`");
-            Err(Problem::new(Code::Usage, message).suggest("name one with `--policy`").into())
+            Err(CodedError::new(Code::Usage, message)
+                .with_suggestion("name one with `--policy`")
+                .into())
         }
     }
 }
@@ -200,8 +202,8 @@ fn one_policy(judged_by: &[String]) -> Result<String, Failure> {
 fn refused(error: LearnError, law: &Law) -> Failure {
     match error {
         LearnError::Wrong(problems) => Failure::Texts(law.text.clone(), problems),
-        LearnError::Refused(why) => Problem::new(Code::PolicyTest, why)
-            .suggest("add the rule yourself; `capsule policy explain` says what decides")
+        LearnError::Refused(why) => CodedError::new(Code::PolicyTest, why)
+            .with_suggestion("add the rule yourself; `capsule policy explain` says what decides")
             .into(),
     }
 }
@@ -224,7 +226,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     };
     write().map_err(|error: std::io::Error| {
         let message = format!("`{}` cannot be written: {error}", path.display());
-        Problem::new(Code::Usage, message).into()
+        CodedError::new(Code::Usage, message).into()
     })
 }
 

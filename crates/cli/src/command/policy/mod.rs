@@ -15,7 +15,7 @@ use std::sync::Arc;
 use capsule_core::diagnostic::{Diagnostics, Severity};
 use capsule_core::escape;
 use capsule_core::limits;
-use capsule_core::policy::{Layer, Policy};
+use capsule_core::policy::{Policy, PolicyLayer};
 use capsule_core::units::counted;
 use capsule_runtime::{
     Authored, CATALOGUE, Cancel, Commands, Hush, Law, Live, Machine, check_claims, lint,
@@ -65,7 +65,7 @@ fn texts(law: &Law) -> Vec<(&str, &str)> {
 }
 
 /// The layers of a law, each with its text behind how its place is shown.
-fn layers(law: &Law) -> impl Iterator<Item = ((&str, &str), &Layer)> {
+fn layers(law: &Law) -> impl Iterator<Item = ((&str, &str), &PolicyLayer)> {
     let texts = law.layers.iter().map(|own| (own.text.name.as_str(), own.text.text.as_str()));
     texts.zip(&law.policy.layers)
 }
@@ -122,7 +122,7 @@ pub(crate) fn check(
     for (text, notes) in all.iter().filter(|(_, notes)| !notes.is_empty()) {
         screen.complain(&diagnostic::render(text, notes, screen));
     }
-    let policies = || law.policy.all();
+    let policies = || law.policy.self_and_layers();
     let rules = policies().flat_map(|own| own.tools.values());
     let examples: usize = rules.map(|rule| rule.examples.len()).sum();
     let tests: usize = policies().map(|own| own.tests.len()).sum();
@@ -136,7 +136,7 @@ pub(crate) fn check(
         counted(problems().count(), "note")
     ))?;
     for layer in &law.layers {
-        let (word, name) = (layer.kind.word(), escape::line(&layer.text.name).into_owned());
+        let (word, name) = (layer.kind.keyword(), escape::line(&layer.text.name).into_owned());
         screen.say(&format!("  {HINT}layer{HINT:#} {word} · {name}"))?;
     }
     Ok(if wrong { 2 } else { 0 })
@@ -170,7 +170,7 @@ fn unused(
             return Ok(Diagnostics::new());
         }
     };
-    if runs < limits::POLICY_RUNS_LEAST {
+    if runs < limits::POLICY_RUNS_MIN {
         return Ok(Diagnostics::new());
     }
     let authored = Authored::of(law, args.profile.as_deref())

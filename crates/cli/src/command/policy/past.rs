@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use capsule_core::approval::Outcome;
+use capsule_core::approval::AnswerKind;
 use capsule_core::code::Code;
 use capsule_core::decision::Verdict;
 use capsule_core::journal::StepEnding;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::policy::Usage;
 use capsule_report::{AnsweredBy, CallStory, Story};
 use capsule_runtime::{Answer, Past};
@@ -64,7 +64,9 @@ impl Calls {
         if !self.past.iter().any(|own| own.label == name) {
             let message = format!("no rule can be learned from {name}");
             let why = "it was not understood, or masks stand in what was recorded of it";
-            return Err(Problem::new(Code::ReplayIncomplete, message).suggest(why).into());
+            return Err(CodedError::new(Code::ReplayIncomplete, message)
+                .with_suggestion(why)
+                .into());
         }
         self.about.insert(name);
         Ok(())
@@ -98,10 +100,10 @@ fn answer(call: &CallStory) -> Answer {
         None | Some(AnsweredBy::Card | AnsweredBy::Waiting { .. }) => Answer::None,
         Some(AnsweredBy::Grant { .. } | AnsweredBy::List { .. }) => Answer::Yes,
         Some(AnsweredBy::Person { outcome, changed, .. }) => match outcome {
-            Outcome::Approved => Answer::Yes,
-            Outcome::Denied => Answer::No,
-            Outcome::Withdrawn if *changed => Answer::No,
-            Outcome::Expired | Outcome::Withdrawn => Answer::None,
+            AnswerKind::Approved => Answer::Yes,
+            AnswerKind::Denied => Answer::No,
+            AnswerKind::Withdrawn if *changed => Answer::No,
+            AnswerKind::Expired | AnswerKind::Withdrawn => Answer::None,
         },
     }
 }
@@ -117,10 +119,10 @@ pub(super) fn usage_before(story: &Story, call: &CallStory) -> Usage {
     let mut usage = Usage::default();
     let before = story.calls.iter().take_while(|other| other.call != call.call);
     for other in before {
-        usage.made(&other.tool, other.args_mac);
+        usage.count_call(&other.tool, other.args_mac);
         let is_refused = other.decision.as_ref().is_some_and(|own| own.verdict != Verdict::Allow);
         if is_refused && other.started.is_none() && !is_changed(other) {
-            usage.denied();
+            usage.count_denial();
         }
         let (Some(action), Some(output), Some(_)) = (&other.action, &other.output, &other.started)
         else {

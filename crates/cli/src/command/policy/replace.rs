@@ -7,7 +7,7 @@ use std::path::Path;
 use capsule_core::code::Code;
 use capsule_core::journal::Event;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_runtime::{Pending, PendingState, read_text, real, this_moment};
 use capsule_store::{Filter, RunState, Store};
 
@@ -18,7 +18,10 @@ use crate::failure::Failure;
 pub(super) fn replace(path: &Path, before: &str, text: &str) -> Result<(), Failure> {
     let path = real(path);
     let wrong = |error: std::io::Error| {
-        Problem::new(Code::FileSystem, format!("`{}` cannot be written: {error}", path.display()))
+        CodedError::new(
+            Code::FileSystem,
+            format!("`{}` cannot be written: {error}", path.display()),
+        )
     };
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -34,7 +37,9 @@ pub(super) fn replace(path: &Path, before: &str, text: &str) -> Result<(), Failu
         let now = read_text(&path, limits::POLICY_BYTES, Code::PolicyUnreadable)?;
         if now != before {
             let message = format!("`{}` was changed meanwhile", path.display());
-            return Err(Problem::new(Code::PolicyInUse, message).suggest("try again").into());
+            return Err(CodedError::new(Code::PolicyInUse, message)
+                .with_suggestion("try again")
+                .into());
         }
         fs::rename(&new, &path).map_err(|error| wrong(error).into())
     });
@@ -49,12 +54,12 @@ pub(super) fn replace(path: &Path, before: &str, text: &str) -> Result<(), Failu
 pub(super) fn is_idle(store: &Store, file: &Path) -> Result<(), Failure> {
     if is_confined() {
         let message = "a confined process writes no policy";
-        return Err(Problem::new(Code::PolicyInUse, message).into());
+        return Err(CodedError::new(Code::PolicyInUse, message).into());
     }
     for run in store.list(&Filter::default())? {
         if run.state == RunState::Running && is_under(store, &run.run, file)? {
             let message = format!("{} goes on under `{}`", run.label, file.display());
-            return Err(Problem::new(Code::PolicyInUse, message).into());
+            return Err(CodedError::new(Code::PolicyInUse, message).into());
         }
     }
     Ok(())

@@ -59,7 +59,7 @@ fn resolved(law: &Law, screen: &Screen) -> Result<u8, Failure> {
         screen.say("")?;
         screen.say(&format!(
             "layer {} · {} · {sha256}: tightens what stands above",
-            kind.word(),
+            kind.keyword(),
             escape::line(&text.name)
         ))?;
         screen.say_all(&policy_lines(rules, screen.layout()))?;

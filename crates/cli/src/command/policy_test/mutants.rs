@@ -3,7 +3,7 @@
 use capsule_core::code::Code;
 use capsule_core::escape;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_runtime::{Authored, Fate, Law, Mutant, TooManyMutants, claims};
 use serde_json::{Value, json};
 
@@ -57,5 +57,5 @@ fn too_many(TooManyMutants(number): TooManyMutants) -> Failure {
     let most = limits::POLICY_MUTANTS;
     let message = format!("the policy can be changed in {number} ways, and {most} are tried");
     let hint = "split the policy, or let one extend the other";
-    Problem::new(Code::Usage, message).suggest(hint).into()
+    CodedError::new(Code::Usage, message).with_suggestion(hint).into()
 }

@@ -8,21 +8,21 @@ use crate::change::Change;
 use crate::code::Code;
 use crate::limits;
 use crate::path::WorkspacePath;
-use crate::policy::bounds::unprotected;
 use crate::policy::decide::Finding;
 use crate::policy::model::Policy;
+use crate::policy::restrictions::check_unprotected;
 use capsule_redact::excerpt;
 
 /// What stands in the way of the first change that cannot be made, by whether its `path` may be and by
 /// the invariants. All of them are, or none.
-pub(super) fn check(
+pub(super) fn check_changes(
     policy: &Policy,
     changes: &[Change],
     path: impl Fn(&Change) -> Result<WorkspacePath, String>,
 ) -> Option<Finding> {
     let judge = |change: &Change| match &change.refused {
         Some(why) => Err(why.clone()),
-        None => path(change).and_then(|path| unprotected(policy, change, &path)),
+        None => path(change).and_then(|path| check_unprotected(policy, change, &path)),
     };
     if let Some((path, why)) =
         changes.iter().find_map(|change| Some((&change.path, judge(change).err()?)))

@@ -1,14 +1,14 @@
 //! What a command line could cost: how risky it is, and whether it can be brought back.
 
-use crate::policy::decide::Case;
-use crate::programs::{CommandLine, Effect, Effects, Use};
+use crate::command_specs::{CommandLine, Effect, Effects, PathAccess};
+use crate::policy::decide::PolicyInput;
 use crate::risk::Risk;
 
 /// What is known of the program says how much it could cost; an unknown one could do anything that
 /// the walls let it.
 pub(super) fn risk(line: &CommandLine<'_>) -> Risk {
     let effects = line.effects();
-    match effects.within(Effects::of(Effect::Reads)) && line.inner.is_empty() {
+    match effects.is_subset_of(Effects::of(Effect::Reads)) && line.nested.is_empty() {
         true => Risk::Low,
         false => Risk::Medium,
     }
@@ -16,18 +16,18 @@ pub(super) fn risk(line: &CommandLine<'_>) -> Risk {
 
 /// Whether what it does cannot be brought back.
 pub(super) fn is_irreversible(line: &CommandLine<'_>) -> bool {
-    line.effects().meets(IRREVERSIBLE)
+    line.effects().intersects(IRREVERSIBLE)
 }
 
 /// Whether it names something outside of the workspace to change or to remove, of which nothing is kept.
-pub(super) fn changes_outside(case: &Case<'_>, line: &CommandLine<'_>) -> bool {
-    let lines = line.all();
+pub(super) fn changes_outside(case: &PolicyInput<'_>, line: &CommandLine<'_>) -> bool {
+    let lines = line.with_nested();
     let mut words =
-        lines.iter().flat_map(|line| line.readings()).flat_map(|reading| &reading.paths);
+        lines.iter().flat_map(|line| line.parsed_argvs()).flat_map(|reading| &reading.paths);
     words.any(|used| {
         !used.guessed
-            && matches!(used.usage, Use::Write | Use::Change | Use::Delete)
-            && case.action.argument(used, case.facts).is_err()
+            && matches!(used.access, PathAccess::Write | PathAccess::Change | PathAccess::Delete)
+            && case.action.resolve_path_argument(used, case.facts).is_err()
     })
 }
 

@@ -5,54 +5,54 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::capability::Capability;
+use crate::command_specs::{Effect, Effects, MatchedEffect};
 use crate::decision::Verdict;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::Finding;
 use crate::policy::model::{Constraint, Policy};
-use crate::programs::{Added, Effect, Effects};
 use crate::tool::ToolName;
 use capsule_redact::excerpt;
 
 /// The strictest word for what a program does that no rule names.
-pub(super) fn by_effects<'r>(
+pub(super) fn check_effects<'r>(
     policy: &Policy,
     rule: &EffectRule,
-    reasons: impl Iterator<Item = &'r Added>,
+    reasons: impl Iterator<Item = &'r MatchedEffect>,
     (shown, id): (&str, &str),
 ) -> Option<Finding> {
     let each = reasons.flat_map(|added| added.effects.iter().map(move |effect| (effect, added)));
-    let (effect, added) = each.max_by_key(|(effect, _)| (rule.word(*effect).0, *effect))?;
-    let (verdict, source) = rule.word(effect);
-    let reason = match shown.ends_with(added.word.as_str()) {
+    let (effect, added) = each.max_by_key(|(effect, _)| (rule.verdict(*effect).0, *effect))?;
+    let (verdict, source) = rule.verdict(effect);
+    let reason = match shown.ends_with(added.argument.as_str()) {
         true => format!("`{shown}` {}", added.why),
-        false => format!("`{shown}`: `{}` {}", excerpt(&added.word, QUOTED), added.why),
+        false => format!("`{shown}`: `{}` {}", excerpt(&added.argument, QUOTED_CHARS), added.why),
     };
     let suggestion = match verdict {
         Verdict::Allow => None,
-        _ => Some(added.instead.clone().unwrap_or_else(|| instead(policy, effect))),
+        _ => Some(added.alternative.clone().unwrap_or_else(|| alternative(policy, effect))),
     };
     let id = format!("{id}/effects.{}", effect.name());
-    Some(Finding::word(verdict, reason).by(id, source).suggest(suggestion))
+    Some(Finding::with_verdict(verdict, reason).under_rule(id, source).with_suggestion(suggestion))
 }
 
 /// The tools of ours that do what programs with these effects do, with the paths that the policy opens to
 /// them; none where it opens none of them.
 pub(super) fn tools(policy: &Policy, does: Effects) -> Option<String> {
-    let tools: &[(&str, Capability)] = if does.has(Effect::Deletes) {
+    let tools: &[(&str, Capability)] = if does.contains(Effect::Deletes) {
         &[("fs.delete", Capability::FsDelete)]
-    } else if does.has(Effect::Writes) {
+    } else if does.contains(Effect::Writes) {
         &[("fs.edit", Capability::FsWrite), ("fs.write", Capability::FsWrite)]
-    } else if does.has(Effect::Network) {
+    } else if does.contains(Effect::Network) {
         &[("http.get", Capability::NetEgress)]
-    } else if does.within(Effects::of(Effect::Reads).with(Effect::Opens)) {
+    } else if does.is_subset_of(Effects::of(Effect::Reads).with(Effect::Opens)) {
         &[("fs.read", Capability::FsRead)]
     } else {
         return None;
     };
     let open = |(name, capability): &(&str, Capability)| {
-        let rule = policy.tool(&ToolName::asked(name))?;
+        let rule = policy.tool(&ToolName::unchecked(name))?;
         let denied = rule.decision == Some(Verdict::Deny)
-            || policy.profile.of_one(*capability) == Verdict::Deny;
+            || policy.profile.verdict_for(*capability) == Verdict::Deny;
         let paths = match &rule.constraint {
             Constraint::Files(files) => files.allow.iter().map(|own| own.text.as_str()).collect(),
             _ => Vec::new(),
@@ -69,7 +69,7 @@ pub(super) fn tools(policy: &Policy, does: Effects) -> Option<String> {
 
 /// What to do instead of a command with this effect, where the table of programs knows nothing
 /// better.
-fn instead(policy: &Policy, effect: Effect) -> String {
+fn alternative(policy: &Policy, effect: Effect) -> String {
     let tools = tools(policy, Effects::of(effect));
     match (effect, tools) {
         (Effect::Reads | Effect::Opens, Some(tools)) => {
@@ -106,4 +106,4 @@ fn instead(policy: &Policy, effect: Effect) -> String {
 }
 
 /// How many characters of a word are quoted.
-const QUOTED: usize = 60;
+const QUOTED_CHARS: usize = 60;

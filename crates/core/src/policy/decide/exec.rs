@@ -4,22 +4,23 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::action::{PathTarget, Place};
+use crate::action::{PathLocation, PathTarget};
 use crate::code::Code;
-use crate::confinement::{Confinement, ProcessLimits, Tier, WorkspaceAccess};
+use crate::command_specs::{self, CommandLevel, CommandLine, ParsedArgv, PathAccess, PathUse};
+use crate::confinement::{Confinement, ProcessLimits, SandboxTier, WorkspaceAccess};
 use crate::decision::Verdict;
 use crate::limits;
 use crate::path::WorkspacePath;
-use crate::policy::commands::{CommandRule, EffectRule, ExecRule, FlagRule, ProgramRule};
-use crate::policy::decide::command::{Command, Named, Word};
-use crate::policy::decide::effects::{self, by_effects};
-use crate::policy::decide::everything::{everything, whole_walk};
-use crate::policy::decide::files::{self, closed_argument, outside};
-use crate::policy::decide::{Case, Finding, because, instructions, script, walls, words};
-use crate::policy::model::{Policy, ToolRule};
-use crate::programs::{
-    self, CommandLine, Effect, Effects, Flag, Level, PathUse, Reading, Use, sum,
+use crate::policy::commands::{CommandRule, EffectRule, ExecRule, ProgramRule};
+use crate::policy::decide::command_line::{LocatedCommand, LocatedPath, PathArgument};
+use crate::policy::decide::effects::{self, check_effects};
+use crate::policy::decide::files::{self, check_path_argument, outside_finding};
+use crate::policy::decide::flags::{check_flag_effect, check_flags};
+use crate::policy::decide::workspace_wipe::{check_whole_walk, whole_workspace};
+use crate::policy::decide::{
+    Finding, PolicyInput, command_list, instructions, reason_or, sandbox, verdict_text,
 };
+use crate::policy::model::{Policy, ToolRule};
 use crate::tool::ToolName;
 
 /// Checks a command. Nothing found means that the tool's own word decides.
@@ -27,35 +28,37 @@ pub(super) fn check(
     policy: &Policy,
     exec: &ExecRule,
     rule: &ToolRule,
-    case: &Case<'_>,
+    input: &PolicyInput<'_>,
     (argv, cwd): (&[String], &PathTarget),
-    own: &Command<'_>,
+    own: &LocatedCommand<'_>,
 ) -> Vec<Finding> {
-    let tool = case.tool.as_str();
-    if let Some(finding) = unusable(argv) {
-        return alloc::vec![finding.by(tool, &rule.source)];
+    let tool = input.tool.as_str();
+    if let Some(finding) = check_argv(argv) {
+        return alloc::vec![finding.under_rule(tool, &rule.source)];
     }
-    let mut found: Vec<Finding> = files::inside(cwd, case).err().into_iter().collect();
-    let all = own.all();
-    let works_in = all.iter().flat_map(|own| own.folders());
-    let here = cwd.inside().map(|path| (cwd.asked.as_str(), path, files::seen(case, path)));
-    let away = here.into_iter().chain(works_in).find_map(|folder| elsewhere(exec, folder));
-    found.extend(away.map(|finding| finding.by(tool, &rule.source)));
-    found.extend(denied_token(exec, argv, tool));
-    for own in own.all() {
-        found.extend(one(policy, exec, rule, case, own));
+    let mut found: Vec<Finding> = files::check_inside(cwd, input).err().into_iter().collect();
+    let all = own.with_nested();
+    let works_in = all.iter().flat_map(|own| own.work_directories());
+    let start =
+        cwd.inside().map(|path| (cwd.asked.as_str(), path, files::resolved_path(input, path)));
+    let refusal =
+        start.into_iter().chain(works_in).find_map(|folder| check_work_directory(exec, folder));
+    found.extend(refusal.map(|finding| finding.under_rule(tool, &rule.source)));
+    found.extend(check_tokens(exec, argv, tool));
+    for own in own.with_nested() {
+        found.extend(check_program(policy, exec, rule, input, own));
     }
-    found.extend(walls::of_command(policy, exec, case, own));
+    found.extend(sandbox::check_command(policy, exec, input, own));
     found
 }
 
 /// A folder that commands may not run in, nor go to by an option of their own, by where it really is.
-fn elsewhere(
+fn check_work_directory(
     exec: &ExecRule,
     (word, asked, folder): (&str, &WorkspacePath, &WorkspacePath),
 ) -> Option<Finding> {
     let folders = exec.cwd.as_ref()?;
-    if folders.have(asked) && folders.have(folder) {
+    if folders.contain(asked) && folders.contain(folder) {
         return None;
     }
     let reason = match folder.is_root() {
@@ -67,24 +70,24 @@ fn elsewhere(
         [] => "the policy names no folder to run commands in".to_string(),
         named => format!("run it in `{}`", named.join("`, `")),
     };
-    Some(Finding::deny(Code::PathNotAllowed, reason).suggest(Some(hint)))
+    Some(Finding::deny(Code::PathNotAllowed, reason).with_suggestion(Some(hint)))
 }
 
 /// Checks one of the command lines that stand in one another.
-fn one(
+fn check_program(
     policy: &Policy,
     exec: &ExecRule,
     rule: &ToolRule,
-    case: &Case<'_>,
-    own: &Command<'_>,
+    input: &PolicyInput<'_>,
+    own: &LocatedCommand<'_>,
 ) -> Vec<Finding> {
-    let tool = case.tool.as_str();
-    let mut found: Vec<Finding> = too_deep(own.line).into_iter().collect();
-    found.extend(whole_walk(own));
-    found.extend(variables(exec, own.line));
+    let tool = input.tool.as_str();
+    let mut found: Vec<Finding> = check_nesting(own.line).into_iter().collect();
+    found.extend(check_whole_walk(own));
+    found.extend(check_variables(exec, own.line));
     found.extend(
         own.line
-            .readings()
+            .parsed_argvs()
             .flat_map(|own| &own.modules)
             .filter_map(|name| module(exec, name, tool)),
     );
@@ -92,30 +95,38 @@ fn one(
     let Some(program) = program else {
         match &exec.effects {
             Some(words) => {
-                let reasons = own.line.readings().flat_map(Reading::reasons);
-                found.extend(by_effects(policy, words, reasons, (&own.line.shown(), tool)));
-                found.extend(instructions::check(words, own.line, case.usage));
+                let reasons = own.line.parsed_argvs().flat_map(ParsedArgv::matched_effects);
+                found.extend(check_effects(
+                    policy,
+                    words,
+                    reasons,
+                    (&own.line.display_name(), tool),
+                ));
+                found.extend(instructions::check(words, own.line, input.usage));
             }
-            None => found.push(not_allowed(policy, exec, own.line).by(tool, &rule.source)),
+            None => found.push(not_allowed(policy, exec, own.line).under_rule(tool, &rule.source)),
         }
-        for (number, reading) in own.line.readings().enumerate() {
-            found.extend(untold(reading));
-            found.extend(paths(policy, own.words_of(number).iter()));
+        for (number, reading) in own.line.parsed_argvs().enumerate() {
+            found.extend(check_unclear_argument(reading));
+            found.extend(check_paths(policy, own.path_arguments_of(number).iter()));
         }
         return found;
     };
     let id = format!("{tool}/{}", program.name);
-    let anew = anew(program, own.line);
-    for (number, reading) in anew.as_ref().unwrap_or(own.line).readings().enumerate() {
-        found.extend(command((policy, program), &id, reading, exec.effects.as_ref()));
-        found.extend(untold(reading).map(|finding| finding.by(id.clone(), &program.source)));
+    let reread = reread_with_subcommands(program, own.line);
+    for (number, reading) in reread.as_ref().unwrap_or(own.line).parsed_argvs().enumerate() {
+        found.extend(check_command_rule((policy, program), &id, reading, exec.effects.as_ref()));
+        found.extend(
+            check_unclear_argument(reading)
+                .map(|finding| finding.under_rule(id.clone(), &program.source)),
+        );
         // The rule says itself where its program is.
-        let words = own.words_of(number);
+        let words = own.path_arguments_of(number);
         let place = program.path.as_deref();
         let named = words
             .iter()
-            .filter(|word| !word.used.guessed && Some(word.used.path.as_str()) != place);
-        found.extend(paths(policy, named));
+            .filter(|word| !word.path_use.guessed && Some(word.path_use.path.as_str()) != place);
+        found.extend(check_paths(policy, named));
     }
     found
 }
@@ -124,26 +135,28 @@ fn one(
 fn module(exec: &ExecRule, name: &str, tool: &str) -> Option<Finding> {
     let rule = exec.programs.iter().find(|rule| rule.name == name)?;
     let denied = rule.command.decision == Some(Verdict::Deny);
-    let reason = because(&rule.command.because, || words(Verdict::Deny, &format!("`{name}`")));
-    let finding = Finding::word(Verdict::Deny, reason).by(format!("{tool}/{name}"), &rule.source);
-    denied.then(|| finding.suggest(rule.command.suggest.clone()))
+    let reason =
+        reason_or(&rule.command.because, || verdict_text(Verdict::Deny, &format!("`{name}`")));
+    let finding = Finding::with_verdict(Verdict::Deny, reason)
+        .under_rule(format!("{tool}/{name}"), &rule.source);
+    denied.then(|| finding.with_suggestion(rule.command.suggest.clone()))
 }
 
-fn too_deep(line: &CommandLine<'_>) -> Option<Finding> {
+fn check_nesting(line: &CommandLine<'_>) -> Option<Finding> {
     let reason = "command lines stand in one another too deep to be judged";
     let finding = Finding::deny(Code::ExecAmbiguous, reason);
-    line.too_deep.then(|| finding.suggest(Some("run the innermost program itself")))
+    line.too_deep.then(|| finding.with_suggestion(Some("run the innermost program itself")))
 }
 
 /// Variables that a word of the command line sets for a program behind it.
-fn variables(exec: &ExecRule, line: &CommandLine<'_>) -> Vec<Finding> {
-    let set = line.readings().flat_map(|reading| &reading.variables);
-    let refused = set.filter(|(name, value)| script::is_refused(Some(exec), name, value));
-    refused.map(|(name, value)| script::variable(Some(exec), name, value)).collect()
+fn check_variables(exec: &ExecRule, line: &CommandLine<'_>) -> Vec<Finding> {
+    let set = line.parsed_argvs().flat_map(|reading| &reading.variables);
+    let refused = set.filter(|(name, value)| command_list::is_refused(Some(exec), name, value));
+    refused.map(|(name, value)| command_list::variable_finding(Some(exec), name, value)).collect()
 }
 
 /// A command line that cannot be run at all.
-fn unusable(argv: &[String]) -> Option<Finding> {
+fn check_argv(argv: &[String]) -> Option<Finding> {
     let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
     let name_it = "put the program's plain name first, and each argument behind it";
     let (why, hint) = match argv.first() {
@@ -160,15 +173,15 @@ fn unusable(argv: &[String]) -> Option<Finding> {
         }
         _ => return None,
     };
-    Some(Finding::deny(Code::ExecArgv, why).suggest(Some(hint)))
+    Some(Finding::deny(Code::ExecArgv, why).with_suggestion(Some(hint)))
 }
 
-fn denied_token(exec: &ExecRule, argv: &[String], tool: &str) -> Option<Finding> {
+fn check_tokens(exec: &ExecRule, argv: &[String], tool: &str) -> Option<Finding> {
     argv.iter().find_map(|word| {
-        let pattern = exec.denied_tokens.iter().find(|pattern| pattern.token.is(word))?;
+        let pattern = exec.denied_tokens.iter().find(|pattern| pattern.token.matches(word))?;
         let reason = format!("the word `{word}` is denied");
-        let finding = Finding::deny(Code::ExecToken, reason).by(tool, &pattern.source);
-        Some(finding.suggest(Some(format!("say it without the word `{word}`"))))
+        let finding = Finding::deny(Code::ExecToken, reason).under_rule(tool, &pattern.source);
+        Some(finding.with_suggestion(Some(format!("say it without the word `{word}`"))))
     })
 }
 
@@ -185,7 +198,7 @@ fn not_allowed(policy: &Policy, exec: &ExecRule, line: &CommandLine<'_>) -> Find
     let asked = line.argv.first().map_or("", String::as_str);
     let named: Vec<&str> = exec.programs.iter().map(|program| program.name.as_str()).collect();
     let reason = format!("the policy does not name the program `{asked}`");
-    let base = programs::base_name(asked);
+    let base = command_specs::base_name(asked);
     let suggestion = match named.as_slice() {
         [] => "the policy names no program at all".to_string(),
         named if asked != base && named.contains(&base) => {
@@ -197,33 +210,38 @@ fn not_allowed(policy: &Policy, exec: &ExecRule, line: &CommandLine<'_>) -> Find
         Some(tools) => format!("use {tools}; of programs, {suggestion}"),
         None => suggestion,
     };
-    Finding::deny(Code::ExecNotAllowed, reason).suggest(Some(suggestion))
+    Finding::deny(Code::ExecNotAllowed, reason).with_suggestion(Some(suggestion))
 }
 
 /// Arguments of a program that name more than can be judged.
-fn untold(reading: &Reading) -> Option<Finding> {
-    if let Some(word) = &reading.unclear {
+fn check_unclear_argument(reading: &ParsedArgv) -> Option<Finding> {
+    if let Some(word) = &reading.unclear_argument {
         let reason = format!("which files `{word}` names cannot be told from its text");
         let hint = "name the files or their folder plainly";
-        return Some(Finding::deny(Code::ExecAmbiguous, reason).suggest(Some(hint)));
+        return Some(Finding::deny(Code::ExecAmbiguous, reason).with_suggestion(Some(hint)));
     }
     None
 }
 
 /// Paths among the arguments of a program whose arguments are known.
-fn paths<'w, 'c: 'w>(policy: &Policy, words: impl Iterator<Item = &'w Word<'c>>) -> Vec<Finding> {
+fn check_paths<'w, 'c: 'w>(
+    policy: &Policy,
+    words: impl Iterator<Item = &'w PathArgument<'c>>,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut named = 0_usize;
-    for Word { used, places } in words {
+    for PathArgument { path_use: used, locations: places } in words {
         match places {
             Ok(places) => {
                 named = named.saturating_add(places.len());
-                found.extend(places.iter().filter_map(|place| argument(policy, used, place)));
+                found.extend(places.iter().filter_map(|place| check_argument(policy, used, place)));
             }
             Err(problem) => {
-                let finding = outside(&used.path, *problem);
-                found.push(match (used.usage, finding.code) {
-                    (Use::Delete, Code::PathOutside) => finding.suggest(Some(NAME_IT)),
+                let finding = outside_finding(&used.path, *problem);
+                found.push(match (used.access, finding.code) {
+                    (PathAccess::Delete, Code::PathOutside) => {
+                        finding.with_suggestion(Some(NAME_IT))
+                    }
                     _ => finding,
                 });
             }
@@ -233,7 +251,7 @@ fn paths<'w, 'c: 'w>(policy: &Policy, words: impl Iterator<Item = &'w Word<'c>>)
         let most = limits::COMMAND_PATHS;
         let reason = format!("the command line names more than {most} paths");
         let finding = Finding::deny(Code::ExecArgv, reason);
-        found.push(finding.suggest(Some("split it into several calls")));
+        found.push(finding.with_suggestion(Some("split it into several calls")));
     }
     found
 }
@@ -244,30 +262,34 @@ const NAME_IT: &str = "name what shall go by a path relative to the workspace, s
 /// What the `paths`, `hidden` and `symlinks` of our own tool close they close to the argument of a
 /// program as well. A folder is walked by the program; what no run may see there is masked in its
 /// view, and so is what `fs.read` denies (`reach`).
-fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option<Finding> {
-    if used.usage == Use::Delete && path.is_root() {
-        return Some(everything(&used.path));
+fn check_argument(
+    policy: &Policy,
+    used: &PathUse,
+    (path, fact): &LocatedPath<'_>,
+) -> Option<Finding> {
+    if used.access == PathAccess::Delete && path.is_root() {
+        return Some(whole_workspace(&used.path));
     }
-    let tool = ToolName::asked(match used.usage {
-        Use::Write | Use::Change => "fs.write",
-        Use::Delete => "fs.delete",
-        Use::Read | Use::ReadTree => "fs.read",
+    let tool = ToolName::unchecked(match used.access {
+        PathAccess::Write | PathAccess::Change => "fs.write",
+        PathAccess::Delete => "fs.delete",
+        PathAccess::Read | PathAccess::ReadTree => "fs.read",
     });
-    if !matches!(used.usage, Use::Read | Use::ReadTree)
-        && let Some(finding) = fact.and_then(|fact| files::split(policy, fact))
+    if !matches!(used.access, PathAccess::Read | PathAccess::ReadTree)
+        && let Some(finding) = fact.and_then(|fact| files::check_alias_split(policy, fact))
     {
         return Some(finding);
     }
-    let finding = match policy.files(&tool) {
-        Some(files) => closed_argument(files, path, *fact, used),
+    let finding = match policy.file_rule(&tool) {
+        Some(files) => check_path_argument(files, path, *fact, used),
         None => match fact.map(|fact| &fact.real) {
-            Some(Place::Outside(problem)) => Some(outside(&used.path, *problem)),
+            Some(PathLocation::Outside(problem)) => Some(outside_finding(&used.path, *problem)),
             _ => None,
         },
     }?;
     match policy.tool(&tool) {
         Some(rule) if finding.code != Code::PathOutside => {
-            Some(finding.by(tool.as_str(), &rule.source))
+            Some(finding.under_rule(tool.as_str(), &rule.source))
         }
         _ => Some(finding),
     }
@@ -275,10 +297,10 @@ fn argument(policy: &Policy, used: &PathUse, (path, fact): &Named<'_>) -> Option
 
 /// The program's rule, its subcommand's, and their flags. Nothing found means that neither has a
 /// word of its own.
-fn command(
+fn check_command_rule(
     (policy, program): (&Policy, &ProgramRule),
     id: &str,
-    reading: &Reading,
+    reading: &ParsedArgv,
     effects: Option<&EffectRule>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -287,15 +309,15 @@ fn command(
     let mut word = rule.decision.map(|verdict| (verdict, id.clone(), rule));
     let mut levels = reading.levels.iter();
     let mut level = levels.next();
-    found.extend(level.and_then(|level| flags(&program.global_flags, level, &id)));
+    found.extend(level.and_then(|level| check_flags(&program.global_flags, level, &id)));
     if !rule.subcommands.is_empty() && reading.ambiguous {
         let reason = format!(
             "an option that is not known stands before the subcommand of `{}`",
             program.name
         );
         let hint = "put the option behind the subcommand, or leave it out";
-        let finding = Finding::deny(Code::ExecAmbiguous, reason).suggest(Some(hint));
-        found.push(finding.by(id, &program.source));
+        let finding = Finding::deny(Code::ExecAmbiguous, reason).with_suggestion(Some(hint));
+        found.push(finding.under_rule(id, &program.source));
         return found;
     }
     let mut separator = '.';
@@ -303,7 +325,7 @@ fn command(
         level = levels.next();
         let own = level.and_then(|level| Some((&level.name, subcommand(rule, &level.name)?)));
         let Some((name, inner)) = own else {
-            found.push(no_subcommand(rule, level, &program.name).by(id, &program.source));
+            found.push(no_subcommand(rule, level, &program.name).under_rule(id, &program.source));
             return found;
         };
         id = format!("{id}{separator}{name}");
@@ -313,21 +335,23 @@ fn command(
         }
     }
     for level in level.into_iter().chain(levels) {
-        found.extend(flags(&rule.flags, level, &id));
+        found.extend(check_flags(&rule.flags, level, &id));
     }
-    found.extend(unasked_effect(program, rule, reading, &id, effects));
+    found.extend(check_flag_effect(program, rule, reading, &id, effects));
     found.extend(unknown_subcommand(program, reading, &id));
     if let (None, Some(words)) = (&word, effects) {
-        found.extend(by_effects(policy, words, reading.reasons(), (&program.name, &id)));
+        found.extend(check_effects(policy, words, reading.matched_effects(), (&program.name, &id)));
     }
     if let Some((verdict, id, rule)) = word {
         let shown = id.rsplit('/').next().unwrap_or(&id).to_string();
-        let reason = because(&rule.because, || words(verdict, &format!("`{shown}`")));
-        let finding = Finding::word(verdict, reason).by(id, &rule.source);
+        let reason = reason_or(&rule.because, || verdict_text(verdict, &format!("`{shown}`")));
+        let finding = Finding::with_verdict(verdict, reason).under_rule(id, &rule.source);
         let suggestion = rule.suggest.clone();
         found.push(match verdict {
-            Verdict::Deny if rule.suggest.is_none() => finding.suggest(allowed(&program.command)),
-            _ => finding.suggest(suggestion),
+            Verdict::Deny if rule.suggest.is_none() => {
+                finding.with_suggestion(allowed_subcommands(&program.command))
+            }
+            _ => finding.with_suggestion(suggestion),
         });
     }
     found
@@ -339,7 +363,7 @@ pub(super) fn subcommand<'r>(rule: &'r CommandRule, name: &str) -> Option<&'r Co
     exact.or_else(any).map(|(_, inner)| inner)
 }
 
-fn allowed(rule: &CommandRule) -> Option<String> {
+fn allowed_subcommands(rule: &CommandRule) -> Option<String> {
     let named: Vec<&str> = rule
         .subcommands
         .iter()
@@ -349,17 +373,17 @@ fn allowed(rule: &CommandRule) -> Option<String> {
     (!named.is_empty()).then(|| format!("allowed are `{}`", named.join("`, `")))
 }
 
-fn no_subcommand(rule: &CommandRule, level: Option<&Level>, program: &str) -> Finding {
+fn no_subcommand(rule: &CommandRule, level: Option<&CommandLevel>, program: &str) -> Finding {
     let reason = match level {
         Some(level) => format!("the policy does not name `{program} {}`", level.name),
         None => format!("`{program}` needs one of the subcommands that the policy names"),
     };
-    Finding::deny(Code::ExecSubcommand, reason).suggest(allowed(rule))
+    Finding::deny(Code::ExecSubcommand, reason).with_suggestion(allowed_subcommands(rule))
 }
 
 /// A subcommand that a known program is not known to have: an alias of the repository, or a program
 /// of its own. Only a rule that names it lets it through.
-fn unknown_subcommand(program: &ProgramRule, reading: &Reading, id: &str) -> Option<Finding> {
+fn unknown_subcommand(program: &ProgramRule, reading: &ParsedArgv, id: &str) -> Option<Finding> {
     let unknown = reading.levels.get(1).filter(|level| reading.known() && !level.known)?;
     let name = &unknown.name;
     if program.command.subcommands.iter().any(|(own, _)| own == name) {
@@ -368,88 +392,7 @@ fn unknown_subcommand(program: &ProgramRule, reading: &Reading, id: &str) -> Opt
     let reason = format!("`{} {name}` is not known, so what it does is not known", program.name);
     let hint = "use a subcommand that is known";
     let finding = Finding::deny(Code::ExecSubcommand, reason);
-    Some(finding.by(id, &program.source).suggest(Some(hint)))
-}
-
-/// The first flag that the rule denies, or does not list.
-fn flags(rule: &FlagRule, level: &Level, id: &str) -> Option<Finding> {
-    let name = &level.name;
-    level.flags.iter().find_map(|flag| {
-        if let Some((denied, source)) = rule.deny.iter().find(|(own, _)| flag.could_be(own)) {
-            let reason = if *denied == flag.spelled {
-                format!("the flag `{denied}` is denied for `{name}`")
-            } else {
-                format!(
-                    "the flag `{}` could be `{denied}`, which is denied for `{name}`",
-                    flag.spelled
-                )
-            };
-            let hint = format!("drop `{}`", flag.spelled);
-            return Some(Finding::deny(Code::ExecFlag, reason).by(id, source).suggest(Some(hint)));
-        }
-        let listed = rule.allow.as_ref()?;
-        if listed.iter().any(|own| flag.surely_is(own)) {
-            return None;
-        }
-        let reason = format!("the flag `{}` is not among those allowed for `{name}`", flag.spelled);
-        let hint = format!("allowed are `{}`", listed.join("`, `"));
-        Some(Finding::deny(Code::ExecFlag, reason).by(id, &rule.source).suggest(Some(hint)))
-    })
-}
-
-/// A flag that makes a program do more than its rule lets on, and that the rule does not name.
-fn unasked_effect(
-    program: &ProgramRule,
-    rule: &CommandRule,
-    reading: &Reading,
-    id: &str,
-    effects: Option<&EffectRule>,
-) -> Option<Finding> {
-    let listed = |flag: &Flag| {
-        [&program.global_flags, &rule.flags]
-            .into_iter()
-            .filter_map(|flags| flags.allow.as_ref())
-            .flatten()
-            .any(|own| flag.surely_is(own))
-    };
-    // A program that runs others by its nature does no more with an option that says which.
-    let nature = sum(&reading.nature);
-    let runs = nature.meets(Effects::of(Effect::Runs).with(Effect::Code).with(Effect::Unknown));
-    let harmless = match runs {
-        true => {
-            nature.with(Effect::Code).with(Effect::Runs).with(Effect::Reads).with(Effect::Opens)
-        }
-        false => Effects::of(Effect::Reads),
-    };
-    let flags = reading.levels.iter().flat_map(|level| &level.flags);
-    flags.into_iter().find_map(|flag| {
-        let why = match &flag.added {
-            Some(added) if added.effects.within(harmless) => return None,
-            Some(added) => added.why.as_str(),
-            None if runs => return None,
-            // What a known program is not known to have could do anything that the program can.
-            None if flag.names.is_empty() && reading.known() => {
-                "is not known, so what it does is not known either"
-            }
-            None => return None,
-        };
-        if listed(flag) {
-            return None;
-        }
-        let reason = format!("the flag `{}` {why}", flag.spelled);
-        let hint = format!("drop `{}`", flag.spelled);
-        let word = |words: &EffectRule| {
-            let added = flag.added.as_ref().map(|added| added.effects.iter());
-            let each = added.into_iter().flatten().map(|effect| words.word(effect).0);
-            each.max().unwrap_or_else(|| words.word(Effect::Unknown).0)
-        };
-        let finding = match effects.map(word) {
-            Some(Verdict::Allow) => return None,
-            Some(verdict @ (Verdict::Ask | Verdict::AskEach)) => Finding::word(verdict, reason),
-            Some(Verdict::Deny) | None => Finding::deny(Code::ExecFlagEffect, reason),
-        };
-        Some(finding.by(id, &rule.source).suggest(Some(hint)))
-    })
+    Some(finding.under_rule(id, &program.source).with_suggestion(Some(hint)))
 }
 
 /// What a command is confined to.
@@ -464,7 +407,7 @@ pub(super) fn confinement(
     let most = program.and_then(|program| program.timeout_max_ms).unwrap_or(exec.timeout_max_ms);
     let timeout_ms = asked_ms.unwrap_or(bounds.timeout_ms).clamp(1, most);
     Confinement {
-        floor: policy.sandbox.floor.max(Tier::Landlock),
+        floor: policy.sandbox.floor.max(SandboxTier::Landlock),
         network: policy.sandbox.network,
         workspace: WorkspaceAccess::ReadOnly,
         limits: ProcessLimits { timeout_ms, ..bounds },
@@ -472,7 +415,11 @@ pub(super) fn confinement(
 }
 
 /// The line read anew, where nothing is known of the program and its rule names subcommands.
-pub(super) fn anew<'c>(program: &ProgramRule, line: &CommandLine<'c>) -> Option<CommandLine<'c>> {
-    let expects = !program.command.subcommands.is_empty() && !line.readings().any(Reading::known);
-    expects.then(|| CommandLine::of(line.argv, line.program, true))
+pub(super) fn reread_with_subcommands<'c>(
+    program: &ProgramRule,
+    line: &CommandLine<'c>,
+) -> Option<CommandLine<'c>> {
+    let expects =
+        !program.command.subcommands.is_empty() && !line.parsed_argvs().any(ParsedArgv::known);
+    expects.then(|| CommandLine::parse(line.argv, line.program, true))
 }

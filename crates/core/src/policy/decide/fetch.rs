@@ -5,15 +5,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use crate::action::{Parsed, UrlTarget};
+use crate::action::{ParsedUrl, UrlTarget};
 use crate::code::Code;
 use crate::decision::Verdict;
 use crate::limits;
 use crate::net;
-use crate::outcome::Problem;
-use crate::policy::decide::{Case, Finding, because, words};
+use crate::outcome::CodedError;
+use crate::policy::decide::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::model::{FetchRule, ToolRule, UrlRule};
-use crate::url::{Address, HostName};
+use crate::url::{HostName, HttpUrl};
 use capsule_redact::excerpt;
 
 /// The headers that a call may set: they say what is wanted, never who asks or whom.
@@ -24,34 +24,36 @@ const HEADERS: &[&str] =
 pub(super) fn check(
     fetch: &FetchRule,
     rule: &ToolRule,
-    case: &Case<'_>,
+    input: &PolicyInput<'_>,
     url: &UrlTarget,
     headers: &[(String, String)],
 ) -> Vec<Finding> {
-    let tool = case.tool.as_str();
+    let tool = input.tool.as_str();
     let address = match &url.parsed {
-        Parsed::Url(address) => address,
-        Parsed::Refused(code) => {
+        ParsedUrl::Url(address) => address,
+        ParsedUrl::Refused(code) => {
             let shown = excerpt(&url.asked, limits::QUOTED_CHARS);
-            let finding = Finding::deny(*code, format!("`{shown}`: {}", lower(code.meaning())))
-                .suggest(Some(code.next_step()));
+            let finding =
+                Finding::deny(*code, format!("`{shown}`: {}", lowercase_first(code.meaning())))
+                    .with_suggestion(Some(code.next_step()));
             return alloc::vec![finding];
         }
     };
     if let Some(finding) = forbidden_header(headers) {
-        return alloc::vec![finding.by(tool, &rule.source)];
+        return alloc::vec![finding.under_rule(tool, &rule.source)];
     }
     let named = judge_url(fetch, address);
-    let mut found: Vec<Finding> = named.into_iter().map(|finding| under(tool, finding)).collect();
+    let mut found: Vec<Finding> =
+        named.into_iter().map(|finding| prefix_rule(tool, finding)).collect();
     if found.is_empty() && !fetch.allow.iter().any(|rule| rule.pattern.matches(address)) {
-        found.push(not_named(fetch, address).by(tool, &rule.source));
+        found.push(unmatched_address(fetch, address).under_rule(tool, &rule.source));
     }
-    for address in case.facts.resolves.iter().copied() {
+    for address in input.facts.resolves.iter().copied() {
         if let Err(problem) = judge_address(&fetch.private, address) {
             found.push(
                 Finding::deny(problem.code, problem.message)
-                    .by(tool, &rule.source)
-                    .suggest(problem.suggestion),
+                    .under_rule(tool, &rule.source)
+                    .with_suggestion(problem.suggestion),
             );
         }
     }
@@ -59,12 +61,12 @@ pub(super) fn check(
 }
 
 /// `gh-issues` becomes `http.get/gh-issues`.
-fn under(tool: &str, finding: Finding) -> Finding {
+fn prefix_rule(tool: &str, finding: Finding) -> Finding {
     let rule = finding.rule.map(|id| format!("{tool}/{id}"));
     Finding { rule, ..finding }
 }
 
-fn lower(sentence: &str) -> String {
+fn lowercase_first(sentence: &str) -> String {
     let mut chars = sentence.trim_end_matches('.').chars();
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
 }
@@ -82,36 +84,37 @@ fn forbidden_header(headers: &[(String, String)]) -> Option<Finding> {
         let shown = excerpt(name, limits::QUOTED_CHARS);
         let reason = format!("the header `{shown}` may not be set by a call");
         let hint = format!("a call may set `{}`", HEADERS.join("`, `"));
-        Some(Finding::deny(Code::NetHeader, reason).suggest(Some(hint)))
+        Some(Finding::deny(Code::NetHeader, reason).with_suggestion(Some(hint)))
     })
 }
 
-fn not_named(fetch: &FetchRule, address: &Address) -> Finding {
+fn unmatched_address(fetch: &FetchRule, address: &HttpUrl) -> Finding {
     if !address.is_plain() {
-        let shown = address.shown();
+        let shown = address.display_short();
         let reason = format!(
             "what `{shown}` means depends on how its server decodes it, so no `*` names it"
         );
         let hint = "write the path plainly, or let the policy spell this one";
-        return Finding::deny(Code::NetNotAllowed, reason).suggest(Some(hint));
+        return Finding::deny(Code::NetNotAllowed, reason).with_suggestion(Some(hint));
     }
     let named: Vec<&str> = fetch.allow.iter().map(|rule| rule.pattern.as_str()).collect();
-    let reason = format!("the policy does not name `{}`", address.shown());
+    let reason = format!("the policy does not name `{}`", address.display_short());
     let suggestion = match named.as_slice() {
         [] => "the policy names no address at all".into(),
         named => format!("it names `{}`", named.join("`, `")),
     };
-    Finding::deny(Code::NetNotAllowed, reason).suggest(Some(suggestion))
+    Finding::deny(Code::NetNotAllowed, reason).with_suggestion(Some(suggestion))
 }
 
 /// The words of the rules that name an address, and what its host says by itself. Rules without a
 /// word of their own leave no finding; an address that no rule names leaves none either.
-pub(crate) fn judge_url(fetch: &FetchRule, address: &Address) -> Vec<Finding> {
+pub(crate) fn judge_url(fetch: &FetchRule, address: &HttpUrl) -> Vec<Finding> {
     let mut found = Vec::new();
     if let HostName::Ip(ip) = address.host()
         && let Err(problem) = judge_address(&fetch.private, ip)
     {
-        found.push(Finding::deny(problem.code, problem.message).suggest(problem.suggestion));
+        found
+            .push(Finding::deny(problem.code, problem.message).with_suggestion(problem.suggestion));
     }
     let denials = fetch.deny.iter().map(|rule| (rule, Some(Verdict::Deny)));
     let own = fetch.allow.iter().map(|rule| (rule, rule.decision));
@@ -121,21 +124,25 @@ pub(crate) fn judge_url(fetch: &FetchRule, address: &Address) -> Vec<Finding> {
         Some(_) => rule.pattern.could_match(address),
     };
     let named = denials.chain(own).filter(is_named);
-    found.extend(named.filter_map(|(rule, verdict)| Some(worded(rule, verdict?))));
+    found.extend(named.filter_map(|(rule, verdict)| Some(rule_finding(rule, verdict?))));
     found
 }
 
-fn worded(rule: &UrlRule, verdict: Verdict) -> Finding {
-    let reason = because(&rule.because, || words(verdict, &format!("`{}`", rule.pattern.as_str())));
-    Finding::word(verdict, reason).by(rule.id.clone(), &rule.source).suggest(rule.suggest.clone())
+fn rule_finding(rule: &UrlRule, verdict: Verdict) -> Finding {
+    let reason =
+        reason_or(&rule.because, || verdict_text(verdict, &format!("`{}`", rule.pattern.as_str())));
+    Finding::with_verdict(verdict, reason)
+        .under_rule(rule.id.clone(), &rule.source)
+        .with_suggestion(rule.suggest.clone())
 }
 
 /// Judges an address that would be dialled.
-pub(crate) fn judge_address(private: &[net::Range], address: IpAddr) -> Result<(), Problem> {
+pub(crate) fn judge_address(private: &[net::IpRange], address: IpAddr) -> Result<(), CodedError> {
     let Some(kind) = net::reserved(address) else { return Ok(()) };
     if private.iter().any(|range| range.contains(address)) {
         return Ok(());
     }
-    let message = format!("the address {address} is {}", kind.word());
-    Err(Problem::new(Code::NetPrivate, message).suggest("use an address that is open to everybody"))
+    let message = format!("the address {address} is {}", kind.description());
+    Err(CodedError::new(Code::NetPrivate, message)
+        .with_suggestion("use an address that is open to everybody"))
 }

@@ -4,95 +4,101 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::action::{Action, FileKind, PathFact, PathTarget, Place, WriteMode};
+use crate::action::{Action, FileKind, PathFact, PathLocation, PathTarget, WriteMode};
 use crate::code::Code;
+use crate::command_specs::{PathAccess, PathUse};
 use crate::decision::Verdict;
 use crate::limits;
 use crate::path::{PathProblem, WorkspacePath};
-use crate::policy::decide::{Case, Finding, because, words};
+use crate::policy::decide::{Finding, PolicyInput, reason_or, verdict_text};
 use crate::policy::model::{FileRule, PathRule, Policy, ToolRule};
 use crate::policy::patterns::PathPattern;
-use crate::policy::secrets::Returned;
-use crate::programs::{PathUse, Use};
+use crate::policy::secrets::ReturnedMasks;
 use crate::tool::ToolName;
 use capsule_redact::excerpt;
 
 /// What reads a file.
-const READ: &str = "fs.read";
+const READ_TOOL: &str = "fs.read";
 
 /// Checks the path of a file tool. Nothing found means that the tool's own word decides.
 pub(super) fn check(
     files: &FileRule,
     rule: &ToolRule,
-    case: &Case<'_>,
+    input: &PolicyInput<'_>,
     target: &PathTarget,
 ) -> Vec<Finding> {
-    let tool = case.tool.as_str();
-    let path = match &target.place {
-        Place::Inside(path) => path,
-        Place::Outside(problem) => return alloc::vec![outside(&target.asked, *problem)],
+    let tool = input.tool.as_str();
+    let path = match &target.location {
+        PathLocation::Inside(path) => path,
+        PathLocation::Outside(problem) => {
+            return alloc::vec![outside_finding(&target.asked, *problem)];
+        }
     };
-    let fact = case.facts.at(path);
-    let looks = matches!(case.action, Action::Search { .. } | Action::List { .. });
-    if let Some(finding) = closed(files, path, fact, looks) {
-        return alloc::vec![finding.by(tool, &rule.source)];
+    let fact = input.facts.path_fact(path);
+    let looks = matches!(input.action, Action::Search { .. } | Action::List { .. });
+    if let Some(finding) = check_path(files, path, fact, looks) {
+        return alloc::vec![finding.under_rule(tool, &rule.source)];
     }
-    if let Action::Write { bytes, .. } | Action::Edit { bytes, .. } = case.action
+    if let Action::Write { bytes, .. } | Action::Edit { bytes, .. } = input.action
         && *bytes > files.bytes_max
     {
         let reason =
             format!("{bytes} bytes are more than the {} that may be written", files.bytes_max);
-        let finding = Finding::deny(Code::PathNotAllowed, reason).by(tool, &rule.source).suggest(
-            Some(match case.action {
+        let finding = Finding::deny(Code::PathNotAllowed, reason)
+            .under_rule(tool, &rule.source)
+            .with_suggestion(Some(match input.action {
                 Action::Edit { .. } => "put less there at once",
                 _ => "write it in parts with `mode: append`",
-            }),
-        );
+            }));
         return alloc::vec![finding];
     }
-    nested_words(files, tool, seen(case, path)).collect()
+    nested_verdicts(files, tool, resolved_path(input, path)).collect()
 }
 
 /// Checks what is to stand in a file, by what it is put in place of.
-pub(super) fn check_content(policy: &Policy, case: &Case<'_>) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = check_masks(policy, case).into_iter().collect();
-    match case.action {
-        Action::Edit { path, .. } => findings.extend(check_reading(policy, case, path)),
-        Action::Write { path, .. } if case.facts.masks > 0 => {
-            findings.extend(check_reading(policy, case, path));
+pub(super) fn check_content(policy: &Policy, input: &PolicyInput<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = check_masks(policy, input).into_iter().collect();
+    match input.action {
+        Action::Edit { path, .. } => findings.extend(check_reading(policy, input, path)),
+        Action::Write { path, .. } if input.facts.masks > 0 => {
+            findings.extend(check_reading(policy, input, path));
         }
         _ => {}
     }
-    if matches!(case.action, Action::Write { .. } | Action::Edit { .. } | Action::Delete { .. }) {
-        findings.extend(case.facts.paths.iter().filter_map(|fact| split(policy, fact)));
+    if matches!(input.action, Action::Write { .. } | Action::Edit { .. } | Action::Delete { .. }) {
+        findings
+            .extend(input.facts.paths.iter().filter_map(|fact| check_alias_split(policy, fact)));
     }
     findings
 }
 
 /// Whoever changes a file with several names may leave its text in a file that has none of those which
 /// `fs.read` denies (ADR 42).
-pub(super) fn split(policy: &Policy, fact: &PathFact) -> Option<Finding> {
-    let name = ToolName::asked(READ);
-    let (rule, files) = policy.tool(&name).zip(policy.files(&name))?;
-    let pattern = denied(files, fact.closed.iter())?;
-    Some(Shut::Denied(pattern).finding(files, &fact.path).by(READ, &rule.source))
+pub(super) fn check_alias_split(policy: &Policy, fact: &PathFact) -> Option<Finding> {
+    let name = ToolName::unchecked(READ_TOOL);
+    let (rule, files) = policy.tool(&name).zip(policy.file_rule(&name))?;
+    let pattern = first_denied(files, fact.denied_names.iter())?;
+    Some(PathDenial::Denied(pattern).finding(files, &fact.path).under_rule(READ_TOOL, &rule.source))
 }
 
 /// Refuses masks in what is to be written. Where the policy has them put back into what they stand for,
 /// there has to be a file that held it.
-fn check_masks(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
-    let replaces = match case.action {
+fn check_masks(policy: &Policy, input: &PolicyInput<'_>) -> Option<Finding> {
+    let replaces = match input.action {
         Action::Write { mode, .. } => *mode == WriteMode::Overwrite,
         Action::Edit { .. } => true,
         _ => return None,
     };
-    let masks = case.facts.masks;
-    if masks == 0 || replaces && policy.redaction.returned == Returned::Resolve {
+    let masks = input.facts.masks;
+    if masks == 0 || replaces && policy.redaction.returned == ReturnedMasks::Resolve {
         return None;
     }
     let what = if masks == 1 { "a mask stands".into() } else { format!("{masks} masks stand") };
     let reason = format!("{what} in what is to be written, in place of what it hides");
-    Some(Finding::deny(Code::MaskInContent, reason).suggest(Some(Code::MaskInContent.next_step())))
+    Some(
+        Finding::deny(Code::MaskInContent, reason)
+            .with_suggestion(Some(Code::MaskInContent.next_step())),
+    )
 }
 
 /// Checks what is deleted: it, and everything that goes with it. What no nested rule has a word for
@@ -100,69 +106,75 @@ fn check_masks(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
 pub(super) fn check_tree(
     files: &FileRule,
     rule: &ToolRule,
-    case: &Case<'_>,
+    input: &PolicyInput<'_>,
     target: &PathTarget,
-    own: impl FnOnce() -> Finding,
+    default: impl FnOnce() -> Finding,
 ) -> Vec<Finding> {
-    let tool = case.tool.as_str();
+    let tool = input.tool.as_str();
     if target.inside().is_some_and(WorkspacePath::is_root) {
         let finding = Finding::deny(Code::PathNotAllowed, "the workspace itself is never deleted");
-        return alloc::vec![finding.suggest(Some("name what is to go in it"))];
+        return alloc::vec![finding.with_suggestion(Some("name what is to go in it"))];
     }
-    let mut findings = check(files, rule, case, target);
+    let mut findings = check(files, rule, input, target);
     let mut is_silent = findings.is_empty();
     let Some(path) = target.inside() else { return findings };
-    for fact in case.facts.paths.iter().filter(|fact| fact.path != *path) {
-        if let Some(finding) = closed(files, &fact.path, Some(fact), false) {
+    for fact in input.facts.paths.iter().filter(|fact| fact.path != *path) {
+        if let Some(finding) = check_path(files, &fact.path, Some(fact), false) {
             // Which of it is closed is not told.
             let reason = format!("`{path}` holds something that is closed to this tool");
-            let finding = Finding { reason, ..finding }.by(tool, &rule.source);
-            return alloc::vec![finding.suggest(Some("delete only what is open to it"))];
+            let finding = Finding { reason, ..finding }.under_rule(tool, &rule.source);
+            return alloc::vec![finding.with_suggestion(Some("delete only what is open to it"))];
         }
         let before = findings.len();
-        findings.extend(nested_words(files, tool, real(fact).unwrap_or(&fact.path)));
+        findings.extend(nested_verdicts(files, tool, real_path(fact).unwrap_or(&fact.path)));
         is_silent |= findings.len() == before;
     }
-    findings.extend(is_silent.then(own));
+    findings.extend(is_silent.then(default));
     findings
 }
 
 /// Whether the policy says which files may be read. An edit of one that may not be was denied before; where
 /// the policy says nothing, none is open.
 pub(super) fn names_reading(policy: &Policy) -> bool {
-    policy.files(&ToolName::asked(READ)).is_some()
+    policy.file_rule(&ToolName::unchecked(READ_TOOL)).is_some()
 }
 
 /// Checks that what is edited may be read, where the policy says what may be: the errors of an edit
 /// tell what is in a file, and so do those of putting masks back.
-fn check_reading(policy: &Policy, case: &Case<'_>, target: &PathTarget) -> Vec<Finding> {
-    let name = ToolName::asked(READ);
+fn check_reading(policy: &Policy, input: &PolicyInput<'_>, target: &PathTarget) -> Vec<Finding> {
+    let name = ToolName::unchecked(READ_TOOL);
     let (Some(rule), Some(files), Some(path)) =
-        (policy.tool(&name), policy.files(&name), target.inside())
+        (policy.tool(&name), policy.file_rule(&name), target.inside())
     else {
         // A policy may allow edits without a word about reading; then no answer quotes the file.
-        let is_edit = matches!(case.action, Action::Edit { .. });
-        let reason = format!("the policy does not name `{READ}`, which putting masks back needs");
+        let is_edit = matches!(input.action, Action::Edit { .. });
+        let reason =
+            format!("the policy does not name `{READ_TOOL}`, which putting masks back needs");
         return (!is_edit).then(|| Finding::deny(Code::NoRule, reason)).into_iter().collect();
     };
-    if let Some(finding) = closed(files, path, case.facts.at(path), false) {
-        return alloc::vec![finding.by(READ, &rule.source)];
+    if let Some(finding) = check_path(files, path, input.facts.path_fact(path), false) {
+        return alloc::vec![finding.under_rule(READ_TOOL, &rule.source)];
     }
-    let mut findings: Vec<Finding> = nested_words(files, READ, seen(case, path)).collect();
+    let mut findings: Vec<Finding> =
+        nested_verdicts(files, READ_TOOL, resolved_path(input, path)).collect();
     if let (true, Some(verdict)) = (findings.is_empty(), rule.decision) {
-        let reason = because(&rule.because, || words(verdict, "reading, which this needs,"));
-        findings.push(Finding::word(verdict, reason).by(READ, &rule.source));
+        let reason =
+            reason_or(&rule.because, || verdict_text(verdict, "reading, which this needs,"));
+        findings.push(Finding::with_verdict(verdict, reason).under_rule(READ_TOOL, &rule.source));
     }
     findings
 }
 
 /// Where a path leads, as far as that is known.
-pub(super) fn seen<'c>(case: &'c Case<'_>, path: &'c WorkspacePath) -> &'c WorkspacePath {
-    case.facts.at(path).and_then(real).unwrap_or(path)
+pub(super) fn resolved_path<'c>(
+    input: &'c PolicyInput<'_>,
+    path: &'c WorkspacePath,
+) -> &'c WorkspacePath {
+    input.facts.path_fact(path).and_then(real_path).unwrap_or(path)
 }
 
 /// What the rules for some of the paths say about one.
-fn nested_words<'r>(
+fn nested_verdicts<'r>(
     files: &'r FileRule,
     tool: &'r str,
     seen: &'r WorkspacePath,
@@ -172,28 +184,37 @@ fn nested_words<'r>(
         let closes = nested.decision > Some(Verdict::Allow);
         nested.paths.iter().any(|own| if closes { own.names(seen) } else { own.matches(seen) })
     };
-    files.rules.iter().filter(names).filter_map(|nested| nested_word(nested, tool))
+    files.rules.iter().filter(names).filter_map(|nested| nested_verdict(nested, tool))
 }
 
 /// The word for a way of writing, where no rule has one for the path.
-pub(super) fn mode_word(
+pub(super) fn mode_verdict(
     files: &FileRule,
     rule: &ToolRule,
     tool: &str,
     mode: WriteMode,
 ) -> Option<Finding> {
     let (_, verdict, source) = files.modes.iter().find(|(own, ..)| *own == mode)?;
-    let reason =
-        because(&rule.because, || words(*verdict, &format!("`{tool}` with `{}`", mode.word())));
-    let id = format!("{tool}/modes.{}", mode.word());
-    Some(Finding::word(*verdict, reason).by(id, source).suggest(rule.suggest.clone()))
+    let reason = reason_or(&rule.because, || {
+        verdict_text(*verdict, &format!("`{tool}` with `{}`", mode.keyword()))
+    });
+    let id = format!("{tool}/modes.{}", mode.keyword());
+    Some(
+        Finding::with_verdict(*verdict, reason)
+            .under_rule(id, source)
+            .with_suggestion(rule.suggest.clone()),
+    )
 }
 
-fn nested_word(nested: &PathRule, tool: &str) -> Option<Finding> {
+fn nested_verdict(nested: &PathRule, tool: &str) -> Option<Finding> {
     let verdict = nested.decision?;
     let id = format!("{tool}/{}", nested.id);
-    let reason = because(&nested.because, || words(verdict, &format!("`{}`", nested.id)));
-    Some(Finding::word(verdict, reason).by(id, &nested.source).suggest(nested.suggest.clone()))
+    let reason = reason_or(&nested.because, || verdict_text(verdict, &format!("`{}`", nested.id)));
+    Some(
+        Finding::with_verdict(verdict, reason)
+            .under_rule(id, &nested.source)
+            .with_suggestion(nested.suggest.clone()),
+    )
 }
 
 /// Whether a path is inside by its text and by where it leads; for a folder to work in or to go
@@ -201,32 +222,32 @@ fn nested_word(nested: &PathRule, tool: &str) -> Option<Finding> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn inside(target: &PathTarget, case: &Case<'_>) -> Result<(), Finding> {
-    let path = match &target.place {
-        Place::Inside(path) => path,
-        Place::Outside(problem) => return Err(outside(&target.asked, *problem)),
+pub(super) fn check_inside(target: &PathTarget, input: &PolicyInput<'_>) -> Result<(), Finding> {
+    let path = match &target.location {
+        PathLocation::Inside(path) => path,
+        PathLocation::Outside(problem) => return Err(outside_finding(&target.asked, *problem)),
     };
     let is_folder = matches!(
-        case.action,
+        input.action,
         Action::Run { .. } | Action::Command { .. } | Action::Test { .. } | Action::List { .. }
     );
-    match case.facts.at(path) {
-        Some(PathFact { real: Place::Outside(problem), .. }) => {
-            Err(outside(&target.asked, *problem))
+    match input.facts.path_fact(path) {
+        Some(PathFact { real: PathLocation::Outside(problem), .. }) => {
+            Err(outside_finding(&target.asked, *problem))
         }
         Some(PathFact { kind: FileKind::File | FileKind::Special, .. }) if is_folder => {
             let reason = format!("`{path}` is not a folder");
             let hint = "run in the folder that the file lies in, or leave `cwd` out";
-            Err(Finding::deny(Code::PathInvalid, reason).suggest(Some(hint)))
+            Err(Finding::deny(Code::PathInvalid, reason).with_suggestion(Some(hint)))
         }
         _ => Ok(()),
     }
 }
 
 /// A path that is not inside.
-pub(super) fn outside(asked: &str, problem: PathProblem) -> Finding {
+pub(super) fn outside_finding(asked: &str, problem: PathProblem) -> Finding {
     let code = match problem {
-        PathProblem::Invalid | PathProblem::Winds => Code::PathInvalid,
+        PathProblem::Invalid | PathProblem::UncertainParent => Code::PathInvalid,
         PathProblem::TooLong => Code::PathTooLong,
         _ => Code::PathOutside,
     };
@@ -234,76 +255,85 @@ pub(super) fn outside(asked: &str, problem: PathProblem) -> Finding {
     let suggestion = match problem {
         PathProblem::Invalid => "name the file plainly",
         PathProblem::TooLong => "shorten the path",
-        PathProblem::Winds => "name the path without `..`, from the workspace or the real folder",
+        PathProblem::UncertainParent => {
+            "name the path without `..`, from the workspace or the real folder"
+        }
         _ => "name a path relative to the workspace, such as `src/main.rs`",
     };
     Finding::deny(code, format!("the path `{shown}` {}", problem.reason()))
-        .suggest(Some(suggestion))
+        .with_suggestion(Some(suggestion))
 }
 
 /// Where a path leads, if that is inside.
-pub(super) const fn real(fact: &PathFact) -> Option<&WorkspacePath> {
+pub(super) const fn real_path(fact: &PathFact) -> Option<&WorkspacePath> {
     match &fact.real {
-        Place::Inside(real) => Some(real),
-        Place::Outside(_) => None,
+        PathLocation::Inside(real) => Some(real),
+        PathLocation::Outside(_) => None,
     }
 }
 
 /// A path that stands for whatever is in a folder. No file is called so: names are not control
 /// characters here.
-pub(crate) fn any_child(folder: &WorkspacePath) -> WorkspacePath {
+pub(crate) fn child_placeholder(folder: &WorkspacePath) -> WorkspacePath {
     folder.join("\u{1}")
 }
 
 /// What closes a path that a word of a command line may name, if anything does. Where the word may
 /// mean something else and nothing stands there, only what is closed by name counts.
-pub(super) fn closed_argument(
+pub(super) fn check_path_argument(
     files: &FileRule,
     path: &WorkspacePath,
     fact: Option<&PathFact>,
     used: &PathUse,
 ) -> Option<Finding> {
     let found = fact.is_some_and(|fact| {
-        fact.kind != FileKind::Missing || matches!(fact.real, Place::Outside(_))
+        fact.kind != FileKind::Missing || matches!(fact.real, PathLocation::Outside(_))
     });
-    let real = fact.and_then(real);
-    let named = if used.sure || found {
-        closed(files, path, fact, matches!(used.usage, Use::Read | Use::ReadTree))
+    let real = fact.and_then(real_path);
+    let named = if used.is_certain || found {
+        check_path(
+            files,
+            path,
+            fact,
+            matches!(used.access, PathAccess::Read | PathAccess::ReadTree),
+        )
     } else {
-        closed_by_name(files, path, real)
+        check_names(files, path, real)
     };
-    named.or_else(|| match used.usage {
+    named.or_else(|| match used.access {
         // Whoever reads a whole folder reads what is closed in it.
-        Use::ReadTree => {
+        PathAccess::ReadTree => {
             let real = real.unwrap_or(path);
-            let inner = closed_by_name(files, &any_child(path), Some(&any_child(real)))?;
+            let inner =
+                check_names(files, &child_placeholder(path), Some(&child_placeholder(real)))?;
             Some(Finding { reason: inner.reason.replace("/\u{1}", ""), ..inner })
         }
-        Use::Read | Use::Write | Use::Change | Use::Delete => None,
+        PathAccess::Read | PathAccess::Write | PathAccess::Change | PathAccess::Delete => None,
     })
 }
 
-fn closed_by_name(
+fn check_names(
     files: &FileRule,
     path: &WorkspacePath,
     real: Option<&WorkspacePath>,
 ) -> Option<Finding> {
-    denied(files, [path].into_iter().chain(real))
-        .map(|pattern| Shut::Denied(pattern).finding(files, path))
+    first_denied(files, [path].into_iter().chain(real))
+        .map(|pattern| PathDenial::Denied(pattern).finding(files, path))
 }
 
 /// What a tool's rule denies of a path, by its name, by where it leads, or by another name of the file
 /// that stands there.
-pub(super) fn denied_there<'r>(
+pub(super) fn denied_pattern<'r>(
     files: &'r FileRule,
     path: &WorkspacePath,
     fact: Option<&PathFact>,
 ) -> Option<&'r PathPattern> {
-    let others = fact.into_iter().flat_map(|fact| real(fact).into_iter().chain(&fact.closed));
-    denied(files, [path].into_iter().chain(others))
+    let others =
+        fact.into_iter().flat_map(|fact| real_path(fact).into_iter().chain(&fact.denied_names));
+    first_denied(files, [path].into_iter().chain(others))
 }
 
-fn denied<'r, 'p>(
+fn first_denied<'r, 'p>(
     files: &'r FileRule,
     mut names: impl Iterator<Item = &'p WorkspacePath>,
 ) -> Option<&'r PathPattern> {
@@ -311,64 +341,64 @@ fn denied<'r, 'p>(
 }
 
 /// What closes a path to a tool, if anything does.
-pub(super) fn closed(
+pub(super) fn check_path(
     files: &FileRule,
     path: &WorkspacePath,
     fact: Option<&PathFact>,
     looks: bool,
 ) -> Option<Finding> {
-    shut(files, path, fact, looks).map(|why| why.finding(files, path))
+    path_denial(files, path, fact, looks).map(|why| why.finding(files, path))
 }
 
 /// Whether a path may be shown by a tool that looks around. Asked for every entry of a walk.
-pub(crate) fn open_to(files: &FileRule, path: &WorkspacePath) -> bool {
-    shut(files, path, None, true).is_none()
+pub(crate) fn is_listable(files: &FileRule, path: &WorkspacePath) -> bool {
+    path_denial(files, path, None, true).is_none()
 }
 
 /// Why a path is closed to a tool.
-enum Shut<'r> {
+enum PathDenial<'r> {
     Outside(PathProblem),
     Hidden,
     Link,
     Denied(&'r PathPattern),
-    Unopened,
+    NotAllowed,
 }
 
-fn shut<'r>(
+fn path_denial<'r>(
     files: &'r FileRule,
     path: &WorkspacePath,
     fact: Option<&PathFact>,
     looks: bool,
-) -> Option<Shut<'r>> {
-    if let Some(PathFact { real: Place::Outside(problem), .. }) = fact {
-        return Some(Shut::Outside(*problem));
+) -> Option<PathDenial<'r>> {
+    if let Some(PathFact { real: PathLocation::Outside(problem), .. }) = fact {
+        return Some(PathDenial::Outside(*problem));
     }
-    let real = fact.and_then(real);
+    let real = fact.and_then(real_path);
     let mut each = core::iter::once(path).chain(real);
     if !files.hidden && each.any(WorkspacePath::is_hidden) {
-        return Some(Shut::Hidden);
+        return Some(PathDenial::Hidden);
     }
     let spelled = |path: &WorkspacePath| files.spelling.path(path).unwrap_or_else(|| path.clone());
     if !files.links && real.is_some_and(|real| real != path && spelled(real) != spelled(path)) {
-        return Some(Shut::Link);
+        return Some(PathDenial::Link);
     }
-    if let Some(pattern) = denied_there(files, path, fact) {
-        return Some(Shut::Denied(pattern));
+    if let Some(pattern) = denied_pattern(files, path, fact) {
+        return Some(PathDenial::Denied(pattern));
     }
     let seen = real.unwrap_or(path);
     // A folder above an open path is open for looking; what is shown of it is filtered.
     let is_folder = fact.is_none_or(|fact| fact.kind != FileKind::File);
     let open = files.allow.iter().any(|pattern| {
-        pattern.matches(seen) || (looks && is_folder && pattern.reaches_beneath(seen))
+        pattern.matches(seen) || (looks && is_folder && pattern.can_match_beneath(seen))
     });
-    (!open).then_some(Shut::Unopened)
+    (!open).then_some(PathDenial::NotAllowed)
 }
 
-impl Shut<'_> {
+impl PathDenial<'_> {
     /// In words, which say nothing about whether the file exists or where a link leads.
     fn finding(self, files: &FileRule, path: &WorkspacePath) -> Finding {
         let (code, why, hint) = match self {
-            Self::Outside(problem) => return outside(path.as_str(), problem),
+            Self::Outside(problem) => return outside_finding(path.as_str(), problem),
             Self::Hidden => (
                 Code::PathHidden,
                 "is hidden, and hidden files are denied".into(),
@@ -384,7 +414,7 @@ impl Shut<'_> {
                 format!("is closed by `paths.deny: {}`", pattern.text),
                 "leave it alone, or take it out of `paths.deny` if it is needed".into(),
             ),
-            Self::Unopened => {
+            Self::NotAllowed => {
                 let allowed: Vec<&str> =
                     files.allow.iter().map(|pattern| pattern.text.as_str()).collect();
                 let hint = match allowed.as_slice() {
@@ -394,6 +424,6 @@ impl Shut<'_> {
                 (Code::PathNotAllowed, "is not among the paths that are open".to_string(), hint)
             }
         };
-        Finding::deny(code, format!("`{path}` {why}")).suggest(Some(hint))
+        Finding::deny(code, format!("`{path}` {why}")).with_suggestion(Some(hint))
     }
 }

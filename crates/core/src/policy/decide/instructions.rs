@@ -8,13 +8,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::action::{Action, Facts, PathTarget, Step, beneath, parts};
+use crate::action::{Action, CommandStep, Facts, PathTarget, sub_actions, target_from};
+use crate::command_specs::{CommandLine, Effect, PathAccess, base_name, matches_wildcard};
 use crate::path::WorkspacePath;
 use crate::policy::commands::EffectRule;
 use crate::policy::decide::Finding;
-use crate::policy::decide::flow::input;
+use crate::policy::decide::data_flow::literal_stdin;
 use crate::policy::usage::{UNNAMED, Usage};
-use crate::programs::{CommandLine, Effect, Use, base_name, like};
 
 /// Names of files that a program reads as its orders without being given them; `*` stands for any characters.
 /// Sources: the manuals of the programs that read them.
@@ -40,7 +40,7 @@ const INSTRUCTIONS: &str = "Makefile makefile GNUmakefile *.mk Makefile.* Kbuild
     psalm.xml magefile.go .golangci.yml buf.gen.yaml Doxyfile Brewfile xmake.lua premake5.lua";
 
 fn is_instruction(name: &str) -> bool {
-    INSTRUCTIONS.split_ascii_whitespace().any(|own| like(own, name))
+    INSTRUCTIONS.split_ascii_whitespace().any(|own| matches_wildcard(own, name))
 }
 
 /// The files that a command writes by its words, as paths where those are known: those that a build reads by
@@ -49,7 +49,7 @@ fn is_instruction(name: &str) -> bool {
 pub fn written_by_words(action: &Action) -> Vec<String> {
     match action {
         Action::Run { argv, cwd, stdin, .. } => {
-            let line = CommandLine::of(argv, None, false);
+            let line = CommandLine::parse(argv, None, false);
             let texts: &[String] = if stdin.is_some() { &[String::new()] } else { &[] };
             written(&line, texts, cwd)
         }
@@ -60,15 +60,15 @@ pub fn written_by_words(action: &Action) -> Vec<String> {
     }
 }
 
-fn by_step(step: &Step) -> Vec<String> {
+fn by_step(step: &CommandStep) -> Vec<String> {
     let mut found = Vec::new();
     // What the words of the stages so far give to read.
     let mut texts: Vec<String> = Vec::new();
-    for part in parts(step, None, &Facts::default()) {
+    for part in sub_actions(step, None, &Facts::default()) {
         match &part.action {
             Action::Run { argv, .. } => {
-                texts.extend(input(&step.stages, part.stage));
-                found.extend(written(&CommandLine::of(argv, None, false), &texts, &step.cwd));
+                texts.extend(literal_stdin(&step.stages, part.stage));
+                found.extend(written(&CommandLine::parse(argv, None, false), &texts, &step.cwd));
             }
             Action::Write { path, .. } => found.extend(named(path)),
             _ => {}
@@ -80,17 +80,18 @@ fn by_step(step: &Step) -> Vec<String> {
 /// What a command line writes: what it names, and what it is told by texts that it reads: the names in a patch,
 /// or something that nobody knows.
 fn written(line: &CommandLine<'_>, texts: &[String], cwd: &PathTarget) -> Vec<String> {
-    let all = line.all();
-    let paths = all.iter().flat_map(|line| line.readings()).flat_map(|own| &own.paths);
+    let all = line.with_nested();
+    let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|own| &own.paths);
     let paths: Vec<&str> =
-        paths.filter(|own| own.usage == Use::Write).map(|own| own.path.as_str()).collect();
-    let mut found: Vec<String> = paths.iter().flat_map(|path| named(&beneath(cwd, path))).collect();
-    if paths.is_empty() && line.effects().has(Effect::Writes) {
+        paths.filter(|own| own.access == PathAccess::Write).map(|own| own.path.as_str()).collect();
+    let mut found: Vec<String> =
+        paths.iter().flat_map(|path| named(&target_from(cwd, path))).collect();
+    if paths.is_empty() && line.effects().contains(Effect::Writes) {
         found.extend(all.iter().flat_map(|line| quoted(line.argv)).flat_map(|path| {
-            named(&beneath(cwd, path)).filter(|_| is_instruction(base_name(path)))
+            named(&target_from(cwd, path)).filter(|_| is_instruction(base_name(path)))
         }));
     }
-    if paths.is_empty() && !texts.is_empty() && line.effects().has(Effect::Writes) {
+    if paths.is_empty() && !texts.is_empty() && line.effects().contains(Effect::Writes) {
         let lines = texts.iter().flat_map(|text| text.lines());
         let patched: Vec<&str> = lines.filter_map(|line| line.strip_prefix("+++ ")).collect();
         let path = |rest: &&str| rest.split('\t').next().unwrap_or_default().trim().to_string();
@@ -118,7 +119,7 @@ fn named(path: &PathTarget) -> Option<String> {
 fn is_followed(line: &CommandLine<'_>, path: &str) -> bool {
     let own = base_name(path);
     let by_option =
-        || line.readings().flat_map(|own| &own.scripts).any(|name| base_name(name) == own);
+        || line.parsed_argvs().flat_map(|own| &own.scripts).any(|name| base_name(name) == own);
     path == UNNAMED || is_instruction(own) || by_option()
 }
 
@@ -126,26 +127,28 @@ fn is_followed(line: &CommandLine<'_>, path: &str) -> bool {
 /// that names its program runs that.
 pub(super) fn check(words: &EffectRule, line: &CommandLine<'_>, usage: &Usage) -> Option<Finding> {
     let name = usage.written().find(|path| is_followed(line, path))?;
-    let follows = line.readings().any(|own| own.effects().has(Effect::Runs) && !own.names_script);
-    let (verdict, source) = words.word(Effect::Code);
+    let follows =
+        line.parsed_argvs().any(|own| own.effects().contains(Effect::Runs) && !own.names_script);
+    let (verdict, source) = words.verdict(Effect::Code);
     let name = if name == UNNAMED { UNNAMED.into() } else { format!("`{name}`") };
-    let reason = format!("`{}` may follow {name}, which a command wrote", line.shown());
-    let finding = Finding::word(verdict, reason);
-    let finding = finding.by(format!("shell.run/effects.{}", Effect::Code.name()), source);
-    follows
-        .then(|| finding.suggest(Some("write what a build is told with `fs.write`, then run it")))
+    let reason = format!("`{}` may follow {name}, which a command wrote", line.display_name());
+    let finding = Finding::with_verdict(verdict, reason);
+    let finding = finding.under_rule(format!("shell.run/effects.{}", Effect::Code.name()), source);
+    follows.then(|| {
+        finding.with_suggestion(Some("write what a build is told with `fs.write`, then run it"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{PathTarget, Step};
-    use crate::language::parse;
+    use crate::action::{CommandStep, PathTarget};
+    use crate::shell_syntax::parse;
 
     fn written_by(text: &str) -> Vec<String> {
         let cwd = PathTarget::parse(".");
-        let steps = Step::of(&parse(text).unwrap(), &cwd).unwrap();
-        let own = |step: Step| {
+        let steps = CommandStep::of(&parse(text).unwrap(), &cwd).unwrap();
+        let own = |step: CommandStep| {
             let (text, cwd) = (text.into(), cwd.clone());
             Action::Command { steps: alloc::vec![step], text, cwd, stdin: None, timeout_ms: None }
         };

@@ -3,40 +3,49 @@
 use alloc::sync::Arc;
 
 use crate::decision::{Decision, Verdict};
-use crate::policy::bounds::Bounds;
-use crate::policy::decide::{Case, Judgement, alone};
+use crate::policy::decide::{Judgement, PolicyInput, decide_unlayered};
 use crate::policy::model::Policy;
+use crate::policy::restrictions::Restrictions;
 
 /// What the layers make of a judgement that was made without them.
-pub(super) fn tightened(policy: &Arc<Policy>, case: &Case<'_>, own: Judgement) -> Judgement {
+pub(super) fn apply_layers(
+    policy: &Arc<Policy>,
+    input: &PolicyInput<'_>,
+    own: Judgement,
+) -> Judgement {
     policy.layers.iter().fold(own, |held, layer| match held.decision.verdict {
         // Nothing is stricter.
         Verdict::Deny => held,
         _ => {
-            let mut asked = alone(&layer.policy, case);
-            asked.trace.about.clone_from(&layer.place);
-            strictest(held, asked, policy)
+            let mut asked = decide_unlayered(&layer.policy, input);
+            asked.trace.subject.clone_from(&layer.location);
+            stricter_of(held, asked, policy)
         }
     })
 }
 
 /// The stricter of two decisions, and what both allow. Of two that are equally strict the policy's
 /// own is told.
-fn strictest(own: Judgement, layer: Judgement, top: &Arc<Policy>) -> Judgement {
+fn stricter_of(own: Judgement, layer: Judgement, top: &Arc<Policy>) -> Judgement {
     // What a call needs by what it means is the policy's word: by a layer it can only do less. What a
     // layer says that it needs besides, it needs.
-    let capabilities = own.decision.capabilities.union(layer.named);
-    let named = own.named.union(layer.named);
+    let capabilities = own.decision.capabilities.union(layer.named_capabilities);
+    let named = own.named_capabilities.union(layer.named_capabilities);
     let risk = own.decision.risk.max(layer.decision.risk);
     let decided = match layer.decision.verdict > own.decision.verdict {
         true => layer.decision,
         false => own.decision,
     };
     let bounds = match decided.verdict {
-        Verdict::Deny => Bounds::Nothing,
-        _ => own.bounds.within(layer.bounds, top),
+        Verdict::Deny => Restrictions::Nothing,
+        _ => own.restrictions.intersect(layer.restrictions, top),
     };
     let mut trace = own.trace;
     trace.layers.push(layer.trace);
-    Judgement { decision: Decision { capabilities, risk, ..decided }, bounds, trace, named }
+    Judgement {
+        decision: Decision { capabilities, risk, ..decided },
+        restrictions: bounds,
+        trace,
+        named_capabilities: named,
+    }
 }

@@ -5,25 +5,26 @@
 
 mod apply;
 mod budget;
-mod command;
+mod command_line;
+mod command_list;
+mod command_scope;
 mod consequences;
+mod data_flow;
 mod effects;
-mod everything;
 mod exec;
 mod fetch;
 mod files;
-mod flow;
+mod flags;
+mod git_and_tests;
+mod hard_deny;
 mod instructions;
 mod layers;
-mod narrow;
-mod never;
 mod questions;
 mod quota;
-mod reach;
-mod script;
-mod stakes;
+mod risk;
+mod sandbox;
 mod trace;
-mod walls;
+mod workspace_wipe;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -31,31 +32,33 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::action::{Action, Facts, Parsed, UrlTarget};
+use crate::action::{Action, Facts, ParsedUrl, UrlTarget};
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
+use crate::command_specs::CommandLine;
 use crate::decision::{Decision, Verdict};
 use crate::digest::Digest;
-use crate::policy::bounds::{Bounds, Reach, Scope, Sight, named, sound};
 use crate::policy::commands::ExecRule;
-use crate::policy::decide::command::Command;
-use crate::policy::decide::reach::Scopes;
-use crate::policy::model::{Constraint, Policy, Source, ToolRule};
+use crate::policy::decide::command_line::LocatedCommand;
+use crate::policy::decide::command_scope::CommandScopes;
+use crate::policy::model::{Constraint, Policy, SourceLocation, ToolRule};
+use crate::policy::restrictions::{
+    EgressScope, ListingScope, PathScope, Restrictions, applicable_path, restorable_path,
+};
 use crate::policy::usage::Usage;
-use crate::programs::CommandLine;
 use crate::risk::Risk;
 use crate::tool::ToolName;
-use trace::weigh;
+use trace::strictest;
 
 pub use instructions::written_by_words;
-pub use trace::{Check, Trace};
+pub use trace::{DecisionTrace, PolicyCheck};
 
 pub(crate) use fetch::{judge_address, judge_url};
-pub(crate) use files::{any_child, open_to};
+pub(crate) use files::{child_placeholder, is_listable};
 
 /// What is to be decided.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'c> {
+pub struct PolicyInput<'c> {
     /// The tool's id.
     pub tool: &'c ToolName,
     /// What the call means.
@@ -67,10 +70,10 @@ pub struct Case<'c> {
     /// The arguments that derive from content that nobody vouches for.
     pub tainted: &'c [String],
     /// The digest of its arguments, by which an equal call is known.
-    pub call: Option<Digest>,
+    pub args_digest: Option<Digest>,
 }
 
-impl Case<'_> {
+impl PolicyInput<'_> {
     /// The powers that the call needs by what it means. Having masks put back into what a file holds
     /// tells what that is.
     pub(super) fn capabilities(&self) -> Capabilities {
@@ -88,11 +91,11 @@ pub struct Judgement {
     /// The decision.
     pub decision: Decision,
     /// The bounds.
-    pub bounds: Bounds,
+    pub restrictions: Restrictions,
     /// What was asked on the way.
-    pub trace: Trace,
+    pub trace: DecisionTrace,
     /// What rules say that the call needs besides what it means; the decision counts it in.
-    pub named: Capabilities,
+    pub named_capabilities: Capabilities,
 }
 
 /// What one check found.
@@ -120,7 +123,7 @@ impl Finding {
     }
 
     /// The word of a rule.
-    pub(crate) fn word(verdict: Verdict, reason: impl Into<String>) -> Self {
+    pub(crate) fn with_verdict(verdict: Verdict, reason: impl Into<String>) -> Self {
         let code = match verdict {
             Verdict::Allow => Code::Allowed,
             Verdict::Ask | Verdict::AskEach => Code::Asked,
@@ -130,7 +133,7 @@ impl Finding {
     }
 
     /// The same under a rule and its place.
-    pub(crate) fn by(self, rule: impl Into<String>, source: &Source) -> Self {
+    pub(crate) fn under_rule(self, rule: impl Into<String>, source: &SourceLocation) -> Self {
         Self { rule: Some(rule.into()), at: Some(source.at.clone()), ..self }
     }
 
@@ -152,52 +155,58 @@ impl Finding {
             reason: self.reason,
             suggestion,
             // A person's word turns a question into a yes, and nothing else.
-            liftable: matches!(self.verdict, Verdict::Ask | Verdict::AskEach),
+            approvable: matches!(self.verdict, Verdict::Ask | Verdict::AskEach),
         }
     }
 
     /// The same with a way forward.
-    pub(crate) fn suggest(self, suggestion: Option<impl Into<String>>) -> Self {
+    pub(crate) fn with_suggestion(self, suggestion: Option<impl Into<String>>) -> Self {
         Self { suggestion: suggestion.map(Into::into), ..self }
     }
 }
 
 /// Decides a case, by the policy and by everything that tightens it.
 #[must_use]
-pub fn decide(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
-    layers::tightened(policy, case, alone(policy, case))
+pub fn decide(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
+    layers::apply_layers(policy, input, decide_unlayered(policy, input))
 }
 
 /// Decides a case by a policy without its layers.
-fn alone(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
-    match case.action {
-        Action::Command { steps, .. } => script::decide(policy, case, steps),
-        _ => simple(policy, case),
+fn decide_unlayered(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
+    match input.action {
+        Action::Command { steps, .. } => command_list::decide(policy, input, steps),
+        _ => decide_single(policy, input),
     }
 }
 
 /// Decides a case that is about one thing.
-fn simple(policy: &Arc<Policy>, case: &Case<'_>) -> Judgement {
-    about(policy, case, command::line(case).as_ref())
+fn decide_single(policy: &Arc<Policy>, input: &PolicyInput<'_>) -> Judgement {
+    evaluate_call(policy, input, command_line::parse_command_line(input).as_ref())
 }
 
 /// Decides a case that is about one thing; if it is a command line, one that was read.
-fn about(policy: &Arc<Policy>, case: &Case<'_>, line: Option<&CommandLine<'_>>) -> Judgement {
-    let command = line.map(|line| Command::of(case, line));
+fn evaluate_call(
+    policy: &Arc<Policy>,
+    input: &PolicyInput<'_>,
+    line: Option<&CommandLine<'_>>,
+) -> Judgement {
+    let command = line.map(|line| LocatedCommand::of(input, line));
     // A run that has used itself up says so, whatever it asks for.
     let mut found = alloc::vec![
-        (Check::Budgets, budget::check(policy, case)),
-        (Check::Never, never::check(policy, case, command.as_ref())),
+        (PolicyCheck::Budgets, budget::check(policy, input)),
+        (PolicyCheck::HardDeny, hard_deny::check(policy, input, command.as_ref())),
     ];
-    let rule = policy.tool(case.tool);
-    let Scopes { reads, writes, needs: named } = match (rule.zip(command.as_ref()), case.action) {
-        (Some((rule, own)), _) => reach::reach(policy, rule, own),
-        (None, Action::Test { .. }) => {
-            Scopes { writes: narrow::test_writes(policy), ..Scopes::default() }
-        }
-        (None, _) => Scopes::default(),
-    };
-    let own = needed(policy, case).union(named);
+    let rule = policy.tool(input.tool);
+    let CommandScopes { reads, writes, needs: named } =
+        match (rule.zip(command.as_ref()), input.action) {
+            (Some((rule, own)), _) => command_scope::command_scopes(policy, rule, own),
+            (None, Action::Test { .. }) => CommandScopes {
+                writes: git_and_tests::test_writes(policy),
+                ..CommandScopes::default()
+            },
+            (None, _) => CommandScopes::default(),
+        };
+    let own = required_capabilities(policy, input).union(named);
     // What may be written may be removed, too.
     let capabilities = match writes {
         Some(_) => own.with(Capability::FsWrite).with(Capability::FsDelete),
@@ -206,58 +215,61 @@ fn about(policy: &Arc<Policy>, case: &Case<'_>, line: Option<&CommandLine<'_>>) 
     match rule {
         Some(rule) => {
             let command = command.as_ref();
-            let said = constraints(policy, rule, case, (command, capabilities));
-            found.extend([(Check::Rule, said), (Check::Quota, quota::check(rule, case))]);
+            let rule_findings = check_constraints(policy, rule, input, (command, capabilities));
+            found.extend([
+                (PolicyCheck::Rule, rule_findings),
+                (PolicyCheck::Quota, quota::check(rule, input)),
+            ]);
         }
-        None => found.push((Check::Rule, alloc::vec![no_rule(policy, case)])),
+        None => found.push((PolicyCheck::Rule, alloc::vec![no_rule(policy, input)])),
     }
-    let ceiling = stakes::ceiling(policy, capabilities).into_iter();
-    let ceiling = ceiling.chain(walls::unconfined(policy, capabilities)).collect();
-    let (risk, hazards) = stakes::of(policy, rule, case, line, capabilities);
-    let too_risky = stakes::check(policy, case, risk, &hazards);
-    let too_risky = too_risky.into_iter().chain(stakes::unknown(policy, line)).collect();
-    found.extend([(Check::Profile, ceiling), (Check::Risk, too_risky)]);
-    let (decision, trace) = weigh(found, capabilities, risk);
+    let ceiling = risk::check_ceiling(policy, capabilities).into_iter();
+    let ceiling = ceiling.chain(sandbox::check_unconfined(policy, capabilities)).collect();
+    let (risk, hazards) = risk::assess(policy, rule, input, line, capabilities);
+    let too_risky = risk::check(policy, input, risk, &hazards);
+    let too_risky = too_risky.into_iter().chain(risk::check_unknown(policy, line)).collect();
+    found.extend([(PolicyCheck::Profile, ceiling), (PolicyCheck::Risk, too_risky)]);
+    let (decision, trace) = strictest(found, capabilities, risk);
     let bounds = match rule {
         Some(rule) if decision.verdict != Verdict::Deny => {
-            bounds(policy, rule, case, (reads, writes))
+            restrictions(policy, rule, input, (reads, writes))
         }
-        _ => Bounds::Nothing,
+        _ => Restrictions::Nothing,
     };
-    Judgement { decision, bounds, trace, named }
+    Judgement { decision, restrictions: bounds, trace, named_capabilities: named }
 }
 
 /// The powers that a call needs: also that of a secret, if one is sent with it.
-fn needed(policy: &Policy, case: &Case<'_>) -> Capabilities {
-    let own = case.capabilities();
-    let Action::Fetch { url: UrlTarget { parsed: Parsed::Url(address), .. }, .. } = case.action
+fn required_capabilities(policy: &Policy, input: &PolicyInput<'_>) -> Capabilities {
+    let own = input.capabilities();
+    let Action::Fetch { url: UrlTarget { parsed: ParsedUrl::Url(address), .. }, .. } = input.action
     else {
         return own;
     };
-    match policy.sent_to(case.tool, address).next() {
+    match policy.secrets_sent_to(input.tool, address).next() {
         Some(_) => own.with(Capability::SecretsAccess),
         None => own,
     }
 }
 
-fn no_rule(policy: &Policy, case: &Case<'_>) -> Finding {
+fn no_rule(policy: &Policy, input: &PolicyInput<'_>) -> Finding {
     let named: Vec<&str> = policy.tools.keys().map(ToolName::as_str).collect();
     let suggestion = match named.as_slice() {
         [] => "the policy names no tool at all".to_string(),
         named => format!("the policy names `{}`", named.join("`, `")),
     };
-    Finding::deny(Code::NoRule, format!("the policy does not name `{}`", case.tool))
-        .suggest(Some(suggestion))
+    Finding::deny(Code::NoRule, format!("the policy does not name `{}`", input.tool))
+        .with_suggestion(Some(suggestion))
 }
 
-fn constraints(
+fn check_constraints(
     policy: &Arc<Policy>,
     rule: &ToolRule,
-    case: &Case<'_>,
-    (command, capabilities): (Option<&Command<'_>>, Capabilities),
+    input: &PolicyInput<'_>,
+    (command, capabilities): (Option<&LocatedCommand<'_>>, Capabilities),
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    match (&rule.constraint, case.action) {
+    match (&rule.constraint, input.action) {
         (
             Constraint::Files(files),
             Action::Read { path, .. }
@@ -265,50 +277,50 @@ fn constraints(
             | Action::Edit { path, .. }
             | Action::List { path, .. }
             | Action::Search { path, .. },
-        ) => findings.extend(files::check(files, rule, case, path)),
+        ) => findings.extend(files::check(files, rule, input, path)),
         (Constraint::Files(files), Action::Delete { path, .. }) => {
-            let own = || own_word(policy, rule, case.tool, capabilities);
-            findings.extend(files::check_tree(files, rule, case, path, own));
+            let own = || default_verdict(policy, rule, input.tool, capabilities);
+            findings.extend(files::check_tree(files, rule, input, path, own));
         }
         (Constraint::Fetch(fetch), Action::Fetch { url, headers }) => {
-            findings.extend(fetch::check(fetch, rule, case, url, headers));
+            findings.extend(fetch::check(fetch, rule, input, url, headers));
         }
         (Constraint::Exec(exec), Action::Run { argv, cwd, .. }) if let Some(command) = command => {
-            findings.extend(exec::check(policy, exec, rule, case, (argv, cwd), command));
+            findings.extend(exec::check(policy, exec, rule, input, (argv, cwd), command));
         }
-        (Constraint::Git(_), Action::Git { ask }) => {
-            findings.extend(narrow::git(policy, case, ask))
+        (Constraint::Git(_), Action::Git { query: ask }) => {
+            findings.extend(git_and_tests::check_git(policy, input, ask))
         }
         (Constraint::Test(test), Action::Test { filter }) => {
             let asked = (filter.as_deref(), capabilities);
-            findings.extend(narrow::test(policy, (rule, test), case, asked));
+            findings.extend(git_and_tests::check_test(policy, (rule, test), input, asked));
         }
         (Constraint::Apply, Action::Apply { changes, .. }) => {
-            findings.extend(apply::check(policy, changes, sound));
+            findings.extend(apply::check_changes(policy, changes, applicable_path));
         }
         (Constraint::Apply, Action::Undo { changes, .. }) => {
-            findings.extend(apply::check(policy, changes, named));
+            findings.extend(apply::check_changes(policy, changes, restorable_path));
         }
         _ => {
-            let reason = format!("`{}` cannot do that", case.tool);
+            let reason = format!("`{}` cannot do that", input.tool);
             findings.push(Finding::deny(Code::EngineFault, reason));
         }
     }
     if let (Constraint::Files(files), Action::Write { mode, .. }, true) =
-        (&rule.constraint, case.action, findings.is_empty())
+        (&rule.constraint, input.action, findings.is_empty())
     {
-        findings.extend(files::mode_word(files, rule, case.tool.as_str(), *mode));
+        findings.extend(files::mode_verdict(files, rule, input.tool.as_str(), *mode));
     }
     // Nothing in the rule had a word of its own: its own word counts, or else the profile's.
     if findings.is_empty() {
-        findings.push(own_word(policy, rule, case.tool, capabilities));
+        findings.push(default_verdict(policy, rule, input.tool, capabilities));
     }
-    findings.extend(files::check_content(policy, case));
+    findings.extend(files::check_content(policy, input));
     findings
 }
 
 /// The tool's own word, or the profile's.
-fn own_word(
+fn default_verdict(
     policy: &Policy,
     rule: &ToolRule,
     tool: &ToolName,
@@ -316,22 +328,26 @@ fn own_word(
 ) -> Finding {
     let tool = tool.as_str();
     if let Some(verdict) = rule.decision {
-        let reason = because(&rule.because, || words(verdict, &format!("`{tool}`")));
-        return Finding::word(verdict, reason).by(tool, &rule.source).suggest(rule.suggest.clone());
+        let reason = reason_or(&rule.because, || verdict_text(verdict, &format!("`{tool}`")));
+        return Finding::with_verdict(verdict, reason)
+            .under_rule(tool, &rule.source)
+            .with_suggestion(rule.suggest.clone());
     }
-    if let Some(finding) = stakes::ceiling(policy, capabilities) {
+    if let Some(finding) = risk::check_ceiling(policy, capabilities) {
         return finding;
     }
-    let verdict = policy.profile.word(capabilities);
-    let powers: Vec<String> = capabilities.iter().map(|own| stakes::label(policy, own)).collect();
+    let verdict = policy.profile.strictest_verdict(capabilities);
+    let powers: Vec<String> =
+        capabilities.iter().map(|own| risk::capability_label(policy, own)).collect();
     let name = &policy.profile.name;
     let subject = format!("{} under the profile `{name}`", powers.join(", "));
     let source = policy.profile.source.as_ref().unwrap_or(&rule.source);
-    Finding::word(verdict, words(verdict, &subject)).by(format!("profile/{name}"), source)
+    Finding::with_verdict(verdict, verdict_text(verdict, &subject))
+        .under_rule(format!("profile/{name}"), source)
 }
 
 /// What a verdict says about something.
-pub(crate) fn words(verdict: Verdict, subject: &str) -> String {
+pub(crate) fn verdict_text(verdict: Verdict, subject: &str) -> String {
     match verdict {
         Verdict::Allow => format!("{subject} is allowed"),
         Verdict::Ask => format!("{subject} needs an approval"),
@@ -341,84 +357,88 @@ pub(crate) fn words(verdict: Verdict, subject: &str) -> String {
 }
 
 /// The author's reason without its full stop, or else ours.
-pub(crate) fn because(theirs: &Option<String>, ours: impl FnOnce() -> String) -> String {
+pub(crate) fn reason_or(theirs: &Option<String>, ours: impl FnOnce() -> String) -> String {
     match theirs {
         Some(text) => text.trim().trim_end_matches('.').to_string(),
         None => ours(),
     }
 }
 
-fn bounds(
+fn restrictions(
     policy: &Arc<Policy>,
     rule: &ToolRule,
-    case: &Case<'_>,
-    (reads, writes): (Option<Scope>, Option<Scope>),
-) -> Bounds {
-    let (timeout_ms, left) = (rule.timeout_ms, quota::bytes_left(rule, case));
-    match (&rule.constraint, case.action) {
+    input: &PolicyInput<'_>,
+    (reads, writes): (Option<PathScope>, Option<PathScope>),
+) -> Restrictions {
+    let (timeout_ms, left) = (rule.timeout_ms, quota::bytes_left(rule, input));
+    match (&rule.constraint, input.action) {
         (Constraint::Files(files), Action::Read { limit, .. }) => {
             let asked = limit.unwrap_or(files.bytes);
             let bytes = asked.min(files.bytes_max).min(left);
-            Bounds::Read { bytes, clamped: bytes < asked, timeout_ms }
+            Restrictions::Read { bytes, clamped: bytes < asked, timeout_ms }
         }
         (Constraint::Files(files), Action::Search { limit, .. } | Action::List { limit, .. }) => {
             let asked = limit.unwrap_or(files.results);
             let results = asked.min(files.results_max);
-            let sight = Sight::new(Arc::clone(policy), case.tool.clone());
-            let timeout_ms = match case.action {
+            let sight = ListingScope::new(Arc::clone(policy), input.tool.clone());
+            let timeout_ms = match input.action {
                 Action::Search { .. } => timeout_ms.min(SEARCH_MS),
                 _ => timeout_ms,
             };
-            Bounds::Look { results, clamped: results < asked, timeout_ms, sight }
+            Restrictions::Listing { results, clamped: results < asked, timeout_ms, scope: sight }
         }
         (Constraint::Files(_), Action::Write { .. }) | (Constraint::Apply, _) => {
-            Bounds::Write { timeout_ms }
+            Restrictions::Write { timeout_ms }
         }
-        (Constraint::Files(files), Action::Edit { .. }) => Bounds::Edit {
+        (Constraint::Files(files), Action::Edit { .. }) => Restrictions::Edit {
             bytes: files.bytes_max,
             quotes: files::names_reading(policy),
             timeout_ms,
         },
         (Constraint::Files(_), Action::Delete { path, .. }) => match path.inside() {
-            Some(path) => Bounds::Delete { path: files::seen(case, path).clone(), timeout_ms },
-            None => Bounds::Nothing,
+            Some(path) => {
+                Restrictions::Delete { path: files::resolved_path(input, path).clone(), timeout_ms }
+            }
+            None => Restrictions::Nothing,
         },
-        (Constraint::Fetch(fetch), Action::Fetch { .. }) => Bounds::Fetch {
-            reach: Reach::new(Arc::clone(policy), case.tool.clone()),
-            bytes_max: fetch.bytes_max.min(left).min(budget::fetch_left(policy, case)),
+        (Constraint::Fetch(fetch), Action::Fetch { .. }) => Restrictions::Fetch {
+            egress: EgressScope::new(Arc::clone(policy), input.tool.clone()),
+            bytes_max: fetch.bytes_max.min(left).min(budget::fetch_left(policy, input)),
             inflated_max: fetch.inflated_max,
             redirects: fetch.redirects,
             timeout_ms,
         },
         (Constraint::Exec(exec), Action::Run { argv, timeout_ms, .. }) => {
-            run_bounds(policy, exec, case, (argv, *timeout_ms), (reads, writes))
+            run_restrictions(policy, exec, input, (argv, *timeout_ms), (reads, writes))
         }
-        (Constraint::Git(git), Action::Git { ask }) => {
-            narrow::git_bounds(policy, (rule, git), ask, left)
+        (Constraint::Git(git), Action::Git { query: ask }) => {
+            git_and_tests::git_restrictions(policy, (rule, git), ask, left)
         }
-        (Constraint::Test(test), Action::Test { .. }) => narrow::test_bounds(policy, test, writes),
-        _ => Bounds::Nothing,
+        (Constraint::Test(test), Action::Test { .. }) => {
+            git_and_tests::test_restrictions(policy, test, writes)
+        }
+        _ => Restrictions::Nothing,
     }
 }
 
-fn run_bounds(
+fn run_restrictions(
     policy: &Policy,
     exec: &ExecRule,
-    case: &Case<'_>,
+    input: &PolicyInput<'_>,
     (argv, asked_ms): (&[String], Option<u64>),
-    (reads, writes): (Option<Scope>, Option<Scope>),
-) -> Bounds {
+    (reads, writes): (Option<PathScope>, Option<PathScope>),
+) -> Restrictions {
     let mut confinement = exec::confinement(policy, exec, argv, asked_ms);
     let limits = confinement.limits;
     let clamped = asked_ms.is_some_and(|asked| asked > limits.timeout_ms);
     let environment = Box::new(exec.env.clone());
-    if case.action.is_unconfined() {
-        return Bounds::Unconfined { limits, clamped, environment };
+    if input.action.is_unconfined() {
+        return Restrictions::Unconfined { limits, clamped, environment };
     }
     if writes.is_some() {
         confinement.workspace = policy.sandbox.workspace;
     }
-    Bounds::Run { confinement, reads, writes, clamped, environment }
+    Restrictions::Run { confinement, reads, writes, clamped, environment }
 }
 
 /// The time of a search in milliseconds (NFR-10).

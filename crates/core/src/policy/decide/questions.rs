@@ -11,9 +11,11 @@ use crate::change::Change;
 use crate::confinement::WorkspaceAccess;
 use crate::decision::Verdict;
 use crate::path::WorkspacePath;
-use crate::policy::bounds::{Invariants, Scope};
-use crate::policy::decide::{Case, Finding, any_child, because, files, words};
-use crate::policy::model::{Never, Policy};
+use crate::policy::decide::{
+    Finding, PolicyInput, child_placeholder, files, reason_or, verdict_text,
+};
+use crate::policy::model::{HardDenyRule, Policy};
+use crate::policy::restrictions::{Invariants, PathScope};
 use crate::tool::ToolName;
 
 /// The tools whose rules may name a path that is asked about.
@@ -36,17 +38,18 @@ impl Policy {
         (path, names): (&WorkspacePath, &[WorkspacePath]),
         power: Capabilities,
         ground: &Ground<'_>,
-    ) -> Option<(&Never, WorkspacePath)> {
-        let counts = |rule: &&Never| {
+    ) -> Option<(&HardDenyRule, WorkspacePath)> {
+        let counts = |rule: &&HardDenyRule| {
             rule.capabilities.intersects(power) && ground.only.is_none_or(|new| rule.new == new)
         };
         // What is new is so by its own name: another one that leads there stands already.
-        let named = |rule: &Never| core::iter::once(path).chain(if rule.new { &[] } else { names });
+        let named =
+            |rule: &HardDenyRule| core::iter::once(path).chain(if rule.new { &[] } else { names });
         let rules = self.base_questions.iter().filter(counts);
         rules.flat_map(|rule| named(rule).map(move |name| (rule, name))).find_map(|(rule, name)| {
             let top = rule.topmost(name)?;
             let below = name.components().count() - top.components().count();
-            let place = path.upwards().nth(below).unwrap_or_default();
+            let place = path.ancestors().nth(below).unwrap_or_default();
             let is_known = rule.new && !(ground.is_new)(&place);
             let is_spelled = !place.is_root() && (ground.is_spelled)(&place);
             (!is_known && !is_spelled).then_some((rule, place))
@@ -55,40 +58,41 @@ impl Policy {
 
     /// Whether the rule of a tool that writes files spells a path.
     fn is_spelled_for_tools(&self, path: &WorkspacePath) -> bool {
-        let rules = WRITERS.iter().filter_map(|tool| self.files(&ToolName::asked(tool)));
+        let rules = WRITERS.iter().filter_map(|tool| self.file_rule(&ToolName::unchecked(tool)));
         rules.flat_map(|rule| &rule.allow).any(|pattern| pattern.spells(path))
     }
 }
 
 /// What a person is asked before a tool changes a file of the workspace itself. What is staged is asked about
 /// when it is applied.
-pub(super) fn check(policy: &Policy, case: &Case<'_>) -> Option<Finding> {
+pub(super) fn check(policy: &Policy, case: &PolicyInput<'_>) -> Option<Finding> {
     let (Action::Write { path, .. } | Action::Edit { path, .. } | Action::Delete { path, .. }) =
         case.action
     else {
         return None;
     };
-    if policy.confining().workspace == WorkspaceAccess::Staged {
+    if policy.sandbox_in_force().workspace == WorkspaceAccess::Staged {
         return None;
     }
     let (path, power) = (path.inside()?, case.action.capabilities());
-    let fact = case.facts.at(path);
+    let fact = case.facts.path_fact(path);
     // What was not looked at may be new.
     let is_new = |place: &WorkspacePath| {
         let absent = fact.map(|fact| fact.absent.as_ref());
-        absent.is_none_or(|absent| absent.is_some_and(|own| place.upwards().any(|up| up == *own)))
+        absent.is_none_or(|absent| absent.is_some_and(|own| place.ancestors().any(|up| up == *own)))
     };
     let is_spelled = |place: &WorkspacePath| policy.is_spelled_for_tools(place);
     let ground = Ground { only: None, is_new: &is_new, is_spelled: &is_spelled };
-    let names = fact.map_or(&[][..], |fact| &fact.names);
-    let (rule, place) = policy.asked((files::seen(case, path), names), power, &ground)?;
+    let names = fact.map_or(&[][..], |fact| &fact.protected_names);
+    let (rule, place) = policy.asked((files::resolved_path(case, path), names), power, &ground)?;
     let reason = format!("`{place}`: {}", why(rule));
-    let finding = Finding::word(Verdict::Ask, reason).by(rule.id.clone(), &rule.source);
-    Some(finding.suggest(rule.suggest.clone()))
+    let finding =
+        Finding::with_verdict(Verdict::Ask, reason).under_rule(rule.id.clone(), &rule.source);
+    Some(finding.with_suggestion(rule.suggest.clone()))
 }
 
-fn why(rule: &Never) -> String {
-    because(&rule.because, || words(Verdict::Ask, &format!("the rule `{}`", rule.id)))
+fn why(rule: &HardDenyRule) -> String {
+    reason_or(&rule.because, || verdict_text(Verdict::Ask, &format!("the rule `{}`", rule.id)))
 }
 
 impl Invariants {
@@ -100,10 +104,10 @@ impl Invariants {
         &self,
         change: &Change,
         names: &[WorkspacePath],
-        scope: Option<&Scope>,
+        scope: Option<&PathScope>,
         is_new: &dyn Fn(&WorkspacePath) -> bool,
     ) -> Option<String> {
-        let path = WorkspacePath::beneath(&change.path)?;
+        let path = WorkspacePath::from_fs_name(&change.path)?;
         let power = Capabilities::of(change.kind().capability());
         let policy = self.policy();
         let is_spelled = |place: &WorkspacePath| match scope {
@@ -116,7 +120,7 @@ impl Invariants {
     }
 }
 
-impl Scope {
+impl PathScope {
     /// Whether a person would have to be asked before a path is changed, or before it is made, if it is `new`:
     /// a command that changes the workspace itself cannot wait for an answer.
     #[must_use]
@@ -130,7 +134,7 @@ impl Scope {
     /// Whether a person would have to be asked before anything in a folder is changed.
     #[must_use]
     pub fn asks_beneath(&self, folder: &WorkspacePath, names: &[WorkspacePath]) -> bool {
-        let names: Vec<WorkspacePath> = names.iter().map(any_child).collect();
-        self.asks(&any_child(folder), &names, false)
+        let names: Vec<WorkspacePath> = names.iter().map(child_placeholder).collect();
+        self.asks(&child_placeholder(folder), &names, false)
     }
 }

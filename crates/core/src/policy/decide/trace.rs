@@ -11,11 +11,11 @@ use crate::risk::Risk;
 
 /// What is asked of every call, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
+pub enum PolicyCheck {
     /// Whether the run has used up what it may do in all.
     Budgets,
     /// Whether an invariant or a rule of the base policy forbids it.
-    Never,
+    HardDeny,
     /// What the tool's rule says.
     Rule,
     /// Whether the run has used up the tool.
@@ -30,11 +30,11 @@ pub enum Check {
 
 /// What was asked on the way to a decision.
 #[derive(Clone, Debug, Default)]
-pub struct Trace {
+pub struct DecisionTrace {
     /// The part of a command that it is about; empty for the whole.
-    pub about: String,
+    pub subject: String,
     /// Each check with what it said; nothing is an answer, too.
-    pub checks: Vec<(Check, Vec<Decision>)>,
+    pub checks: Vec<(PolicyCheck, Vec<Decision>)>,
     /// The parts of a command.
     pub parts: Vec<Self>,
     /// What the layers were asked, each behind its place.
@@ -42,13 +42,13 @@ pub struct Trace {
 }
 
 /// Weighs what the checks found: the strictest decides, the first of several that are equally strict.
-pub(super) fn weigh(
-    found: Vec<(Check, Vec<Finding>)>,
+pub(super) fn strictest(
+    found: Vec<(PolicyCheck, Vec<Finding>)>,
     capabilities: Capabilities,
     risk: Risk,
-) -> (Decision, Trace) {
+) -> (Decision, DecisionTrace) {
     let say = |finding: Finding| finding.decision(capabilities, risk);
-    let checks: Vec<(Check, Vec<Decision>)> = found
+    let checks: Vec<(PolicyCheck, Vec<Decision>)> = found
         .into_iter()
         .map(|(check, findings)| (check, findings.into_iter().map(say).collect()))
         .collect();
@@ -57,5 +57,5 @@ pub(super) fn weigh(
     let decision = all().find(|own| own.verdict == strictest).cloned();
     let decision = decision
         .unwrap_or_else(|| say(Finding::deny(Code::NoRule, "no rule of the policy matches")));
-    (decision, Trace { checks, ..Trace::default() })
+    (decision, DecisionTrace { checks, ..DecisionTrace::default() })
 }

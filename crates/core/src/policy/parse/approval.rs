@@ -3,29 +3,29 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use crate::approval::{Attention, Grants, Scope};
+use crate::approval::{GrantLifetime, GrantPolicy, PromptBudget};
 use crate::code::Code;
 use crate::limits;
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::millis;
-use crate::yaml::{Key, Node, key};
+use crate::yaml::{KeySpec, YamlNode, key};
 
-const GRANTS: &[Key] = &[key("offer"), key("default"), key("expire"), key("always")];
-const EXPIRE: &[Key] = &[key("uses"), key("after")];
-const COMPOSITES: &[Key] = &[key("preflight"), key("overflow")];
-const ATTENTION: &[Key] = &[key("prompts"), key("per"), key("then")];
+const GRANTS: &[KeySpec] = &[key("offer"), key("default"), key("expire"), key("always")];
+const EXPIRE: &[KeySpec] = &[key("uses"), key("after")];
+const COMPOSITES: &[KeySpec] = &[key("preflight"), key("overflow")];
+const ATTENTION: &[KeySpec] = &[key("prompts"), key("per"), key("then")];
 
 /// What a prompt may offer.
-pub(super) fn grants(context: &mut Context<'_>, node: &Node) -> Grants {
-    let mut grants = Grants { source: Some(context.source(node)), ..Grants::default() };
+pub(super) fn grants(context: &mut Context<'_>, node: &YamlNode) -> GrantPolicy {
+    let mut grants = GrantPolicy { source: Some(context.source(node)), ..GrantPolicy::default() };
     let Some(section) = context.reader.section(node, "`grants`", GRANTS) else { return grants };
     if let Some(node) = section.get("offer") {
         let items = context.reader.list(node, "a list of scopes").unwrap_or_default();
-        let scopes = items.iter().filter_map(|item| scope(context, item));
-        let mut offer: Vec<Scope> = scopes.collect();
+        let scopes = items.iter().filter_map(|item| lifetime(context, item));
+        let mut offer: Vec<GrantLifetime> = scopes.collect();
         // Leave for the one call is what a prompt is for.
-        if !offer.contains(&Scope::Once) {
-            offer.push(Scope::Once);
+        if !offer.contains(&GrantLifetime::Once) {
+            offer.push(GrantLifetime::Once);
         }
         offer.sort();
         offer.dedup();
@@ -33,7 +33,7 @@ pub(super) fn grants(context: &mut Context<'_>, node: &Node) -> Grants {
     }
     if let Some(node) = section.get("default") {
         // What is chosen without reading must not be more than what was asked.
-        context.reader.only(node, "once", &["task", "session"]);
+        context.reader.only_supported(node, "once", &["task", "session"]);
     }
     if let Some(own) = section.get("expire")
         && let Some(expire) = context.reader.section(own, "`expire`", EXPIRE)
@@ -41,26 +41,27 @@ pub(super) fn grants(context: &mut Context<'_>, node: &Node) -> Grants {
         if let Some(node) = expire.get("uses")
             && let Some(uses) = context.reader.number(node)
         {
-            grants.uses = bounded(context, node, uses, limits::GRANT_USES_MAX);
+            grants.uses = at_most(context, node, uses, limits::GRANT_USES_MAX);
         }
         if let Some(node) = expire.get("after")
             && let Some(after) = context.reader.duration(node)
         {
-            grants.after_ms = bounded(context, node, millis(after), millis(limits::GRANT_TIME_MAX));
+            grants.expires_after_ms =
+                at_most(context, node, millis(after), millis(limits::GRANT_TIME_MAX));
         }
     }
     if let Some(node) = section.get("always") {
-        context.reader.only(node, "policy-patch", &[]);
+        context.reader.only_supported(node, "policy-patch", &[]);
     }
     grants
 }
 
-fn scope(context: &mut Context<'_>, node: &Node) -> Option<Scope> {
-    context.reader.word(node, &Scope::WORDS).and_then(Scope::from_word)
+fn lifetime(context: &mut Context<'_>, node: &YamlNode) -> Option<GrantLifetime> {
+    context.reader.keyword(node, &GrantLifetime::KEYWORDS).and_then(GrantLifetime::from_keyword)
 }
 
 /// At least one, and no more than this.
-fn bounded(context: &mut Context<'_>, node: &Node, value: u64, most: u64) -> u64 {
+fn at_most(context: &mut Context<'_>, node: &YamlNode, value: u64, most: u64) -> u64 {
     if value == 0 || value > most {
         let message = format!("the value is at least 1 and at most {most}");
         context.error(Code::PolicyValue, node, message);
@@ -70,29 +71,29 @@ fn bounded(context: &mut Context<'_>, node: &Node, value: u64, most: u64) -> u64
 
 /// Pipelines and lists are judged as a whole before any of it runs, and with this so are plans; what
 /// is beyond that is asked. Nothing else is known.
-pub(super) fn composites(context: &mut Context<'_>, node: &Node) -> bool {
+pub(super) fn composites(context: &mut Context<'_>, node: &YamlNode) -> bool {
     let Some(section) = context.reader.section(node, "`composites`", COMPOSITES) else {
         return false;
     };
     if let Some(node) = section.get("overflow") {
-        context.reader.only(node, "ask", &["deny"]);
+        context.reader.only_supported(node, "ask", &["deny"]);
     }
     let preflight = section.get("preflight");
     if let Some(node) = preflight {
-        context.reader.only(node, "union", &[]);
+        context.reader.only_supported(node, "union", &[]);
     }
     preflight.is_some()
 }
 
 /// How many prompts a person may be shown; those behind are as if nobody were there.
-pub(super) fn attention(context: &mut Context<'_>, node: &Node) -> Option<Attention> {
+pub(super) fn attention(context: &mut Context<'_>, node: &YamlNode) -> Option<PromptBudget> {
     let section = context.reader.section(node, "`attention`", ATTENTION)?;
-    let prompts = context.reader.need(&section, "prompts", "`attention`")?;
+    let prompts = context.reader.required(&section, "prompts", "`attention`")?;
     let prompts = context.reader.number(prompts)?;
-    let per = context.reader.need(&section, "per", "`attention`")?;
+    let per = context.reader.required(&section, "per", "`attention`")?;
     let per_ms = millis(context.reader.duration(per)?);
     if let Some(node) = section.get("then") {
-        context.reader.only(node, "pause", &["deny"]);
+        context.reader.only_supported(node, "pause", &["deny"]);
     }
-    Some(Attention { prompts, per_ms })
+    Some(PromptBudget { prompts, per_ms })
 }

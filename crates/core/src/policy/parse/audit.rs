@@ -8,21 +8,21 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::escape;
 use crate::limits;
-use crate::policy::audit::{AnchorRule, AuditRule, CheckpointRule, Payloads};
+use crate::policy::audit::{AnchorRule, AuditRule, CheckpointRule, PayloadRetention};
 use crate::policy::parse::Context;
-use crate::yaml::{Key, Node, key};
+use crate::yaml::{KeySpec, YamlNode, key};
 
-const AUDIT: &[Key] =
+const AUDIT: &[KeySpec] =
     &[key("payloads"), key("checkpoint"), key("anchors"), key("erase_payloads_after")];
 
 /// What is kept.
-pub(super) fn rule(context: &mut Context<'_>, node: &Node) -> AuditRule {
+pub(super) fn rule(context: &mut Context<'_>, node: &YamlNode) -> AuditRule {
     let mut rule = AuditRule::default();
     let Some(section) = context.reader.section(node, "`audit`", AUDIT) else { return rule };
     if let Some(node) = section.get("payloads")
-        && context.reader.word(node, &["full", "digest"]) == Some("digest")
+        && context.reader.keyword(node, &["full", "digest"]) == Some("digest")
     {
-        rule.payloads = Payloads::Digest;
+        rule.payloads = PayloadRetention::Digest;
     }
     if let Some(node) = section.get("checkpoint") {
         rule.checkpoints = checkpoints(context, node);
@@ -31,18 +31,18 @@ pub(super) fn rule(context: &mut Context<'_>, node: &Node) -> AuditRule {
         rule.anchors = anchors(context, node);
     }
     if let Some(node) = section.get("erase_payloads_after") {
-        rule.erase_after = term(context, node);
+        rule.erase_after = retention(context, node);
     }
     rule
 }
 
 /// After how many seconds payloads are erased: whole ones, one at least.
-fn term(context: &mut Context<'_>, node: &Node) -> Option<u64> {
+fn retention(context: &mut Context<'_>, node: &YamlNode) -> Option<u64> {
     if node.text() == Some("never") {
         return None;
     }
     let term = context.reader.duration(node)?.as_secs();
-    if !(1..=limits::KEPT_SECONDS).contains(&term) {
+    if !(1..=limits::RETENTION_SECONDS).contains(&term) {
         let message = "payloads are kept from a second to a hundred years, or `never` erased";
         context.error(Code::PolicyValue, node, message);
     }
@@ -50,7 +50,7 @@ fn term(context: &mut Context<'_>, node: &Node) -> Option<u64> {
 }
 
 /// When the log is signed. What is not said is as where nothing is.
-fn checkpoints(context: &mut Context<'_>, node: &Node) -> CheckpointRule {
+fn checkpoints(context: &mut Context<'_>, node: &YamlNode) -> CheckpointRule {
     let mut rule =
         CheckpointRule { source: Some(context.source(node)), ..CheckpointRule::default() };
     let keys = [key("every"), key("on")];
@@ -68,7 +68,7 @@ fn checkpoints(context: &mut Context<'_>, node: &Node) -> CheckpointRule {
         let items = context.reader.list(node, "a list of moments").unwrap_or_default();
         let named: Vec<&str> = items
             .iter()
-            .filter_map(|item| context.reader.word(item, &CheckpointRule::MOMENTS))
+            .filter_map(|item| context.reader.keyword(item, &CheckpointRule::MOMENTS))
             .collect();
         rule.approval = named.contains(&CheckpointRule::APPROVAL);
         rule.denial = named.contains(&CheckpointRule::DENIAL);
@@ -77,7 +77,7 @@ fn checkpoints(context: &mut Context<'_>, node: &Node) -> CheckpointRule {
     rule
 }
 
-fn anchors(context: &mut Context<'_>, node: &Node) -> Vec<AnchorRule> {
+fn anchors(context: &mut Context<'_>, node: &YamlNode) -> Vec<AnchorRule> {
     let items = context.reader.list(node, "a list of files").unwrap_or_default();
     if items.len() > limits::ANCHORS {
         let message = format!("{} anchors; at most {}", items.len(), limits::ANCHORS);
@@ -86,7 +86,7 @@ fn anchors(context: &mut Context<'_>, node: &Node) -> Vec<AnchorRule> {
     items.iter().filter_map(|item| anchor(context, item)).collect()
 }
 
-fn anchor(context: &mut Context<'_>, node: &Node) -> Option<AnchorRule> {
+fn anchor(context: &mut Context<'_>, node: &YamlNode) -> Option<AnchorRule> {
     let text = context.reader.line(node)?;
     let wrong = |why: &str| {
         let message = format!("`{}` {why}", escape::line(&text));
@@ -106,7 +106,7 @@ fn anchor(context: &mut Context<'_>, node: &Node) -> Option<AnchorRule> {
         Some(rest) => format!("{}/{rest}", context.home.trim_end_matches('/')),
         None => path.to_string(),
     };
-    if !is_plain(&path) {
+    if !is_absolute_plain(&path) {
         context.reader.problem(wrong("is no file from the root on, without `.` and `..`"));
         return None;
     }
@@ -114,7 +114,7 @@ fn anchor(context: &mut Context<'_>, node: &Node) -> Option<AnchorRule> {
 }
 
 /// Whether a path begins at the root, names something, and leads nowhere else than it reads.
-fn is_plain(path: &str) -> bool {
+fn is_absolute_plain(path: &str) -> bool {
     let Some(names) = path.strip_prefix('/') else { return false };
     names.split('/').all(|name| !matches!(name, "" | "." | ".."))
         && path.len() <= limits::PATH_BYTES

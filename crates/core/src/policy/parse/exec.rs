@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::code::Code;
+use crate::command_specs::Effect;
 use crate::confinement::ProcessLimits;
 use crate::decision::Verdict;
 use crate::diagnostic::Diagnostic;
@@ -14,26 +15,25 @@ use crate::digest::Digest;
 use crate::escape;
 use crate::limits;
 use crate::policy::commands::{
-    CommandRule, EffectRule, Environment, ExecRule, FlagRule, Folders, Form, ProgramRule, Token,
-    TokenPattern,
+    CommandForm, CommandRule, DeniedToken, EffectRule, EnvironmentRule, ExecRule, FlagRule,
+    ProgramRule, TokenMatcher, WorkDirectories,
 };
-use crate::policy::model::Source;
+use crate::policy::model::SourceLocation;
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{bounded_time, millis, text, verdict, within, word};
-use crate::policy::variables::{Kind, kind_of, kind_of_set};
-use crate::programs::Effect;
-use crate::yaml::{Key, Node, Section, Value, key, later};
+use crate::policy::parse::tool::{bounded_time, in_range, millis, read_decision, text, verdict};
+use crate::policy::variables::{VariableKind, variable_kind, variable_kind_with_value};
+use crate::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
 
-pub(super) const KEYS: &[Key] = &[
+pub(super) const KEYS: &[KeySpec] = &[
     key("executables"),
     key("effects"),
     key("denied_tokens"),
     key("env"),
     key("form"),
     key("cwd"),
-    later("rules"),
+    unsupported_key("rules"),
 ];
-const PROGRAM: &[Key] = &[
+const PROGRAM: &[KeySpec] = &[
     key("path"),
     key("sha256"),
     key("global_flags"),
@@ -47,10 +47,10 @@ const PROGRAM: &[Key] = &[
     key("capabilities"),
     key("reads"),
     key("writes"),
-    later("cwd"),
-    later("env"),
+    unsupported_key("cwd"),
+    unsupported_key("env"),
 ];
-const COMMAND: &[Key] = &[
+const COMMAND: &[KeySpec] = &[
     key("decision"),
     key("flags"),
     key("subcommands"),
@@ -59,9 +59,9 @@ const COMMAND: &[Key] = &[
     key("capabilities"),
     key("reads"),
     key("writes"),
-    later("limits"),
+    unsupported_key("limits"),
 ];
-const LIMITS: &[Key] = &[
+const LIMITS: &[KeySpec] = &[
     key("timeout"),
     key("timeout_max"),
     key("stdout_max"),
@@ -77,9 +77,10 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule
     if let Some(node) = section.get("limits") {
         process_limits(context, node, &mut bounds, &mut timeout_max);
     }
-    let form = section.get("form").and_then(|node| context.reader.word(node, &["argv", "command"]));
-    let form = if form == Some("command") { Form::Command } else { Form::Argv };
-    let most = said_here(context, section.get("limits"));
+    let form =
+        section.get("form").and_then(|node| context.reader.keyword(node, &["argv", "command"]));
+    let form = if form == Some("command") { CommandForm::Command } else { CommandForm::Argv };
+    let most = layer_limits(context, section.get("limits"));
     let programs = section
         .get("executables")
         .map(|node| programs(context, node, (bounds, timeout_max), most))
@@ -94,8 +95,9 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> ExecRule
 }
 
 /// The folders that commands may run in: `.`, and patterns for those beneath.
-fn folders(context: &mut Context<'_>, node: &Node) -> Folders {
-    let mut folders = Folders { source: context.source(node), root: false, beneath: Vec::new() };
+fn folders(context: &mut Context<'_>, node: &YamlNode) -> WorkDirectories {
+    let mut folders =
+        WorkDirectories { source: context.source(node), root: false, beneath: Vec::new() };
     let mut beneath = Vec::new();
     for item in context.reader.list(node, "a list of folders").unwrap_or_default() {
         match item.text() {
@@ -103,27 +105,27 @@ fn folders(context: &mut Context<'_>, node: &Node) -> Folders {
             _ => beneath.push(item.clone()),
         }
     }
-    let rest = Node { span: node.span.clone(), value: Value::List(beneath) };
+    let rest = YamlNode { span: node.span.clone(), value: YamlValue::List(beneath) };
     folders.beneath = context.paths(&rest);
     folders
 }
 
 /// A word for each of the things that commands can do.
-fn effects(context: &mut Context<'_>, node: &Node) -> Option<EffectRule> {
+fn effects(context: &mut Context<'_>, node: &YamlNode) -> Option<EffectRule> {
     let keys = Effect::ALL.map(|effect| key(effect.name()));
     let map = context.reader.section(node, "`effects`", &keys)?;
-    let mut rule = EffectRule { source: context.source(node), words: Vec::new() };
+    let mut rule = EffectRule { source: context.source(node), verdicts: Vec::new() };
     for (name, at, node) in map.entries() {
         let source = context.source(at);
-        if let (Some(effect), Some(word)) = (Effect::named(name), verdict(context, node)) {
-            rule.words.push((effect, word, source));
+        if let (Some(effect), Some(word)) = (Effect::from_name(name), verdict(context, node)) {
+            rule.verdicts.push((effect, word, source));
         }
     }
     Some(rule)
 }
 
 /// A list of programs of which no more is said.
-fn named_programs(context: &mut Context<'_>, items: &[Node]) -> Vec<ProgramRule> {
+fn named_programs(context: &mut Context<'_>, items: &[YamlNode]) -> Vec<ProgramRule> {
     if let Some(item) = items.iter().find(|item| item.text().is_none()) {
         let message = format!("{} stands here; a list of programs has names alone", item.kind());
         let hint =
@@ -132,9 +134,9 @@ fn named_programs(context: &mut Context<'_>, items: &[Node]) -> Vec<ProgramRule>
         context.reader.problem(problem.hint(hint));
         return Vec::new();
     }
-    let named = |item: &Node| {
+    let named = |item: &YamlNode| {
         let name = program_name(context, item)?;
-        Some(short(name, context.source(item), None))
+        Some(program_rule(name, context.source(item), None))
     };
     items.iter().filter_map(named).collect()
 }
@@ -143,11 +145,11 @@ fn named_programs(context: &mut Context<'_>, items: &[Node]) -> Vec<ProgramRule>
 /// `git: { decision: allow }`.
 fn programs(
     context: &mut Context<'_>,
-    node: &Node,
+    node: &YamlNode,
     (bounds, timeout_max): (ProcessLimits, u64),
     most: Option<(ProcessLimits, u64)>,
 ) -> Vec<ProgramRule> {
-    if let Value::List(items) = &node.value {
+    if let YamlValue::List(items) = &node.value {
         return named_programs(context, items);
     }
     let mut programs: Vec<ProgramRule> = Vec::new();
@@ -156,7 +158,7 @@ fn programs(
         let Some(name) = program_name(context, at) else { continue };
         if body.text().is_some() {
             let decision = verdict(context, body);
-            programs.push(short(name, context.source(at), decision));
+            programs.push(program_rule(name, context.source(at), decision));
             continue;
         }
         let known = format!("`{name}`");
@@ -166,7 +168,7 @@ fn programs(
             process_limits(context, node, &mut own, &mut own_max);
         }
         if let Some((most, most_time)) = most {
-            (own, own_max) = (own.within(most), own_max.min(most_time));
+            (own, own_max) = (own.intersect(most), own_max.min(most_time));
         }
         if let (Some(node), None, None) =
             (section.get("global_flags"), section.get("subcommands"), context.layer)
@@ -194,12 +196,15 @@ fn programs(
 }
 
 /// The bounds that a layer has for all programs: they hold over what the policy has for one of them.
-fn said_here(context: &mut Context<'_>, node: Option<&Node>) -> Option<(ProcessLimits, u64)> {
+fn layer_limits(
+    context: &mut Context<'_>,
+    node: Option<&YamlNode>,
+) -> Option<(ProcessLimits, u64)> {
     let mut node = node.filter(|_| context.layer.is_some())?.clone();
-    if let Value::Map(entries) = &mut node.value {
-        entries.retain(|(key, _)| !context.is_beneath(&key.span));
+    if let YamlValue::Map(entries) = &mut node.value {
+        entries.retain(|(key, _)| !context.is_underlying(&key.span));
     }
-    let (mut bounds, mut timeout_max) = (ProcessLimits::NONE, u64::MAX);
+    let (mut bounds, mut timeout_max) = (ProcessLimits::UNLIMITED, u64::MAX);
     // What is wrong with them was said before.
     let before = context.reader.problems.len();
     process_limits(context, &node, &mut bounds, &mut timeout_max);
@@ -207,7 +212,7 @@ fn said_here(context: &mut Context<'_>, node: Option<&Node>) -> Option<(ProcessL
     Some((bounds, timeout_max))
 }
 
-fn short(name: String, source: Source, decision: Option<Verdict>) -> ProgramRule {
+fn program_rule(name: String, source: SourceLocation, decision: Option<Verdict>) -> ProgramRule {
     ProgramRule {
         name,
         source: source.clone(),
@@ -220,7 +225,7 @@ fn short(name: String, source: Source, decision: Option<Verdict>) -> ProgramRule
     }
 }
 
-fn program_name(context: &mut Context<'_>, node: &Node) -> Option<String> {
+fn program_name(context: &mut Context<'_>, node: &YamlNode) -> Option<String> {
     let name = context.reader.line(node)?;
     if name.is_empty() || name.contains(['/', '*', ' ']) || name.starts_with('-') {
         context.error(
@@ -233,7 +238,7 @@ fn program_name(context: &mut Context<'_>, node: &Node) -> Option<String> {
     Some(name)
 }
 
-fn program_path(context: &mut Context<'_>, node: &Node) -> Option<String> {
+fn program_path(context: &mut Context<'_>, node: &YamlNode) -> Option<String> {
     let path = context.reader.line(node)?;
     let plain = is_place(&path);
     if !plain {
@@ -248,7 +253,7 @@ pub(super) fn is_place(path: &str) -> bool {
 }
 
 /// A path by which a policy names no program.
-pub(super) fn not_a_place(path: &str, node: &Node) -> Diagnostic {
+pub(super) fn not_a_place(path: &str, node: &YamlNode) -> Diagnostic {
     let path = escape::line(path);
     let message = format!(
         "`{path}` does not say where a program is: an absolute path without `..` is needed"
@@ -259,7 +264,7 @@ pub(super) fn not_a_place(path: &str, node: &Node) -> Diagnostic {
 }
 
 /// The digest that a program is pinned by.
-fn digest(context: &mut Context<'_>, node: &Node) -> Option<Digest> {
+fn digest(context: &mut Context<'_>, node: &YamlNode) -> Option<Digest> {
     let text = context.reader.text(node)?;
     let digest = Digest::from_hex(text);
     if digest.is_none() {
@@ -270,12 +275,12 @@ fn digest(context: &mut Context<'_>, node: &Node) -> Option<Digest> {
     digest
 }
 
-fn command(context: &mut Context<'_>, at: &Node, section: &Section<'_>) -> CommandRule {
+fn command(context: &mut Context<'_>, at: &YamlNode, section: &Section<'_>) -> CommandRule {
     let subcommands =
         section.get("subcommands").map(|node| subcommands(context, node)).unwrap_or_default();
     CommandRule {
         source: context.source(at),
-        decision: word(context, section),
+        decision: read_decision(context, section),
         flags: section.get("flags").map(|node| flags(context, node)).unwrap_or_default(),
         subcommands,
         reads: section.get("reads").map(|node| context.paths(node)),
@@ -286,7 +291,7 @@ fn command(context: &mut Context<'_>, at: &Node, section: &Section<'_>) -> Comma
     }
 }
 
-fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRule)> {
+fn subcommands(context: &mut Context<'_>, node: &YamlNode) -> Vec<(String, CommandRule)> {
     let Some(map) = context.reader.map(node, "`subcommands`") else { return Vec::new() };
     let mut rules = Vec::new();
     for (name, at, body) in map.entries() {
@@ -308,11 +313,11 @@ fn subcommands(context: &mut Context<'_>, node: &Node) -> Vec<(String, CommandRu
     rules
 }
 
-fn flags(context: &mut Context<'_>, node: &Node) -> FlagRule {
+fn flags(context: &mut Context<'_>, node: &YamlNode) -> FlagRule {
     let mut rule = FlagRule { source: context.source(node), ..FlagRule::default() };
     let keys = [key("allow"), key("deny")];
     let Some(section) = context.reader.section(node, "`flags`", &keys) else { return rule };
-    let list = |context: &mut Context<'_>, node: &Node| {
+    let list = |context: &mut Context<'_>, node: &YamlNode| {
         let items = context.reader.list(node, "a list of flags").unwrap_or_default();
         let mut flags = Vec::new();
         for item in items {
@@ -334,27 +339,27 @@ fn flags(context: &mut Context<'_>, node: &Node) -> FlagRule {
     rule
 }
 
-fn tokens(context: &mut Context<'_>, node: &Node) -> Vec<TokenPattern> {
+fn tokens(context: &mut Context<'_>, node: &YamlNode) -> Vec<DeniedToken> {
     let items = context.reader.list(node, "a list of words").unwrap_or_default();
     let mut tokens = Vec::new();
     for item in items {
         let source = context.source(item);
         if let Some(word) = item.text() {
-            tokens.push(TokenPattern { source, token: Token::Word(word.to_string()) });
+            tokens.push(DeniedToken { source, token: TokenMatcher::Exact(word.to_string()) });
             continue;
         }
         let section = context.reader.section(item, "a denied word", &[key("regex")]);
         let pattern =
-            section.and_then(|section| context.reader.need(&section, "regex", "a denied word"));
+            section.and_then(|section| context.reader.required(&section, "regex", "a denied word"));
         if let Some(regex) = pattern.and_then(|node| regex(context, node)) {
-            tokens.push(TokenPattern { source, token: Token::Regex(regex) });
+            tokens.push(DeniedToken { source, token: TokenMatcher::Regex(regex) });
         }
     }
     tokens
 }
 
 /// A regular expression that must match a word as a whole.
-pub(super) fn regex(context: &mut Context<'_>, node: &Node) -> Option<Regex> {
+pub(super) fn regex(context: &mut Context<'_>, node: &YamlNode) -> Option<Regex> {
     let text = context.reader.text(node)?;
     let build =
         |text: &str| RegexBuilder::new(text).size_limit(limits::REGEX_BYTES).unicode(false).build();
@@ -369,19 +374,19 @@ pub(super) fn regex(context: &mut Context<'_>, node: &Node) -> Option<Regex> {
     }
 }
 
-pub(super) fn environment(context: &mut Context<'_>, node: &Node) -> Environment {
-    let mut env = Environment::default();
+pub(super) fn environment(context: &mut Context<'_>, node: &YamlNode) -> EnvironmentRule {
+    let mut env = EnvironmentRule::default();
     let keys = [key("pass"), key("set"), key("accept")];
     let Some(section) = context.reader.section(node, "`env`", &keys) else { return env };
     if let Some(node) = section.get("pass") {
         for (name, span) in context.reader.lines(node, "a list of variables") {
-            check_variable(context, &name, Node { span, value: Value::List(Vec::new()) });
+            check_variable(context, &name, YamlNode { span, value: YamlValue::List(Vec::new()) });
             env.pass.push(name);
         }
     }
     if let Some(node) = section.get("accept") {
         for (entry, span) in context.reader.lines(node, "a list of variables") {
-            check_accepted(context, &entry, Node { span, value: Value::List(Vec::new()) });
+            check_accepted(context, &entry, YamlNode { span, value: YamlValue::List(Vec::new()) });
             env.accept.push(entry);
         }
     }
@@ -396,12 +401,12 @@ pub(super) fn environment(context: &mut Context<'_>, node: &Node) -> Environment
     env
 }
 
-fn check_variable(context: &mut Context<'_>, name: &str, at: Node) {
-    check_kind(context, name, kind_of(name), &at);
+fn check_variable(context: &mut Context<'_>, name: &str, at: YamlNode) {
+    check_variable_kind(context, name, variable_kind(name), &at);
 }
 
 /// `NAME`, or `NAME=VALUE`, which may name what is never passed on if this value starts nothing.
-fn check_accepted(context: &mut Context<'_>, entry: &str, at: Node) {
+fn check_accepted(context: &mut Context<'_>, entry: &str, at: YamlNode) {
     let Some((name, value)) = entry.split_once('=') else {
         return check_variable(context, entry, at);
     };
@@ -410,14 +415,22 @@ fn check_accepted(context: &mut Context<'_>, entry: &str, at: Node) {
         let message = "a `*` stands at the end of a value, for letters, digits, `.`, `_` and `-`";
         return context.error(Code::PolicyType, &at, message);
     }
-    check_kind(context, name, kind_of_set(name, &format!("{inner}{last}")), &at);
+    check_variable_kind(
+        context,
+        name,
+        variable_kind_with_value(name, &format!("{inner}{last}")),
+        &at,
+    );
 }
 
-fn check_kind(context: &mut Context<'_>, name: &str, kind: Kind, at: &Node) {
+fn check_variable_kind(context: &mut Context<'_>, name: &str, kind: VariableKind, at: &YamlNode) {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(plain) {
         context.error(Code::PolicyType, at, "a variable has letters, digits and `_`");
-    } else if matches!(kind, Kind::Code | Kind::Starts | Kind::Never) {
+    } else if matches!(
+        kind,
+        VariableKind::Code | VariableKind::StartsProgram | VariableKind::AlwaysDenied
+    ) {
         let message =
             format!("`{name}` changes which code a program runs, so it is never passed on");
         context.error(Code::PolicyEnv, at, message);
@@ -426,7 +439,7 @@ fn check_kind(context: &mut Context<'_>, name: &str, kind: Kind, at: &Node) {
 
 pub(super) fn process_limits(
     context: &mut Context<'_>,
-    node: &Node,
+    node: &YamlNode,
     bounds: &mut ProcessLimits,
     timeout_max: &mut u64,
 ) {
@@ -444,7 +457,7 @@ pub(super) fn process_limits(
     let mut size = |name: &str, range, slot: &mut u64| {
         if let Some(node) = section.get(name) {
             let size = context.reader.size(node);
-            *slot = within(context, node, size, range).unwrap_or(*slot);
+            *slot = in_range(context, node, size, range).unwrap_or(*slot);
         }
     };
     size("stdout_max", 0..=limits::OUTPUT_BYTES_MAX, &mut bounds.stdout_bytes);
@@ -453,7 +466,7 @@ pub(super) fn process_limits(
     size("memory", memory, &mut bounds.memory_bytes);
     if let Some(node) = section.get("processes_max") {
         let number = context.reader.number(node);
-        let number = within(context, node, number, 1..=limits::PROCESSES_MAX);
+        let number = in_range(context, node, number, 1..=limits::PROCESSES_MAX);
         bounds.processes = number.unwrap_or(bounds.processes);
     }
 }

@@ -9,28 +9,28 @@ use crate::limits;
 use crate::net;
 use crate::policy::model::{FetchRule, UrlRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{text, untrusted, within, word};
+use crate::policy::parse::tool::{in_range, read_decision, text, untrusted};
 use crate::url::UrlPattern;
-use crate::yaml::{Key, Node, Section, Value, key, later};
+use crate::yaml::{KeySpec, Section, YamlNode, YamlValue, key, unsupported_key};
 
-pub(super) const KEYS: &[Key] = &[
+pub(super) const KEYS: &[KeySpec] = &[
     key("urls"),
     key("domains"),
     // These two also stand under `urls`, where the longer form has them.
     key("private_ips"),
     key("redirects"),
 ];
-const URLS: &[Key] = &[key("allow"), key("deny"), key("private_ips"), key("redirects")];
-const RULE: &[Key] = &[
+const URLS: &[KeySpec] = &[key("allow"), key("deny"), key("private_ips"), key("redirects")];
+const RULE: &[KeySpec] = &[
     key("id"),
     key("url"),
     key("decision"),
     key("because"),
     key("suggest"),
-    later("headers"),
+    unsupported_key("headers"),
     key("output"),
 ];
-const LIMITS: &[Key] = &[key("bytes_max"), key("inflated_max"), key("timeout")];
+const LIMITS: &[KeySpec] = &[key("bytes_max"), key("inflated_max"), key("timeout")];
 
 pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRule {
     let mut rule = FetchRule {
@@ -48,44 +48,49 @@ pub(super) fn rule(context: &mut Context<'_>, section: &Section<'_>) -> FetchRul
     if let Some(node) = section.get("urls") {
         urls(context, node, &mut rule);
     }
-    around(context, section, &mut rule);
+    shared_settings(context, section, &mut rule);
     if let Some(section) =
         section.get("limits").and_then(|node| context.reader.section(node, "`limits`", LIMITS))
     {
         if let Some(node) = section.get("bytes_max") {
             let size = context.reader.size(node);
             let most = limits::FETCH_BYTES_MAX;
-            rule.bytes_max = within(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
+            rule.bytes_max = in_range(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
         }
         if let Some(node) = section.get("inflated_max") {
             let size = context.reader.size(node);
             let most = limits::INFLATED_BYTES_MAX;
-            rule.inflated_max = within(context, node, size, 0..=most).unwrap_or(rule.inflated_max);
+            rule.inflated_max =
+                in_range(context, node, size, 0..=most).unwrap_or(rule.inflated_max);
         }
     }
     rule
 }
 
-fn domains(context: &mut Context<'_>, node: &Node, rules: &mut Vec<UrlRule>) {
+fn domains(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<UrlRule>) {
     for item in context.reader.list(node, "a list of domains").unwrap_or_default() {
         let Some(name) = context.reader.text(item) else { continue };
         match UrlPattern::domain(name) {
             Ok(pattern) => {
                 let source = context.source(item);
-                rules.push(plain(name.into(), source, pattern));
+                rules.push(url_rule_without_verdict(name.into(), source, pattern));
             }
             Err(why) => context.error(Code::PolicyUrl, item, why),
         }
     }
 }
 
-fn plain(id: alloc::string::String, source: super::Source, pattern: UrlPattern) -> UrlRule {
+fn url_rule_without_verdict(
+    id: alloc::string::String,
+    source: super::SourceLocation,
+    pattern: UrlPattern,
+) -> UrlRule {
     UrlRule { id, source, pattern, decision: None, because: None, suggest: None }
 }
 
 /// `urls: [..]` is short for `urls: { allow: [..] }`.
-fn urls(context: &mut Context<'_>, node: &Node, rule: &mut FetchRule) {
-    if matches!(node.value, Value::List(_)) {
+fn urls(context: &mut Context<'_>, node: &YamlNode, rule: &mut FetchRule) {
+    if matches!(node.value, YamlValue::List(_)) {
         url_rules(context, node, &mut rule.allow);
         return;
     }
@@ -96,10 +101,10 @@ fn urls(context: &mut Context<'_>, node: &Node, rule: &mut FetchRule) {
     if let Some(node) = section.get("deny") {
         url_rules(context, node, &mut rule.deny);
     }
-    around(context, &section, rule);
+    shared_settings(context, &section, rule);
 }
 
-fn url_rules(context: &mut Context<'_>, node: &Node, rules: &mut Vec<UrlRule>) {
+fn url_rules(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<UrlRule>) {
     for item in context.reader.list(node, "a list of URLs").unwrap_or_default() {
         if let Some(rule) = url_rule(context, item, rules.len()) {
             if rules.iter().any(|other| other.id == rule.id) {
@@ -111,29 +116,29 @@ fn url_rules(context: &mut Context<'_>, node: &Node, rules: &mut Vec<UrlRule>) {
     }
 }
 
-fn url_rule(context: &mut Context<'_>, node: &Node, place: usize) -> Option<UrlRule> {
+fn url_rule(context: &mut Context<'_>, node: &YamlNode, place: usize) -> Option<UrlRule> {
     let number = format!("url-{}", place + 1);
     if let Some(text) = node.text() {
         let pattern = pattern(context, node, text)?;
-        return Some(plain(number, context.source(node), pattern));
+        return Some(url_rule_without_verdict(number, context.source(node), pattern));
     }
     let section = context.reader.section(node, "a rule for URLs", RULE)?;
     let id = section.get("id").and_then(|node| context.id(node)).unwrap_or(number);
     untrusted(context, &section);
-    let url = context.reader.need(&section, "url", "a rule for URLs")?;
+    let url = context.reader.required(&section, "url", "a rule for URLs")?;
     let text_of_url = context.reader.text(url)?;
     let pattern = pattern(context, url, text_of_url)?;
     Some(UrlRule {
         id,
         source: context.source(url),
         pattern,
-        decision: word(context, &section),
+        decision: read_decision(context, &section),
         because: text(context, &section, "because"),
         suggest: text(context, &section, "suggest"),
     })
 }
 
-fn pattern(context: &mut Context<'_>, node: &Node, text: &str) -> Option<UrlPattern> {
+fn pattern(context: &mut Context<'_>, node: &YamlNode, text: &str) -> Option<UrlPattern> {
     match UrlPattern::parse(text) {
         Ok(pattern) => Some(pattern),
         Err(why) => {
@@ -144,7 +149,7 @@ fn pattern(context: &mut Context<'_>, node: &Node, text: &str) -> Option<UrlPatt
 }
 
 /// What holds for every address: private ones, and redirects.
-fn around(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FetchRule) {
+fn shared_settings(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FetchRule) {
     if let Some(node) = section.get("private_ips") {
         private(context, node, &mut rule.private);
     }
@@ -154,19 +159,19 @@ fn around(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FetchRule
     if let Some(node) = section.get("max") {
         let number = context.reader.number(node);
         let most = limits::REDIRECTS_MAX;
-        rule.redirects = within(context, node, number, 0..=most).unwrap_or(0);
+        rule.redirects = in_range(context, node, number, 0..=most).unwrap_or(0);
     }
     if let Some(node) = section.get("cross_origin")
-        && let Some(word) = context.reader.word(node, &Verdict::WORDS)
+        && let Some(word) = context.reader.keyword(node, &Verdict::KEYWORDS)
     {
-        rule.cross_origin = Verdict::from_word(word).unwrap_or_default();
+        rule.cross_origin = Verdict::from_keyword(word).unwrap_or_default();
     }
 }
 
 /// `deny`, or `{ allow: [127.0.0.1, 10.0.0.0/8] }`.
-fn private(context: &mut Context<'_>, node: &Node, ranges: &mut Vec<net::Range>) {
+fn private(context: &mut Context<'_>, node: &YamlNode, ranges: &mut Vec<net::IpRange>) {
     if node.text().is_some() {
-        context.reader.word(node, &["deny"]);
+        context.reader.keyword(node, &["deny"]);
         return;
     }
     let Some(section) = context.reader.section(node, "`private_ips`", &[key("allow")]) else {
@@ -174,7 +179,7 @@ fn private(context: &mut Context<'_>, node: &Node, ranges: &mut Vec<net::Range>)
     };
     let Some(node) = section.get("allow") else { return };
     for item in context.reader.list(node, "a list of addresses").unwrap_or_default() {
-        match item.text().and_then(net::Range::parse) {
+        match item.text().and_then(net::IpRange::parse) {
             Some(range) => ranges.push(range),
             None => {
                 context.error(Code::PolicyType, item, "an address or range is needed: `10.0.0.0/8`")

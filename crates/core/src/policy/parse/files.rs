@@ -9,21 +9,21 @@ use crate::code::Code;
 use crate::limits;
 use crate::policy::model::{FileRule, PathRule};
 use crate::policy::parse::Context;
-use crate::policy::parse::tool::{text, verdict, within, word};
+use crate::policy::parse::tool::{in_range, read_decision, text, verdict};
 use crate::policy::patterns::PathPattern;
 use crate::spelling::Spelling;
-use crate::tool::Signature;
-use crate::yaml::{Key, Node, Section, key};
+use crate::tool::ToolSignature;
+use crate::yaml::{KeySpec, Section, YamlNode, key};
 
-pub(super) const KEYS: &[Key] =
+pub(super) const KEYS: &[KeySpec] =
     &[key("paths"), key("hidden"), key("symlinks"), key("rules"), key("undo")];
-const PATHS: &[Key] = &[key("allow"), key("deny"), key("hidden"), key("symlinks")];
-const RULE: &[Key] =
+const PATHS: &[KeySpec] = &[key("allow"), key("deny"), key("hidden"), key("symlinks")];
+const RULE: &[KeySpec] =
     &[key("id"), key("paths"), key("decision"), key("because"), key("suggest"), key("examples")];
 
 pub(super) fn rule(
     context: &mut Context<'_>,
-    signature: &Signature,
+    signature: &ToolSignature,
     section: &Section<'_>,
 ) -> FileRule {
     let (bytes, bytes_max) = match signature.capabilities.contains(&Capability::FsWrite) {
@@ -35,7 +35,7 @@ pub(super) fn rule(
         _ => (limits::RESULTS, limits::RESULTS_MAX),
     };
     let mut rule = FileRule {
-        allow: everything(context),
+        allow: all_paths(context),
         deny: Vec::new(),
         hidden: false,
         links: true,
@@ -59,7 +59,7 @@ pub(super) fn rule(
     }
     if let Some(node) = section.get("undo") {
         // There is always an undo record; the key is there so that a reader sees it.
-        context.reader.only(node, "always", &[]);
+        context.reader.only_supported(node, "always", &[]);
     }
     for item in section
         .get("rules")
@@ -72,25 +72,25 @@ pub(super) fn rule(
 }
 
 /// A word for each way of writing.
-fn modes(context: &mut Context<'_>, node: &Node, rule: &mut FileRule) {
-    let keys = WriteMode::ALL.map(|mode| key(mode.word()));
+fn modes(context: &mut Context<'_>, node: &YamlNode, rule: &mut FileRule) {
+    let keys = WriteMode::ALL.map(|mode| key(mode.keyword()));
     let Some(section) = context.reader.section(node, "`modes`", &keys) else { return };
     for (name, at, node) in section.entries() {
-        let mode = WriteMode::ALL.into_iter().find(|mode| mode.word() == name);
+        let mode = WriteMode::ALL.into_iter().find(|mode| mode.keyword() == name);
         if let (Some(mode), Some(verdict)) = (mode, verdict(context, node)) {
             rule.modes.push((mode, verdict, context.source(at)));
         }
     }
 }
 
-fn everything(context: &Context<'_>) -> Vec<PathPattern> {
+fn all_paths(context: &Context<'_>) -> Vec<PathPattern> {
     let source = context.source_at(0..0);
     PathPattern::parse("**", source, context.home).into_iter().collect()
 }
 
 /// `paths: [..]` is short for `paths: { allow: [..] }`.
-fn paths(context: &mut Context<'_>, node: &Node, rule: &mut FileRule) {
-    if matches!(node.value, crate::yaml::Value::List(_)) {
+fn paths(context: &mut Context<'_>, node: &YamlNode, rule: &mut FileRule) {
+    if matches!(node.value, crate::yaml::YamlValue::List(_)) {
         rule.allow = context.paths(node);
         return;
     }
@@ -106,18 +106,23 @@ fn paths(context: &mut Context<'_>, node: &Node, rule: &mut FileRule) {
 
 fn switches(context: &mut Context<'_>, section: &Section<'_>, rule: &mut FileRule) {
     if let Some(node) = section.get("hidden")
-        && let Some(word) = context.reader.word(node, &["deny", "allow"])
+        && let Some(word) = context.reader.keyword(node, &["deny", "allow"])
     {
         rule.hidden = word == "allow";
     }
     if let Some(node) = section.get("symlinks")
-        && let Some(word) = context.reader.word(node, &["inside", "deny"])
+        && let Some(word) = context.reader.keyword(node, &["inside", "deny"])
     {
         rule.links = word == "inside";
     }
 }
 
-fn bounds(context: &mut Context<'_>, signature: &Signature, node: &Node, rule: &mut FileRule) {
+fn bounds(
+    context: &mut Context<'_>,
+    signature: &ToolSignature,
+    node: &YamlNode,
+    rule: &mut FileRule,
+) {
     let writes = signature.capabilities.contains(&Capability::FsWrite);
     let has = |capability| signature.capabilities.contains(&capability);
     let mut keys = alloc::vec![key("timeout")];
@@ -133,39 +138,39 @@ fn bounds(context: &mut Context<'_>, signature: &Signature, node: &Node, rule: &
     let most = if writes { limits::WRITE_BYTES_MAX } else { limits::READ_BYTES_MAX };
     if let Some(node) = section.get("bytes_max") {
         let size = context.reader.size(node);
-        rule.bytes_max = within(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
+        rule.bytes_max = in_range(context, node, size, 0..=most).unwrap_or(rule.bytes_max);
     }
     if let Some(node) = section.get("bytes") {
         let size = context.reader.size(node);
-        rule.bytes = within(context, node, size, 0..=most).unwrap_or(rule.bytes);
+        rule.bytes = in_range(context, node, size, 0..=most).unwrap_or(rule.bytes);
     }
     rule.bytes = rule.bytes.min(rule.bytes_max);
     let most = rule.results_max;
     if let Some(node) = section.get("results_max") {
         let number = context.reader.number(node);
-        rule.results_max = within(context, node, number, 0..=most).unwrap_or(most);
+        rule.results_max = in_range(context, node, number, 0..=most).unwrap_or(most);
     }
     if let Some(node) = section.get("results") {
         let number = context.reader.number(node);
-        rule.results = within(context, node, number, 0..=most).unwrap_or(rule.results);
+        rule.results = in_range(context, node, number, 0..=most).unwrap_or(rule.results);
     }
     rule.results = rule.results.min(rule.results_max);
     if let Some(node) = section.get("binary") {
-        context.reader.only(node, "preview", &[]);
+        context.reader.only_supported(node, "preview", &[]);
     }
 }
 
-fn nested(context: &mut Context<'_>, node: &Node, rules: &mut Vec<PathRule>) {
+fn nested(context: &mut Context<'_>, node: &YamlNode, rules: &mut Vec<PathRule>) {
     let Some(section) = context.reader.section(node, "a rule", RULE) else { return };
-    let Some(id) = context.reader.need(&section, "id", "a rule") else { return };
+    let Some(id) = context.reader.required(&section, "id", "a rule") else { return };
     let source = context.source(id);
     let Some(id) = context.id(id) else { return };
     if rules.iter().any(|other| other.id == id) {
         context.error(Code::PolicyDuplicateKey, node, format!("another rule has the id `{id}`"));
     }
-    let Some(paths) = context.reader.need(&section, "paths", "a rule") else { return };
+    let Some(paths) = context.reader.required(&section, "paths", "a rule") else { return };
     let paths = context.paths(paths);
-    let decision = word(context, &section);
+    let decision = read_decision(context, &section);
     let because = text(context, &section, "because");
     let suggest = text(context, &section, "suggest");
     rules.push(PathRule { id, source, paths, decision, because, suggest });

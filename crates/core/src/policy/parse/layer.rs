@@ -1,159 +1,182 @@
-//! A policy laid over the one that it extends.
+//! Reads a layer: a text that tightens a policy.
 //!
-//! Both are trees of the same language, so they are laid over one another as trees, before anything
-//! of them is read: maps key by key, and everything else as a whole. ADR 19 says why.
+//! It is read over that policy's own text, so that it can name a part of it (`git: commit: deny`)
+//! without saying the rest again; what it does not say it does not judge. ADR 23 says why.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::format;
 
-use crate::yaml::{Node, Scalar, Value};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::limits;
+use crate::policy::layer::LayerKind;
+use crate::policy::parse::layer_defaults::{self, entries};
+use crate::policy::parse::overlay::{self, VERDICT_MAPS};
+use crate::policy::parse::{
+    Context, ExtendedText, ParsedPolicy, parse_tree, read_policy, relocate_problem,
+};
+use crate::tool::Catalogue;
+use crate::yaml::{Section, YamlNode, YamlValue};
+use capsule_redact::excerpt;
 
-/// What belongs to a policy alone, and is not handed on to those that extend it.
-const OWN: &[&str] =
-    &["version", "name", "description", "extends", "workspace", "default", "tests"];
-/// The lists that a policy can only add to.
-const ADDED: &[&str] = &["never", "lift"];
-/// The maps whose values may be a single word, which is short for `{ decision: WORD }`.
-pub(super) const DECIDED: &[&str] = &["tools", "executables", "subcommands"];
+/// The sections that a layer may have. What else there is says whose policy it is, or what is
+/// recorded, or what is dropped: none of that tightens anything.
+const SECTIONS: &[&str] = &[
+    "version",
+    LayerKind::KEY,
+    "name",
+    "description",
+    "default",
+    "never",
+    "tools",
+    "sandbox",
+    "profile",
+    "profiles",
+    "capabilities",
+    "risk",
+    "budgets",
+    "redaction",
+    "tests",
+];
+/// Reads a layer over a policy, and over what that one extends.
+pub(in crate::policy) fn parse_layer<'u>(
+    (text, name): (&'u str, &'u str),
+    kind: LayerKind,
+    (own, extended): (ExtendedText<'u>, Option<ExtendedText<'u>>),
+    home: &'u str,
+    tools: Catalogue,
+) -> ParsedPolicy<'u> {
+    let root = match parse_tree(text) {
+        Ok(root) => root,
+        Err(problem) => return ParsedPolicy::failed(problem),
+    };
+    let mut context = Context::of(text, name, home, tools);
+    context.layer = Some(kind);
+    refuse_unsupported(&mut context, &root);
+    let at = root.get(LayerKind::KEY).map_or(0..0, |node| node.span.clone());
+    let Some(tree) = underlying_tree(&mut context, own, extended) else {
+        let message = format!("`{}` cannot be read", own.name);
+        return ParsedPolicy::failed(Diagnostic::error(Code::PolicyUnreadable, at, message));
+    };
+    let (mut root, mut tree) = (root, layer_defaults::with_mildest_verdicts(tree));
+    layer_defaults::normalize_tool_names(&mut root, tools);
+    layer_defaults::normalize_tool_names(&mut tree, tools);
+    layer_defaults::fit_layer(&mut root, &mut tree);
+    if kind == LayerKind::Workspace {
+        attribute_reasons("", &mut root);
+    }
+    let mut root = overlay::merge(root, tree);
+    layer_defaults::raise_verdicts(&mut root, text.len());
+    let policy = read_policy(&mut context, &root, None);
+    let mut problems = context.reader.problems;
+    problems.iter_mut().for_each(|problem| relocate_problem(problem, text.len(), own.name, &at));
+    problems.sort_by_key(|problem| problem.span.start);
+    ParsedPolicy { policy, problems, extended: None }
+}
 
-/// What a tool's rule may also say in one of its parts.
-const TWO_PLACES: &[(&str, &[&str])] =
-    &[("paths", &["hidden", "symlinks"]), ("urls", &["private_ips", "redirects"])];
+/// Whether a text says that it is a layer where one is read, and of whom it is one.
+pub(super) fn check_layer_key(context: &mut Context<'_>, section: &Section<'_>) {
+    let node = section.get(LayerKind::KEY);
+    let problem = match (context.layer, node) {
+        (None, None) => return,
+        (Some(kind), Some(node)) => {
+            let word = context.reader.keyword(node, &LayerKind::ALL.map(LayerKind::keyword));
+            let Some(word) = word.filter(|word| *word != kind.keyword()) else { return };
+            let message =
+                format!("by its place it is a layer of the {}, not `{word}`", kind.keyword());
+            let problem = Diagnostic::error(Code::PolicyLayer, node.span.clone(), message);
+            problem.hint(format!("write `layer: {}`", kind.keyword()))
+        }
+        (Some(_), None) => {
+            let message = "it does not say that it is a layer";
+            Diagnostic::error(Code::PolicyLayer, section.span.clone(), message)
+        }
+        (None, Some(_)) => {
+            let at = section.key_span(LayerKind::KEY);
+            let message = "a layer tightens a policy, and is none by itself";
+            let hint = "name the policy that it tightens; a layer holds by its place";
+            Diagnostic::error(Code::PolicyLayer, at, message).hint(hint)
+        }
+    };
+    context.reader.problem(problem);
+}
 
-/// Moves a tree to where its text stands behind another one.
-pub(super) fn shift(node: &mut Node, by: usize) {
-    node.span = node.span.start.saturating_add(by)..node.span.end.saturating_add(by);
+/// Notes what a layer may not say: what no layer could tighten by it.
+fn refuse_unsupported(context: &mut Context<'_>, root: &YamlNode) {
+    for (key, _) in entries(root) {
+        if !SECTIONS.contains(&key.text().unwrap_or("")) {
+            refuse(context, key);
+        }
+    }
+    for (_, capability) in root.get("capabilities").into_iter().flat_map(entries) {
+        refuse_in(context, capability, &["label"]);
+    }
+    if let Some(budgets) = root.get("budgets") {
+        refuse_in(context, budgets, &["attention"]);
+    }
+    for (_, tool) in root.get("tools").into_iter().flat_map(entries) {
+        refuse_in(context, tool, &["command", "cwd", "filter"]);
+        if let Some(env) = tool.get("env") {
+            refuse_in(context, env, &["set"]);
+        }
+        for (_, program) in tool.get("executables").into_iter().flat_map(entries) {
+            refuse_in(context, program, &["path"]);
+        }
+    }
+}
+
+fn refuse_in(context: &mut Context<'_>, map: &YamlNode, names: &[&str]) {
+    for (key, _) in
+        entries(map).iter().filter(|(key, _)| key.text().is_some_and(|own| names.contains(&own)))
+    {
+        refuse(context, key);
+    }
+}
+
+fn refuse(context: &mut Context<'_>, key: &YamlNode) {
+    let name = crate::escape::line(key.text().unwrap_or("")).into_owned();
+    let message = format!("a layer only tightens, so it has no `{name}`");
+    let problem = Diagnostic::error(Code::PolicyLayer, key.span.clone(), message);
+    context.reader.problem(problem.hint("leave it to the policy that the layer tightens"));
+}
+
+/// The tree that the layer is laid over, behind the end of its text.
+fn underlying_tree<'u>(
+    context: &mut Context<'u>,
+    own: ExtendedText<'u>,
+    extended: Option<ExtendedText<'u>>,
+) -> Option<YamlNode> {
+    let mut tree = parse_tree(own.text).ok()?;
+    context.append_underlying(&mut tree, own);
+    let Some(extended) = extended else { return Some(tree) };
+    let mut under = parse_tree(extended.text).ok()?;
+    context.append_underlying(&mut under, extended);
+    Some(overlay::merge(tree, under))
+}
+
+/// What came with the workspace does not speak in the user's name: whoever is refused is told who
+/// says so, and not at any length.
+fn attribute_reasons(name: &str, node: &mut YamlNode) {
     match &mut node.value {
-        Value::Scalar(_) => {}
-        Value::List(items) => items.iter_mut().for_each(|item| shift(item, by)),
-        Value::Map(entries) => {
+        YamlValue::Scalar(_) => {}
+        YamlValue::List(items) => items.iter_mut().for_each(|item| attribute_reasons("", item)),
+        YamlValue::Map(entries) => {
+            let are_names = VERDICT_MAPS.contains(&name);
             for (key, value) in entries {
-                shift(key, by);
-                shift(value, by);
-            }
-        }
-    }
-}
-
-/// A policy laid over another one.
-pub(super) fn over(own: Node, mut under: Node) -> Node {
-    if let Value::Map(entries) = &mut under.value {
-        entries.retain(|(key, _)| !OWN.contains(&key.text().unwrap_or("")));
-        for (key, value) in entries {
-            if key.text() == Some("tools") {
-                without_examples(value);
-            }
-        }
-    }
-    lay("", own, under)
-}
-
-/// What a policy says that its rules decide is about its own rules, and not about others over them.
-fn without_examples(node: &mut Node) {
-    match &mut node.value {
-        Value::Scalar(_) => {}
-        Value::List(items) => items.iter_mut().for_each(without_examples),
-        Value::Map(entries) => {
-            entries.retain(|(key, _)| key.text() != Some("examples"));
-            entries.iter_mut().for_each(|(_, value)| without_examples(value));
-        }
-    }
-}
-
-/// One value over another, both of the key `name`.
-fn lay(name: &str, own: Node, under: Node) -> Node {
-    let (own, under) = (long(name, own), long(name, under));
-    let span = own.span;
-    let value = match (own.value, under.value) {
-        (Value::Map(mut entries), Value::Map(inherited)) => {
-            for (key, value) in inherited {
-                let named = key.text().unwrap_or("");
-                let at = entries.iter().position(|(own, _)| own.text() == Some(named));
-                match at.and_then(|at| entries.get_mut(at)) {
-                    Some((_, slot)) => {
-                        let own = core::mem::replace(slot, nothing());
-                        *slot = entry(name, named, own, value);
+                let name = if are_names { "" } else { key.text().unwrap_or("") };
+                let says = match name {
+                    "because" => "the workspace says",
+                    "suggest" => "the workspace suggests",
+                    "tests" | "examples" => continue,
+                    _ => {
+                        attribute_reasons(name, value);
+                        continue;
                     }
-                    None => entries.push((key, value)),
+                };
+                if let YamlValue::Scalar(own) = &mut value.value {
+                    own.text =
+                        format!("{says}: {}", excerpt(own.text.trim(), limits::QUOTED_CHARS));
                 }
             }
-            Value::Map(entries)
-        }
-        (Value::List(mut items), Value::List(inherited)) if ADDED.contains(&name) => {
-            items.extend(inherited);
-            Value::List(items)
-        }
-        (value, _) => value,
-    };
-    Node { span, value }
-}
-
-/// One value over another in the map `parent`.
-fn entry(parent: &str, name: &str, own: Node, under: Node) -> Node {
-    if !DECIDED.contains(&parent) {
-        return lay(name, own, under);
-    }
-    // The names in these maps are names of tools, programs and subcommands, and mean nothing here.
-    let (mut own, mut under) = (decided(own), decided(under));
-    if parent == "tools" {
-        one_place(&mut own);
-        one_place(&mut under);
-    }
-    lay("", own, under)
-}
-
-/// What may stand in either of two places of a tool's rule, in one of them.
-fn one_place(tool: &mut Node) {
-    for (inner, names) in TWO_PLACES {
-        for name in *names {
-            if tool.get(name).is_some() {
-                continue;
-            }
-            let Value::Map(entries) = &mut tool.value else { return };
-            let map = entries.iter_mut().find(|(key, _)| key.text() == Some(*inner));
-            let Some((_, Node { value: Value::Map(inner), .. })) = map else { continue };
-            if let Some(at) = inner.iter().position(|(key, _)| key.text() == Some(*name)) {
-                let moved = inner.remove(at);
-                entries.push(moved);
-            }
         }
     }
-}
-
-/// The long form of what has a short one.
-fn long(name: &str, node: Node) -> Node {
-    match (&node.value, name) {
-        (Value::List(_), "paths" | "urls") => map_of(node, "allow"),
-        (Value::Scalar(scalar), "network") if !scalar.is_null() => map_of(node, "shell.run"),
-        (Value::List(_), "executables") => {
-            let Node { span, value } = node;
-            let items = if let Value::List(items) = value { items } else { Vec::new() };
-            let empty =
-                |item: &Node| Node { span: item.span.clone(), value: Value::Map(Vec::new()) };
-            let entries = items.into_iter().map(|item| {
-                let body = empty(&item);
-                (item, body)
-            });
-            Node { span, value: Value::Map(entries.collect()) }
-        }
-        _ => node,
-    }
-}
-
-fn decided(node: Node) -> Node {
-    match &node.value {
-        Value::Scalar(scalar) if !scalar.is_null() => map_of(node, "decision"),
-        _ => node,
-    }
-}
-
-fn map_of(node: Node, key: &str) -> Node {
-    let span = node.span.clone();
-    let scalar = Scalar { text: String::from(key), plain: true };
-    let key = Node { span: span.clone(), value: Value::Scalar(scalar) };
-    Node { span, value: Value::Map(alloc::vec![(key, node)]) }
-}
-
-const fn nothing() -> Node {
-    Node { span: 0..0, value: Value::List(Vec::new()) }
 }

@@ -8,19 +8,19 @@ mod audit;
 mod exec;
 mod fetch;
 mod files;
+mod git_and_tests;
+mod hard_deny;
 mod layer;
-mod narrow;
-mod never;
+mod layer_defaults;
+mod overlay;
+mod policy_tests;
 mod profiles;
+mod risk;
 mod sandbox;
 mod secrets;
-mod silence;
-mod stakes;
-mod tests;
-mod tighten;
 mod tool;
 
-pub(super) use tighten::layer;
+pub(super) use layer::parse_layer;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -31,18 +31,18 @@ use core::ops::Range;
 use crate::capability::{Capabilities, Capability};
 use crate::code::Code;
 use crate::confinement::WorkspaceAccess;
-use crate::diagnostic::{Diagnostic, Diagnostics, Lines, Position};
+use crate::diagnostic::{Diagnostic, Diagnostics, LineIndex, Position};
 use crate::digest::Digest;
 use crate::limits;
-use crate::policy::audit::Payloads;
-use crate::policy::base;
+use crate::policy::audit::{AuditRule, PayloadRetention};
+use crate::policy::builtin;
 use crate::policy::foreign;
 use crate::policy::layer::LayerKind;
-use crate::policy::model::{Constraint, Policy, Source, ToolRule};
+use crate::policy::model::{Constraint, Policy, SandboxRule, SourceLocation, ToolRule};
 use crate::policy::patterns::PathPattern;
-use crate::policy::stakes::{Hazard, Stakes};
+use crate::policy::risk_policy::{Hazard, RiskPolicy};
 use crate::tool::{Catalogue, ToolName};
-use crate::yaml::{self, Dialect, Key, Node, Reader, Section, key};
+use crate::yaml::{self, Dialect, KeySpec, Section, YamlNode, YamlReader, key};
 
 /// The codes of the policy language.
 pub static DIALECT: Dialect = Dialect {
@@ -57,7 +57,7 @@ pub static DIALECT: Dialect = Dialect {
     unit: Code::PolicyUnit,
 };
 
-const TOP: &[Key] = &[
+const TOP: &[KeySpec] = &[
     key("version"),
     key("name"),
     key("description"),
@@ -83,32 +83,32 @@ const TOP: &[Key] = &[
 ];
 /// The base policy has two sections more: what it denies, and what it has a person asked about, unless the
 /// user's own policy lifts it.
-const BASE_ONLY: [Key; 2] = [key("deny"), key("ask")];
+const BASE_DENY: [KeySpec; 2] = [key("deny"), key("ask")];
 
 /// What every part of the parser needs.
 struct Context<'c> {
-    reader: Reader,
-    lines: Lines<'c>,
+    reader: YamlReader,
+    lines: LineIndex<'c>,
     name: &'c str,
     home: &'c str,
     tools: Catalogue,
     /// The texts that it is laid over, whose places are counted behind the end of its own.
-    beneath: Vec<Beneath<'c>>,
+    underlying: Vec<UnderlyingText<'c>>,
     /// Whose layer it is, if it is one.
     layer: Option<LayerKind>,
 }
 
 /// A text that another one is laid over.
-struct Beneath<'c> {
+struct UnderlyingText<'c> {
     /// Where its places begin.
     start: usize,
-    lines: Lines<'c>,
+    lines: LineIndex<'c>,
     name: &'c str,
 }
 
 /// The text of a policy that another one extends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Under<'u> {
+pub(super) struct ExtendedText<'u> {
     /// How its place is shown.
     pub(super) name: &'u str,
     /// The text.
@@ -116,61 +116,66 @@ pub(super) struct Under<'u> {
 }
 
 /// Where the text of an extended policy is found by the name that `extends` has for it.
-pub(super) type Layers<'u> = &'u dyn Fn(&'static str) -> Option<Under<'u>>;
+pub(super) type ExtendedLookup<'u> = &'u dyn Fn(&'static str) -> Option<ExtendedText<'u>>;
 
 /// What was read of a policy.
-pub(super) struct Parsed<'u> {
+pub(super) struct ParsedPolicy<'u> {
     pub(super) policy: Option<Policy>,
     pub(super) problems: Diagnostics,
     /// What it extends, and where it says so.
-    pub(super) under: Option<(Under<'u>, Range<usize>)>,
+    pub(super) extended: Option<(ExtendedText<'u>, Range<usize>)>,
 }
 
-impl Parsed<'_> {
-    fn wrong(problem: Diagnostic) -> Self {
-        Self { policy: None, problems: alloc::vec![problem], under: None }
+impl ParsedPolicy<'_> {
+    fn failed(problem: Diagnostic) -> Self {
+        Self { policy: None, problems: alloc::vec![problem], extended: None }
     }
 }
 
 impl<'c> Context<'c> {
     fn of(text: &'c str, name: &'c str, home: &'c str, tools: Catalogue) -> Self {
-        let (reader, lines) = (Reader::new(&DIALECT), Lines::of(text));
-        Self { reader, lines, name, home, tools, beneath: Vec::new(), layer: None }
+        let (reader, lines) = (YamlReader::new(&DIALECT), LineIndex::of(text));
+        Self { reader, lines, name, home, tools, underlying: Vec::new(), layer: None }
     }
 
-    fn source(&self, node: &Node) -> Source {
+    fn source(&self, node: &YamlNode) -> SourceLocation {
         self.source_at(node.span.clone())
     }
 
-    fn source_at(&self, span: Range<usize>) -> Source {
-        let (lines, name, start) = match self.beneath.iter().rfind(|own| span.start >= own.start) {
+    fn source_at(&self, span: Range<usize>) -> SourceLocation {
+        let (lines, name, start) = match self.underlying.iter().rfind(|own| span.start >= own.start)
+        {
             Some(own) => (&own.lines, own.name, span.start - own.start),
             None => (&self.lines, self.name, span.start),
         };
         let Position { line, column } = lines.position(start);
-        Source { at: format!("{name}:{line}:{column}"), span }
+        SourceLocation { at: format!("{name}:{line}:{column}"), span }
     }
 
     /// Whether a place is in a text that this one is laid over.
-    fn is_beneath(&self, span: &Range<usize>) -> bool {
+    fn is_underlying(&self, span: &Range<usize>) -> bool {
         span.start > self.lines.text().len()
     }
 
     /// Lays a tree where its text stands behind those before it.
-    fn lay_beneath(&mut self, tree: &mut Node, text: Under<'c>) {
-        let last = self.beneath.last();
+    fn append_underlying(&mut self, tree: &mut YamlNode, text: ExtendedText<'c>) {
+        let last = self.underlying.last();
         let end = last.map_or(self.lines.text().len(), |own| own.start + own.lines.text().len());
         let start = end + 1;
-        layer::shift(tree, start);
-        self.beneath.push(Beneath { start, lines: Lines::of(text.text), name: text.name });
+        overlay::shift_spans(tree, start);
+        self.underlying.push(UnderlyingText {
+            start,
+            lines: LineIndex::of(text.text),
+            name: text.name,
+        });
     }
 
-    fn error(&mut self, code: Code, node: &Node, message: impl Into<String>) {
+    fn error(&mut self, code: Code, node: &YamlNode, message: impl Into<String>) {
         self.reader.problem(Diagnostic::error(code, node.span.clone(), message));
     }
 
     /// A list of patterns for paths.
-    fn paths(&mut self, node: &Node) -> Vec<PathPattern> {
+    fn paths(&mut self, node: &YamlNode) -> Vec<PathPattern> {
         let items = self.reader.list(node, "a list of patterns").unwrap_or_default();
         let mut patterns = Vec::new();
         for item in items {
@@ -191,15 +196,15 @@ impl<'c> Context<'c> {
     }
 
     /// A list of capabilities.
-    fn capabilities(&mut self, node: &Node) -> Capabilities {
+    fn capabilities(&mut self, node: &YamlNode) -> Capabilities {
         let names = Capability::ALL.map(Capability::name);
         let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
-        let words = items.iter().filter_map(|item| self.reader.word(item, &names));
+        let words = items.iter().filter_map(|item| self.reader.keyword(item, &names));
         words.filter_map(Capability::from_name).collect()
     }
 
     /// The name of a rule: letters, digits, dashes and dots.
-    fn id(&mut self, node: &Node) -> Option<String> {
+    fn id(&mut self, node: &YamlNode) -> Option<String> {
         let text = self.reader.name(node)?;
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if text.is_empty() || !text.chars().all(plain) {
@@ -211,7 +216,7 @@ impl<'c> Context<'c> {
 }
 
 /// The tree of a text.
-fn read(text: &str) -> Result<Node, Diagnostic> {
+fn parse_tree(text: &str) -> Result<YamlNode, Diagnostic> {
     if text.len() > limits::POLICY_BYTES {
         let message = format!("{} bytes; at most {} are read", text.len(), limits::POLICY_BYTES);
         return Err(Diagnostic::error(Code::PolicyUnreadable, 0..0, message));
@@ -231,30 +236,32 @@ pub(super) fn policy<'u>(
     name: &str,
     home: &str,
     tools: Catalogue,
-    layers: Layers<'u>,
-) -> Parsed<'u> {
-    let root = match read(text) {
+    layers: ExtendedLookup<'u>,
+) -> ParsedPolicy<'u> {
+    let root = match parse_tree(text) {
         Ok(root) => root,
-        Err(problem) => return Parsed::wrong(problem),
+        Err(problem) => return ParsedPolicy::failed(problem),
     };
     let mut context = Context::of(text, name, home, tools);
     let under = extended(&mut context, &root, layers);
     let root = match &under {
-        Some((under, at)) => laid_over(&mut context, root, *under, at),
+        Some((under, at)) => overlay_on(&mut context, root, *under, at),
         None => root,
     };
-    let policy = top(&mut context, &root, under.as_ref().map(|(under, _)| *under));
+    let policy = read_policy(&mut context, &root, under.as_ref().map(|(under, _)| *under));
     let mut problems = context.reader.problems;
     if let Some((under, at)) = &under {
-        problems.iter_mut().for_each(|problem| ground(problem, text.len(), under.name, at));
+        problems
+            .iter_mut()
+            .for_each(|problem| relocate_problem(problem, text.len(), under.name, at));
     }
     problems.sort_by_key(|problem| problem.span.start);
-    Parsed { policy, problems, under }
+    ParsedPolicy { policy, problems, extended: under }
 }
 
 /// The policies that can be extended. The base policy always applies, and is named only so that a
 /// reader sees it.
-const EXTENDED: [(&str, Option<&str>); 8] = [
+const EXTENDABLE: [(&str, Option<&str>); 8] = [
     ("builtin:base", None),
     ("builtin:base@1", None),
     ("builtin:developer", Some("builtin:developer")),
@@ -268,12 +275,12 @@ const EXTENDED: [(&str, Option<&str>); 8] = [
 /// What the policy extends, and where it says so.
 fn extended<'u>(
     context: &mut Context<'_>,
-    root: &Node,
-    layers: Layers<'u>,
-) -> Option<(Under<'u>, Range<usize>)> {
+    root: &YamlNode,
+    layers: ExtendedLookup<'u>,
+) -> Option<(ExtendedText<'u>, Range<usize>)> {
     let node = root.get("extends")?;
-    let word = context.reader.word(node, &EXTENDED.map(|(word, _)| word))?;
-    let (_, name) = EXTENDED.iter().find(|(own, _)| *own == word)?;
+    let word = context.reader.keyword(node, &EXTENDABLE.map(|(word, _)| word))?;
+    let (_, name) = EXTENDABLE.iter().find(|(own, _)| *own == word)?;
     let found = layers((*name)?);
     if found.is_none() {
         context.error(Code::PolicyUnreadable, node, "the policy that is extended is not there");
@@ -282,19 +289,19 @@ fn extended<'u>(
 }
 
 /// The tree of the policy over that of the one that it extends.
-fn laid_over<'c>(
+fn overlay_on<'c>(
     context: &mut Context<'c>,
-    root: Node,
-    under: Under<'c>,
+    root: YamlNode,
+    under: ExtendedText<'c>,
     at: &Range<usize>,
-) -> Node {
+) -> YamlNode {
     match yaml::parse(under.text, &DIALECT) {
         Ok(Some(mut tree)) => {
-            context.lay_beneath(&mut tree, under);
+            context.append_underlying(&mut tree, under);
             let mut root = root;
-            silence::by_one_name(&mut root, context.tools);
-            silence::by_one_name(&mut tree, context.tools);
-            layer::over(root, tree)
+            layer_defaults::normalize_tool_names(&mut root, context.tools);
+            layer_defaults::normalize_tool_names(&mut tree, context.tools);
+            overlay::merge(root, tree)
         }
         _ => {
             let message = format!("`{}` cannot be read", under.name);
@@ -306,7 +313,12 @@ fn laid_over<'c>(
 }
 
 /// A problem that stands in the text which is extended is shown where the policy says so.
-pub(super) fn ground(problem: &mut Diagnostic, own: usize, name: &str, at: &Range<usize>) {
+pub(super) fn relocate_problem(
+    problem: &mut Diagnostic,
+    own: usize,
+    name: &str,
+    at: &Range<usize>,
+) {
     if problem.span.start > own {
         problem.span = at.clone();
         problem.message = format!("what `{name}` hands on: {}", problem.message);
@@ -316,69 +328,90 @@ pub(super) fn ground(problem: &mut Diagnostic, own: usize, name: &str, at: &Rang
 const NOT_KEPT: &str =
     "staged changes are applied from the record, which this policy does not keep";
 
-fn top(context: &mut Context<'_>, root: &Node, under: Option<Under<'_>>) -> Option<Policy> {
+fn read_policy(
+    context: &mut Context<'_>,
+    root: &YamlNode,
+    under: Option<ExtendedText<'_>>,
+) -> Option<Policy> {
     let mut keys = TOP.to_vec();
-    if context.name == base::NAME {
-        keys.extend(BASE_ONLY);
+    if context.name == builtin::BASE_NAME {
+        keys.extend(BASE_DENY);
     }
     let section = context.reader.section(root, "a policy", &keys)?;
     version(context, &section);
-    tighten::mark(context, &section);
+    layer::check_layer_key(context, &section);
     // Version 1 knows only this one; it is written out so that a reader sees it.
-    let _default = section.get("default").and_then(|node| context.reader.word(node, &["deny"]));
+    let _default = section.get("default").and_then(|node| context.reader.keyword(node, &["deny"]));
     let named = section.get("name").and_then(|node| context.reader.name(node));
     let description = section.get("description").and_then(|node| context.reader.text(node));
-    let [never, base_denials, base_questions] = ["never", "deny", "ask"]
-        .map(|key| section.get(key).map(|node| never::rules(context, node)).unwrap_or_default());
+    let [never, base_denials, base_questions] = ["never", "deny", "ask"].map(|key| {
+        section.get(key).map(|node| hard_deny::rules(context, node)).unwrap_or_default()
+    });
     let tools = section.get("tools").map(|node| tools(context, node)).unwrap_or_default();
-    let writes: Vec<&PathPattern> = tools.values().flat_map(ToolRule::writes).collect();
-    let sandbox = sandbox::rule(context, section.get("sandbox"), !writes.is_empty());
-    if sandbox.workspace == WorkspaceAccess::Direct {
-        places(context, &writes);
-    }
-    let audit = section.get("audit").map(|node| audit::rule(context, node)).unwrap_or_default();
-    if let (WorkspaceAccess::Staged, Payloads::Digest) = (sandbox.workspace, audit.payloads) {
-        context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), NOT_KEPT);
-    }
+    let (sandbox, audit) = read_sandbox_and_audit(context, root, &section, &tools);
     let profiles = section.get("profiles").map(|own| profiles::profiles(context, own));
     let profiles = profiles.unwrap_or_default();
     let profile = profiles::in_force(context, section.get("profile"), &profiles);
-    let stakes = stakes::stakes(context, &section);
-    pins(context, &tools, &stakes);
+    let stakes = risk::risk_policy(context, &section);
+    check_pins(context, &tools, &stakes);
     let composites = section.get("composites").map(|own| approval::composites(context, own));
-    let tests = section.get("tests").map(|own| tests::tests(context, own, &profiles));
+    let tests = section.get("tests").map(|own| policy_tests::tests(context, own, &profiles));
     Some(Policy {
         name: named.unwrap_or_else(|| context.name.to_string()),
         description: description.map(ToString::to_string),
         root: section.get("workspace").and_then(|node| workspace(context, node)),
-        never,
+        hard_denies: never,
         base_denials,
         base_questions,
-        lifts: section.get("lift").map(|node| never::lifts(context, node)).unwrap_or_default(),
+        dropped_rules: section
+            .get("lift")
+            .map(|node| hard_deny::dropped_rules(context, node))
+            .unwrap_or_default(),
         secrets: secrets::secrets(context, section.get("secrets"), &tools),
         tools,
         profile,
         profiles,
-        stakes,
-        budgets: section
-            .get("budgets")
-            .map(|own| stakes::budgets(context, own))
-            .unwrap_or_default(),
+        risk_policy: stakes,
+        budgets: section.get("budgets").map(|own| risk::budgets(context, own)).unwrap_or_default(),
         grants: section.get("grants").map(|own| approval::grants(context, own)).unwrap_or_default(),
-        composites: composites.unwrap_or_default(),
+        approves_plans: composites.unwrap_or_default(),
         tests: tests.unwrap_or_default(),
         sandbox,
         redaction: secrets::redaction(context, section.get("redaction")),
         audit,
         layers: Vec::new(),
         digest: Digest::of(context.lines.text().as_bytes()),
-        under: under.map(|under| Digest::of(under.text.as_bytes())),
+        extended_digest: under.map(|under| Digest::of(under.text.as_bytes())),
     })
 }
 
+/// How commands are confined, and what is kept of them; the two have to go together.
+fn read_sandbox_and_audit(
+    context: &mut Context<'_>,
+    root: &YamlNode,
+    section: &Section<'_>,
+    tools: &BTreeMap<ToolName, ToolRule>,
+) -> (SandboxRule, AuditRule) {
+    let writes: Vec<&PathPattern> = tools.values().flat_map(ToolRule::writes).collect();
+    let sandbox = sandbox::rule(context, section.get("sandbox"), !writes.is_empty());
+    if sandbox.workspace == WorkspaceAccess::Direct {
+        check_literal_writes(context, &writes);
+    }
+    let audit = section.get("audit").map(|node| audit::rule(context, node)).unwrap_or_default();
+    if let (WorkspaceAccess::Staged, PayloadRetention::Digest) = (sandbox.workspace, audit.payloads)
+    {
+        context.error(Code::PolicyValue, section.get("audit").unwrap_or(root), NOT_KEPT);
+    }
+    (sandbox, audit)
+}
+
 /// A pin that nothing looks at would be worse than none.
-fn pins(context: &mut Context<'_>, tools: &BTreeMap<ToolName, ToolRule>, stakes: &Stakes) {
-    if stakes.raised(Hazard::ExecutableChanged).is_some() {
+fn check_pins(
+    context: &mut Context<'_>,
+    tools: &BTreeMap<ToolName, ToolRule>,
+    risk_policy: &RiskPolicy,
+) {
+    if risk_policy.raised_by(Hazard::ExecutableChanged).is_some() {
         return;
     }
     for rule in tools.values() {
@@ -395,11 +428,11 @@ fn pins(context: &mut Context<'_>, tools: &BTreeMap<ToolName, ToolRule>, stakes:
 }
 
 /// What only mounts can bound must be places.
-fn places(context: &mut Context<'_>, writes: &[&PathPattern]) {
+fn check_literal_writes(context: &mut Context<'_>, writes: &[&PathPattern]) {
     // What the policy beneath a layer names counts by itself.
     let counts =
-        |own: &PathPattern| context.layer.is_none() || !context.is_beneath(&own.source.span);
-    let loose: Vec<_> = writes.iter().filter(|own| !own.is_place() && counts(own)).collect();
+        |own: &PathPattern| context.layer.is_none() || !context.is_underlying(&own.source.span);
+    let loose: Vec<_> = writes.iter().filter(|own| !own.is_literal() && counts(own)).collect();
     for pattern in loose {
         let message =
             format!("`{}` names no one place, which is all that `direct` can bound", pattern.text);
@@ -427,13 +460,13 @@ fn version(context: &mut Context<'_>, section: &Section<'_>) {
     context.reader.problem(problem.hint("write `version: 1`"));
 }
 
-fn workspace(context: &mut Context<'_>, node: &Node) -> Option<String> {
+fn workspace(context: &mut Context<'_>, node: &YamlNode) -> Option<String> {
     let section = context.reader.section(node, "`workspace`", &[key("root")])?;
-    let root = context.reader.need(&section, "root", "`workspace`")?;
+    let root = context.reader.required(&section, "root", "`workspace`")?;
     context.reader.line(root)
 }
 
-fn tools(context: &mut Context<'_>, node: &Node) -> BTreeMap<ToolName, ToolRule> {
+fn tools(context: &mut Context<'_>, node: &YamlNode) -> BTreeMap<ToolName, ToolRule> {
     let mut rules = BTreeMap::new();
     let Some(section) = context.reader.map(node, "`tools`") else { return rules };
     for (name, at, node) in section.entries() {
@@ -442,7 +475,7 @@ fn tools(context: &mut Context<'_>, node: &Node) -> BTreeMap<ToolName, ToolRule>
             continue;
         };
         let Some(rule) = tool::rule(context, signature, at, node) else { continue };
-        if rules.insert(ToolName::asked(signature.id), rule).is_some() {
+        if rules.insert(ToolName::unchecked(signature.id), rule).is_some() {
             let message = format!("`{}` is named twice, once by another name", signature.id);
             context.error(Code::PolicyDuplicateKey, at, message);
         }
@@ -450,7 +483,7 @@ fn tools(context: &mut Context<'_>, node: &Node) -> BTreeMap<ToolName, ToolRule>
     rules
 }
 
-fn unknown_tool(name: &str, at: &Node, tools: Catalogue) -> Diagnostic {
+fn unknown_tool(name: &str, at: &YamlNode, tools: Catalogue) -> Diagnostic {
     let not_yet = ["user.ask"];
     if not_yet.contains(&name) || name.starts_with("mcp:") {
         let message = format!("this build has no tool `{name}` yet, so a rule for it is refused");

@@ -10,28 +10,28 @@ use crate::decision::Verdict;
 use crate::diagnostic::Diagnostic;
 use crate::policy::parse::Context;
 use crate::policy::parse::tool::verdict;
-use crate::policy::profile::{Profile, Requires, Unattended};
+use crate::policy::profile::{Profile, ProfileRequirements, Unattended};
 use crate::tool::closest;
-use crate::yaml::{Key, Node, Section, key};
+use crate::yaml::{KeySpec, Section, YamlNode, key};
 
-const PROFILE: &[Key] = &[key("decide"), key("unattended"), key("requires")];
-const REQUIRES: &[Key] = &[key("sandbox"), key("workspace")];
+const PROFILE: &[KeySpec] = &[key("decide"), key("unattended"), key("requires")];
+const REQUIRES: &[KeySpec] = &[key("sandbox"), key("workspace")];
 
 /// The profiles that a policy defines. One that has the name of a built-in one takes its place.
-pub(super) fn profiles(context: &mut Context<'_>, node: &Node) -> Vec<Profile> {
+pub(super) fn profiles(context: &mut Context<'_>, node: &YamlNode) -> Vec<Profile> {
     let Some(map) = context.reader.map(node, "`profiles`") else { return Vec::new() };
     let mut profiles = Vec::new();
     for (_, at, body) in map.entries() {
         let Some(name) = context.id(at) else { continue };
         let what = format!("the profile `{name}`");
         let Some(section) = context.reader.section(body, &what, PROFILE) else { continue };
-        let Some(node) = context.reader.need(&section, "decide", &what) else { continue };
+        let Some(node) = context.reader.required(&section, "decide", &what) else { continue };
         let (words, rest) = words(context, node);
         profiles.push(Profile {
             name,
             source: Some(context.source(at)),
-            words,
-            rest,
+            verdicts: words,
+            default: rest,
             unattended: unattended(context, &section),
             requires: section.get("requires").map(|own| requires(context, own)).unwrap_or_default(),
         });
@@ -40,9 +40,9 @@ pub(super) fn profiles(context: &mut Context<'_>, node: &Node) -> Vec<Profile> {
 }
 
 /// A word for each capability; `*` stands for all others, which are denied where it is not there.
-fn words(context: &mut Context<'_>, node: &Node) -> (Vec<(Capability, Verdict)>, Verdict) {
+fn words(context: &mut Context<'_>, node: &YamlNode) -> (Vec<(Capability, Verdict)>, Verdict) {
     let keys = Capability::ALL.map(|own| key(own.name()));
-    let keys: Vec<Key> = keys.into_iter().chain([key(Profile::REST)]).collect();
+    let keys: Vec<KeySpec> = keys.into_iter().chain([key(Profile::WILDCARD)]).collect();
     let (mut words, mut rest) = (Vec::new(), Verdict::Deny);
     let Some(section) = context.reader.section(node, "`decide`", &keys) else {
         return (words, rest);
@@ -59,37 +59,41 @@ fn words(context: &mut Context<'_>, node: &Node) -> (Vec<(Capability, Verdict)>,
 
 fn unattended(context: &mut Context<'_>, section: &Section<'_>) -> Unattended {
     let Some(node) = section.get("unattended") else { return Unattended::Deny };
-    match context.reader.word(node, &["deny", "fail", "wait"]) {
+    match context.reader.keyword(node, &["deny", "fail", "wait"]) {
         Some("fail") => Unattended::Fail,
         Some("wait") => Unattended::Wait,
         _ => Unattended::Deny,
     }
 }
 
-fn requires(context: &mut Context<'_>, node: &Node) -> Requires {
-    let mut requires = Requires::default();
+fn requires(context: &mut Context<'_>, node: &YamlNode) -> ProfileRequirements {
+    let mut requires = ProfileRequirements::default();
     let Some(section) = context.reader.section(node, "`requires`", REQUIRES) else {
         return requires;
     };
     if let Some(node) = section.get("sandbox") {
-        requires.sandbox = context.reader.word(node, &["enforced"]).is_some();
+        requires.sandbox = context.reader.keyword(node, &["enforced"]).is_some();
     }
     if let Some(node) = section.get("workspace") {
-        requires.disposable = context.reader.word(node, &["disposable"]).is_some();
+        requires.disposable = context.reader.keyword(node, &["disposable"]).is_some();
     }
     requires
 }
 
 /// The profile that holds where none is chosen. A layer that names none has no opinion.
-pub(super) fn in_force(context: &mut Context<'_>, node: Option<&Node>, own: &[Profile]) -> Profile {
+pub(super) fn in_force(
+    context: &mut Context<'_>,
+    node: Option<&YamlNode>,
+    own: &[Profile],
+) -> Profile {
     match (node, context.layer) {
         (Some(node), _) => chosen(context, node, own).unwrap_or_default(),
-        (None, Some(_)) => Profile::silent(),
+        (None, Some(_)) => Profile::neutral(),
         (None, None) => Profile::supervised(),
     }
 }
 
-fn chosen(context: &mut Context<'_>, node: &Node, own: &[Profile]) -> Option<Profile> {
+fn chosen(context: &mut Context<'_>, node: &YamlNode, own: &[Profile]) -> Option<Profile> {
     let name: String = context.reader.name(node)?;
     let found = own.iter().find(|profile| profile.name == name).cloned();
     // A layer that chooses one says where.

@@ -1,52 +1,58 @@
 //! Reads what commands are confined to.
 
 use crate::code::Code;
-use crate::confinement::{Network, Tier, WorkspaceAccess};
+use crate::confinement::{NetworkAccess, SandboxTier, WorkspaceAccess};
 use crate::policy::model::SandboxRule;
 use crate::policy::parse::Context;
-use crate::yaml::{Key, Node, key};
+use crate::yaml::{KeySpec, YamlNode, key};
 
-const SANDBOX: &[Key] =
+const SANDBOX: &[KeySpec] =
     &[key("require"), key("floor"), key("level"), key("network"), key("tmp"), key("workspace")];
 
 /// What commands are confined to. `writes` says whether the rule of any program lets it write.
-pub(super) fn rule(context: &mut Context<'_>, node: Option<&Node>, writes: bool) -> SandboxRule {
+pub(super) fn rule(
+    context: &mut Context<'_>,
+    node: Option<&YamlNode>,
+    writes: bool,
+) -> SandboxRule {
     // Where commands may write, their changes are staged unless the policy says otherwise.
     let staged = |writes| if writes { WorkspaceAccess::Staged } else { WorkspaceAccess::ReadOnly };
     let mut rule = SandboxRule {
-        floor: Tier::Namespaces,
-        network: Network::None,
+        floor: SandboxTier::Namespaces,
+        network: NetworkAccess::None,
         workspace: staged(writes),
-        writes: false,
+        writes_by_default: false,
         read_only: false,
         optional: false,
     };
     let keys = |node| context.reader.section(node, "`sandbox`", SANDBOX);
     let Some(section) = node.and_then(keys) else { return rule };
     if let Some(node) = section.get("require") {
-        rule.optional = context.reader.word(node, &["true", "false"]) == Some("false");
+        rule.optional = context.reader.keyword(node, &["true", "false"]) == Some("false");
     }
     if let Some(node) = section.get("level") {
-        let level = context.reader.word(node, &["strict", "workspace-write"]);
-        rule.writes = level == Some("workspace-write");
-        rule.workspace = staged(writes || rule.writes);
+        let level = context.reader.keyword(node, &["strict", "workspace-write"]);
+        rule.writes_by_default = level == Some("workspace-write");
+        rule.workspace = staged(writes || rule.writes_by_default);
     }
     if let Some(node) = section.get("floor")
-        && context.reader.word(node, &["namespaces", "landlock"]) == Some("landlock")
+        && context.reader.keyword(node, &["namespaces", "landlock"]) == Some("landlock")
     {
-        rule.floor = Tier::Landlock;
+        rule.floor = SandboxTier::Landlock;
     }
     if let Some(node) = section.get("tmp") {
-        context.reader.only(node, "private", &["none"]);
+        context.reader.only_supported(node, "private", &["none"]);
     }
     if let Some(node) = section.get("workspace") {
-        match context.reader.word(node, &["staged", "read-only", "direct"]) {
+        match context.reader.keyword(node, &["staged", "read-only", "direct"]) {
             Some("staged") => rule.workspace = WorkspaceAccess::Staged,
             // Where no command may write, there is nothing to do directly.
-            Some("direct") if writes || rule.writes => rule.workspace = WorkspaceAccess::Direct,
+            Some("direct") if writes || rule.writes_by_default => {
+                rule.workspace = WorkspaceAccess::Direct
+            }
             Some("direct") => rule.workspace = WorkspaceAccess::ReadOnly,
             // Over a policy that lets programs write, a layer may say that they may not.
-            _ if (writes || rule.writes) && context.layer.is_none() => {
+            _ if (writes || rule.writes_by_default) && context.layer.is_none() => {
                 let message =
                     "commands may write by this policy, which a read-only workspace denies";
                 context.error(Code::PolicyValue, node, message);
@@ -54,17 +60,22 @@ pub(super) fn rule(context: &mut Context<'_>, node: Option<&Node>, writes: bool)
             word => (rule.workspace, rule.read_only) = (WorkspaceAccess::ReadOnly, word.is_some()),
         }
     }
-    match section.get("network") {
+    check_network(context, section.get("network"));
+    rule
+}
+
+/// Refuses every network but none: `none` alone, or for `shell.run`.
+fn check_network(context: &mut Context<'_>, node: Option<&YamlNode>) {
+    match node {
         Some(node) if node.text().is_some() => {
-            context.reader.only(node, "none", &["proxy"]);
+            context.reader.only_supported(node, "none", &["proxy"]);
         }
         Some(node) => {
             let inner = context.reader.section(node, "`network`", &[key("shell.run")]);
             if let Some(node) = inner.and_then(|section| section.get("shell.run")) {
-                context.reader.only(node, "none", &["proxy"]);
+                context.reader.only_supported(node, "none", &["proxy"]);
             }
         }
         None => {}
     }
-    rule
 }

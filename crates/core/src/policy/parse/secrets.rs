@@ -9,18 +9,18 @@ use crate::code::Code;
 use crate::limits;
 use crate::policy::model::{Constraint, ToolRule};
 use crate::policy::parse::Context;
-use crate::policy::secrets::{PatternRule, RedactionRule, Returned, SecretRule};
+use crate::policy::secrets::{PatternRule, RedactionRule, ReturnedMasks, SecretRule};
 use crate::tool::ToolName;
-use crate::yaml::{Key, Node, Section, key};
+use crate::yaml::{KeySpec, Section, YamlNode, key};
 use capsule_redact::{Custom, limits as bounds};
 
-const REDACTION: &[Key] =
+const REDACTION: &[KeySpec] =
     &[key("at"), key("detectors"), key("patterns"), key("previews"), key("returned_masks")];
-const PATTERN: &[Key] = &[key("id"), key("regex")];
-const SECRET: &[Key] = &[key("from"), key("only_for"), key("as")];
-const AS: &[Key] = &[key("header"), key("format")];
+const PATTERN: &[KeySpec] = &[key("id"), key("regex")];
+const SECRET: &[KeySpec] = &[key("from"), key("only_for"), key("as")];
+const AS: &[KeySpec] = &[key("header"), key("format")];
 /// What a person who is asked sees as it is: what would hide there cannot be approved.
-const SHOWN: [&str; 4] = ["executable", "flag", "path", "host"];
+const NEVER_HIDDEN: [&str; 4] = ["executable", "flag", "path", "host"];
 /// Headers that say where a message ends or to whom it goes: nobody sets them by hand.
 const FRAMING: &[&str] = &[
     "accept-encoding",
@@ -37,49 +37,50 @@ const FRAMING: &[&str] = &[
 ];
 
 /// What is masked, and what becomes of masks.
-pub(super) fn redaction(context: &mut Context<'_>, node: Option<&Node>) -> RedactionRule {
+pub(super) fn redaction(context: &mut Context<'_>, node: Option<&YamlNode>) -> RedactionRule {
     // A layer that says nothing about it has no opinion.
-    let silent = if context.layer.is_some() { Returned::Resolve } else { Returned::Refuse };
+    let silent =
+        if context.layer.is_some() { ReturnedMasks::Resolve } else { ReturnedMasks::Refuse };
     let mut rule = RedactionRule { patterns: Vec::new(), returned: silent };
     let keys = |node| context.reader.section(node, "`redaction`", REDACTION);
     let Some(section) = node.and_then(keys) else { return rule };
     // Version 1 knows only these; they are written out so that a reader sees them.
     if let Some(node) = section.get("at") {
-        context.reader.word(node, &["boundary"]);
+        context.reader.keyword(node, &["boundary"]);
     }
     if let Some(node) = section.get("detectors") {
-        whole(context, node, &["builtin"]);
+        require_words(context, node, &["builtin"]);
     }
     if let Some(node) = section.get("previews")
         && let Some(section) = context.reader.section(node, "`previews`", &[key("never_mask")])
         && let Some(node) = section.get("never_mask")
     {
-        whole(context, node, &SHOWN);
+        require_words(context, node, &NEVER_HIDDEN);
     }
     if let Some(node) = section.get("patterns") {
         rule.patterns = patterns(context, node);
     }
     if let Some(node) = section.get("returned_masks") {
-        rule.returned = match context.reader.word(node, &Returned::WORDS) {
-            Some("resolve") => Returned::Resolve,
-            _ => Returned::Refuse,
+        rule.returned = match context.reader.keyword(node, &ReturnedMasks::KEYWORDS) {
+            Some("resolve") => ReturnedMasks::Resolve,
+            _ => ReturnedMasks::Refuse,
         };
     }
     rule
 }
 
 /// A list that has to hold all of these words and no other.
-fn whole(context: &mut Context<'_>, node: &Node, words: &[&'static str]) {
+fn require_words(context: &mut Context<'_>, node: &YamlNode, words: &[&'static str]) {
     let items = context.reader.list(node, "a list of words").unwrap_or_default();
     let named: Vec<&str> =
-        items.iter().filter_map(|item| context.reader.word(item, words)).collect();
+        items.iter().filter_map(|item| context.reader.keyword(item, words)).collect();
     if named.len() == items.len() && words.iter().any(|word| !named.contains(word)) {
         let message = format!("all of `{}` are needed: less would hide more", words.join("`, `"));
         context.error(Code::PolicyValue, node, message);
     }
 }
 
-fn patterns(context: &mut Context<'_>, node: &Node) -> Vec<PatternRule> {
+fn patterns(context: &mut Context<'_>, node: &YamlNode) -> Vec<PatternRule> {
     let items = context.reader.list(node, "a list of patterns").unwrap_or_default();
     if items.len() > bounds::PATTERNS {
         let message = format!("{} patterns; at most {}", items.len(), bounds::PATTERNS);
@@ -103,8 +104,8 @@ fn patterns(context: &mut Context<'_>, node: &Node) -> Vec<PatternRule> {
 }
 
 fn pattern(context: &mut Context<'_>, section: &Section<'_>) -> Option<PatternRule> {
-    let id = context.reader.need(section, "id", "a pattern for secrets");
-    let regex = context.reader.need(section, "regex", "a pattern for secrets");
+    let id = context.reader.required(section, "id", "a pattern for secrets");
+    let regex = context.reader.required(section, "regex", "a pattern for secrets");
     let (id, node) = (id?, regex?);
     let named = context.id(id)?;
     if named.len() > bounds::ID_BYTES {
@@ -125,7 +126,7 @@ fn pattern(context: &mut Context<'_>, section: &Section<'_>) -> Option<PatternRu
 /// The handles. A layer has none: what it would send, the policy does not.
 pub(super) fn secrets(
     context: &mut Context<'_>,
-    node: Option<&Node>,
+    node: Option<&YamlNode>,
     tools: &BTreeMap<ToolName, ToolRule>,
 ) -> Vec<SecretRule> {
     let Some(map) = node.and_then(|node| context.reader.map(node, "`secrets`")) else {
@@ -158,8 +159,8 @@ fn collide(one: &SecretRule, other: &SecretRule) -> bool {
 
 fn secret(
     context: &mut Context<'_>,
-    (name, at): (&str, &Node),
-    node: &Node,
+    (name, at): (&str, &YamlNode),
+    node: &YamlNode,
     tools: &BTreeMap<ToolName, ToolRule>,
 ) -> Option<SecretRule> {
     let plain = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
@@ -169,23 +170,23 @@ fn secret(
         return None;
     }
     let section = context.reader.section(node, "a secret", SECRET)?;
-    if let Some(node) = context.reader.need(&section, "from", "a secret") {
-        context.reader.word(node, &["env"]);
+    if let Some(node) = context.reader.required(&section, "from", "a secret") {
+        context.reader.keyword(node, &["env"]);
     }
-    given_away(context, name, at, tools);
-    let only_for = context.reader.need(&section, "only_for", "a secret");
+    check_environment(context, name, at, tools);
+    let only_for = context.reader.required(&section, "only_for", "a secret");
     let only_for = only_for.map(|node| rules_of(context, node, tools));
-    let shape = context.reader.need(&section, "as", "a secret");
-    let (header, format) = shape.and_then(|node| shaped(context, node))?;
+    let shape = context.reader.required(&section, "as", "a secret");
+    let (header, format) = shape.and_then(|node| header_format(context, node))?;
     let source = context.source(at);
     Some(SecretRule { name: name.to_string(), source, only_for: only_for?, header, format })
 }
 
 /// A command that finds the variable in its environment could send it anywhere.
-fn given_away(
+fn check_environment(
     context: &mut Context<'_>,
     name: &str,
-    at: &Node,
+    at: &YamlNode,
     tools: &BTreeMap<ToolName, ToolRule>,
 ) {
     for (tool, rule) in tools {
@@ -204,7 +205,7 @@ fn given_away(
 /// `http.get/gh-issues`: a rule that is there, and whose addresses nobody can listen to.
 fn rules_of(
     context: &mut Context<'_>,
-    node: &Node,
+    node: &YamlNode,
     tools: &BTreeMap<ToolName, ToolRule>,
 ) -> Vec<(ToolName, String)> {
     let items = context.reader.list(node, "a list of rules").unwrap_or_default();
@@ -215,7 +216,7 @@ fn rules_of(
     for item in items {
         let Some(text) = context.reader.text(item) else { continue };
         let named = text.split_once('/').and_then(|(tool, id)| {
-            let tool = ToolName::asked(tool);
+            let tool = ToolName::unchecked(tool);
             let Constraint::Fetch(fetch) = &tools.get(&tool)?.constraint else { return None };
             let rule = fetch.allow.iter().find(|rule| rule.id == id)?;
             Some((tool, rule))
@@ -238,9 +239,9 @@ fn rules_of(
 }
 
 /// The header, and what stands around the value in it.
-fn shaped(context: &mut Context<'_>, node: &Node) -> Option<(String, (String, String))> {
+fn header_format(context: &mut Context<'_>, node: &YamlNode) -> Option<(String, (String, String))> {
     let section = context.reader.section(node, "`as`", AS)?;
-    let at = context.reader.need(&section, "header", "`as`")?;
+    let at = context.reader.required(&section, "header", "`as`")?;
     let header = context.reader.line(at)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let framing = FRAMING.iter().any(|own| own.eq_ignore_ascii_case(&header));

@@ -12,14 +12,14 @@ use crate::code::Code;
 use crate::decision::Verdict;
 use crate::diagnostic::Diagnostic;
 use crate::limits;
-use crate::policy::model::{Constraint, Example, Expected, Quota, ToolRule};
-use crate::policy::parse::{Context, exec, fetch, files, narrow};
-use crate::tool::{Shape, Signature};
+use crate::policy::model::{Constraint, ExampleExpectation, PolicyExample, Quota, ToolRule};
+use crate::policy::parse::{Context, exec, fetch, files, git_and_tests};
+use crate::tool::{ToolShape, ToolSignature};
 pub(super) use crate::units::millis;
-use crate::yaml::{self, Key, Node, Section, key, later};
+use crate::yaml::{self, KeySpec, Section, YamlNode, key, unsupported_key};
 
 /// The keys that every tool has; each shape adds its own.
-const COMMON: &[Key] = &[
+const COMMON: &[KeySpec] = &[
     key("decision"),
     key("because"),
     key("suggest"),
@@ -27,34 +27,34 @@ const COMMON: &[Key] = &[
     key("quota"),
     key("examples"),
     key("output"),
-    later("capabilities"),
-    later("pin"),
+    unsupported_key("capabilities"),
+    unsupported_key("pin"),
 ];
 
 pub(super) fn rule(
     context: &mut Context<'_>,
-    signature: &'static Signature,
-    at: &Node,
-    node: &Node,
+    signature: &'static ToolSignature,
+    at: &YamlNode,
+    node: &YamlNode,
 ) -> Option<ToolRule> {
     // The short form `fs.read: allow` is the same as `fs.read: { decision: allow }`.
-    let short = Node { span: at.span.clone(), value: yaml::Value::Map(Vec::new()) };
+    let short = YamlNode { span: at.span.clone(), value: yaml::YamlValue::Map(Vec::new()) };
     let (decision, body) = match node.text() {
         Some(_) => (verdict(context, node), &short),
         None => (None, node),
     };
     let shape = match signature.shape {
-        Shape::Files => files::KEYS,
-        Shape::Fetch => fetch::KEYS,
-        Shape::Exec => exec::KEYS,
-        Shape::Repository => narrow::GIT,
-        Shape::Test => narrow::TEST,
+        ToolShape::Files => files::KEYS,
+        ToolShape::Fetch => fetch::KEYS,
+        ToolShape::Exec => exec::KEYS,
+        ToolShape::Repository => git_and_tests::GIT,
+        ToolShape::Test => git_and_tests::TEST,
     };
     // What a shape enforces comes before what is not enforced for all of them.
     let modes = (signature.id == "fs.write").then_some(key("modes"));
-    let keys: Vec<Key> = shape.iter().chain(COMMON).copied().chain(modes).collect();
+    let keys: Vec<KeySpec> = shape.iter().chain(COMMON).copied().chain(modes).collect();
     let section = context.reader.section(body, &format!("`{}`", signature.id), &keys)?;
-    let decision = decision.or_else(|| word(context, &section));
+    let decision = decision.or_else(|| read_decision(context, &section));
     let rule = ToolRule {
         source: context.source(at),
         decision,
@@ -64,11 +64,13 @@ pub(super) fn rule(
         timeout_ms: timeout(context, signature, &section),
         untrusted: untrusted(context, &section),
         constraint: match signature.shape {
-            Shape::Files => Constraint::Files(files::rule(context, signature, &section)),
-            Shape::Fetch => Constraint::Fetch(fetch::rule(context, &section)),
-            Shape::Exec => Constraint::Exec(exec::rule(context, &section)),
-            Shape::Repository => Constraint::Git(narrow::git(context, signature, &section)),
-            Shape::Test => Constraint::Test(narrow::test(context, &section, signature)),
+            ToolShape::Files => Constraint::Files(files::rule(context, signature, &section)),
+            ToolShape::Fetch => Constraint::Fetch(fetch::rule(context, &section)),
+            ToolShape::Exec => Constraint::Exec(exec::rule(context, &section)),
+            ToolShape::Repository => {
+                Constraint::Git(git_and_tests::git(context, signature, &section))
+            }
+            ToolShape::Test => Constraint::Test(git_and_tests::test(context, &section, signature)),
         },
         examples: collect_examples(context, signature, &section),
     };
@@ -79,17 +81,17 @@ pub(super) fn rule(
 /// there so that a reader sees it.
 pub(super) fn untrusted(context: &mut Context<'_>, section: &Section<'_>) -> bool {
     let node = section.get("output");
-    node.is_some_and(|node| context.reader.only(node, "untrusted", &[]))
+    node.is_some_and(|node| context.reader.only_supported(node, "untrusted", &[]))
 }
 
 /// The word of a rule.
-pub(super) fn word(context: &mut Context<'_>, section: &Section<'_>) -> Option<Verdict> {
+pub(super) fn read_decision(context: &mut Context<'_>, section: &Section<'_>) -> Option<Verdict> {
     section.get("decision").and_then(|node| verdict(context, node))
 }
 
 /// A verdict by its word.
-pub(super) fn verdict(context: &mut Context<'_>, node: &Node) -> Option<Verdict> {
-    context.reader.word(node, &Verdict::WORDS).and_then(Verdict::from_word)
+pub(super) fn verdict(context: &mut Context<'_>, node: &YamlNode) -> Option<Verdict> {
+    context.reader.keyword(node, &Verdict::KEYWORDS).and_then(Verdict::from_keyword)
 }
 
 /// A text of a rule.
@@ -97,11 +99,11 @@ pub(super) fn text(context: &mut Context<'_>, section: &Section<'_>, name: &str)
     section.get(name).and_then(|node| context.reader.text(node)).map(ToString::to_string)
 }
 
-fn timeout(context: &mut Context<'_>, signature: &Signature, section: &Section<'_>) -> u64 {
+fn timeout(context: &mut Context<'_>, signature: &ToolSignature, section: &Section<'_>) -> u64 {
     // Every shape's `limits` has this key, and checks its other keys itself. Commands have bounds
     // of their own.
     let node = match signature.shape {
-        Shape::Exec | Shape::Test => None,
+        ToolShape::Exec | ToolShape::Test => None,
         _ => section.get("limits").and_then(|node| node.get("timeout")),
     };
     let timeout = node.and_then(|node| bounded_time(context, node));
@@ -109,7 +111,7 @@ fn timeout(context: &mut Context<'_>, signature: &Signature, section: &Section<'
 }
 
 /// A duration up to the ceiling.
-pub(super) fn bounded_time(context: &mut Context<'_>, node: &Node) -> Option<Duration> {
+pub(super) fn bounded_time(context: &mut Context<'_>, node: &YamlNode) -> Option<Duration> {
     let duration = context.reader.duration(node)?;
     if duration.is_zero() || duration > limits::TIMEOUT_CEILING {
         context.error(Code::PolicyValue, node, "a time limit lies between 1ms and 24h");
@@ -120,29 +122,29 @@ pub(super) fn bounded_time(context: &mut Context<'_>, node: &Node) -> Option<Dur
 
 /// A number in a range; a policy that wants more or less is told so instead of being clamped. Less was once let
 /// through, and is read where it was recorded.
-pub(super) fn within(
+pub(super) fn in_range(
     context: &mut Context<'_>,
-    node: &Node,
+    node: &YamlNode,
     value: Option<u64>,
     range: RangeInclusive<u64>,
 ) -> Option<u64> {
     let value = value?;
-    let said = |which, bound| format!("the {which} that can be allowed is {bound}");
+    let limit_text = |which, bound| format!("the {which} that can be allowed is {bound}");
     if value > *range.end() {
-        context.error(Code::PolicyValue, node, said("most", range.end()));
+        context.error(Code::PolicyValue, node, limit_text("most", range.end()));
         return None;
     }
     if value < *range.start() {
-        let message = said("least", range.start());
+        let message = limit_text("least", range.start());
         let own = Diagnostic::warning(Code::PolicyValue, node.span.clone(), message);
         context.reader.problem(own);
     }
     Some(value)
 }
 
-fn quota(context: &mut Context<'_>, signature: &Signature, node: &Node) -> Quota {
+fn quota(context: &mut Context<'_>, signature: &ToolSignature, node: &YamlNode) -> Quota {
     let mut keys = alloc::vec![key("calls"), key("bytes"), key("wall")];
-    if signature.shape == Shape::Fetch {
+    if signature.shape == ToolShape::Fetch {
         keys.push(key("per_host"));
     }
     let mut quota = Quota::default();
@@ -157,20 +159,21 @@ fn quota(context: &mut Context<'_>, signature: &Signature, node: &Node) -> Quota
 /// The examples of the tool, and those of its rules and programs.
 fn collect_examples(
     context: &mut Context<'_>,
-    signature: &'static Signature,
+    signature: &'static ToolSignature,
     section: &Section<'_>,
-) -> Vec<Example> {
+) -> Vec<PolicyExample> {
     let mut found = Vec::new();
     if let Some(node) = section.get("examples") {
         examples(context, signature, signature.id, node, &mut found);
     }
     for item in section.get("rules").map(list).unwrap_or_default() {
-        let id = item.get("id").and_then(Node::text).unwrap_or("");
+        let id = item.get("id").and_then(YamlNode::text).unwrap_or("");
         if let Some(node) = item.get("examples") {
             examples(context, signature, &format!("{}/{id}", signature.id), node, &mut found);
         }
     }
-    if let Some(yaml::Value::Map(programs)) = section.get("executables").map(|node| &node.value) {
+    if let Some(yaml::YamlValue::Map(programs)) = section.get("executables").map(|node| &node.value)
+    {
         for (name, body) in programs {
             let rule = format!("{}/{}", signature.id, name.text().unwrap_or(""));
             if let Some(node) = body.get("examples") {
@@ -181,48 +184,52 @@ fn collect_examples(
     found
 }
 
-fn list(node: &Node) -> &[Node] {
+fn list(node: &YamlNode) -> &[YamlNode] {
     match &node.value {
-        yaml::Value::List(items) => items,
+        yaml::YamlValue::List(items) => items,
         _ => &[],
     }
 }
 
 fn examples(
     context: &mut Context<'_>,
-    signature: &'static Signature,
+    signature: &'static ToolSignature,
     rule: &str,
-    node: &Node,
-    found: &mut Vec<Example>,
+    node: &YamlNode,
+    found: &mut Vec<PolicyExample>,
 ) {
     let keys = [key("allow"), key("ask"), key("ask-each"), key("deny"), key("no_match")];
     let Some(section) = context.reader.section(node, "`examples`", &keys) else { return };
     for (word, _, node) in section.entries() {
-        let expect = match Verdict::from_word(word) {
-            Some(verdict) => Expected::Verdict(verdict),
-            None => Expected::NoMatch,
+        let expect = match Verdict::from_keyword(word) {
+            Some(verdict) => ExampleExpectation::Verdict(verdict),
+            None => ExampleExpectation::NoMatch,
         };
         for item in context.reader.list(node, "a list of calls").unwrap_or_default() {
-            let Some(args) = call(context, signature, item) else { continue };
+            let Some(args) = example_arguments(context, signature, item) else { continue };
             let source = context.source(item);
-            found.push(Example { source, expect, args, rule: rule.to_string() });
+            found.push(PolicyExample { source, expect, args, rule: rule.to_string() });
         }
     }
 }
 
 /// The arguments of an example: a map, or for commands a line of words.
-fn call(context: &mut Context<'_>, signature: &'static Signature, node: &Node) -> Option<Value> {
+fn example_arguments(
+    context: &mut Context<'_>,
+    signature: &'static ToolSignature,
+    node: &YamlNode,
+) -> Option<Value> {
     let args = match (signature.shape, node.text()) {
-        (Shape::Exec, Some(line)) if line.contains(['\'', '"', '\\']) => {
+        (ToolShape::Exec, Some(line)) if line.contains(['\'', '"', '\\']) => {
             let message = "a line with quotes is ambiguous; write the words as a list";
             context.error(Code::PolicyType, node, message);
             return None;
         }
-        (Shape::Exec, Some(line)) => {
+        (ToolShape::Exec, Some(line)) => {
             let words: Vec<Value> = line.split_whitespace().map(Value::from).collect();
             serde_json::json!({ "argv": words })
         }
-        (Shape::Exec, None) if matches!(node.value, yaml::Value::List(_)) => {
+        (ToolShape::Exec, None) if matches!(node.value, yaml::YamlValue::List(_)) => {
             serde_json::json!({ "argv": node.to_json() })
         }
         _ => node.to_json(),

@@ -1,7 +1,7 @@
 //! The variables that do more than say how much is printed, with the values that matter.
 
 /// Values by which variables say that nothing is started.
-pub(super) const QUIET: &[(&[&str], &[&str])] = &[
+pub(super) const HARMLESS_VALUES: &[(&[&str], &[&str])] = &[
     (&["PAGER", "GIT_PAGER", "MANPAGER"], &["", "cat"]),
     (&["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"], &["true", ":"]),
     (&["BROWSER"], &["", "none", "true", "false"]),
@@ -21,20 +21,26 @@ pub(super) const QUIET: &[(&[&str], &[&str])] = &[
 
 /// How the words of a value begin that name something to load or to start, by the manuals of the
 /// programs that read them; behind a `*`, what stands anywhere in it.
-pub(super) const MARKS: &[(&[&str], &[&str])] = &[
-    (&["NODE_OPTIONS"], NODE),
+pub(super) const STARTING_PREFIXES: &[(&[&str], &[&str])] = &[
+    (&["NODE_OPTIONS"], NODE_OPTIONS),
     (&["PYTHONSTARTUP", "PYTHONBREAKPOINT", "LUA_INIT*"], &["*"]),
     (&["PERL5OPT"], &["-M", "-m", "-I", "-d"]),
     (&["RUBYOPT"], &["-r", "-I", "--require"]),
-    (&["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS", "JVM_OPTS"], JAVA),
-    (&["MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "KOTLIN_OPTS"], JAVA),
+    (
+        &["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPTS", "JVM_OPTS"],
+        JAVA_OPTIONS,
+    ),
+    (
+        &["MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "KOTLIN_OPTS"],
+        JAVA_OPTIONS,
+    ),
     (&["RUSTC", "RUSTDOC", "CARGO", "RUSTC_*WRAPPER", "CARGO_BUILD_RUSTC*"], &["*/"]),
     (&["CARGO_TARGET_*_RUNNER", "CARGO_TARGET_*_LINKER"], &["*/", "* "]),
     (
         &["RUSTFLAGS", "RUSTDOCFLAGS", "CARGO_ENCODED_RUSTFLAGS"],
         &["*linker=", "*fuse-ld=", "*codegen-backend="],
     ),
-    (&["CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"], COMPILER),
+    (&["CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"], COMPILER_OPTIONS),
     (&["GOFLAGS"], &["-toolexec", "--toolexec", "-exec", "--exec", "-overlay", "--overlay"]),
     (
         &["MAKEFLAGS", "GNUMAKEFLAGS"],
@@ -47,13 +53,13 @@ pub(super) const MARKS: &[(&[&str], &[&str])] = &[
     ),
 ];
 
-const NODE: &[&str] =
+const NODE_OPTIONS: &[&str] =
     &["-r", "--require", "--import", "--loader", "--experimental-loader", "--openssl-config"];
 
-const COMPILER: &[&str] =
+const COMPILER_OPTIONS: &[&str] =
     &["-fplugin", "-fuse-ld=/", "-fuse-ld=.", "-B", "-wrapper", "-specs", "--specs"];
 
-const JAVA: &[&str] = &[
+const JAVA_OPTIONS: &[&str] = &[
     "-javaagent",
     "-agent",
     "-XX:OnError",
@@ -64,15 +70,15 @@ const JAVA: &[&str] = &[
 ];
 
 /// These begin like others below and only say how much is printed or kept, or by whom and when.
-pub(super) const HARMLESS: &str = "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONFAULTHANDLER PYTHONHASHSEED \
+pub(super) const HARMLESS_NAMES: &str = "PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONFAULTHANDLER PYTHONHASHSEED \
     PYTHONIOENCODING PYTHONUTF8 GIT_ADVICE GIT_AUTHOR_DATE GIT_AUTHOR_EMAIL \
     GIT_AUTHOR_NAME GIT_COMMITTER_DATE GIT_COMMITTER_EMAIL GIT_COMMITTER_NAME \
     GIT_CONFIG_NOSYSTEM GIT_LFS_SKIP_SMUDGE GIT_MERGE_AUTOEDIT GIT_OPTIONAL_LOCKS \
     GIT_PAGER_IN_USE GIT_TERMINAL_PROMPT";
 
-pub(super) const NEVER_BEGINNINGS: &[&str] = &["LD_", "DYLD_", "GIT_", "BASH_FUNC_"];
+pub(super) const ALWAYS_DENIED_PREFIXES: &[&str] = &["LD_", "DYLD_", "GIT_", "BASH_FUNC_"];
 
-pub(super) const CODE_BEGINNINGS: &[&str] = &["PYTHON", "PERL5", "RUBY"];
+pub(super) const CODE_PREFIXES: &[&str] = &["PYTHON", "PERL5", "RUBY"];
 
 pub(super) const CODE: &[&str] = &[
     "NODE_OPTIONS",
@@ -92,7 +98,7 @@ pub(super) const CODE: &[&str] = &[
     "AWKLIBPATH",
 ];
 
-pub(super) const NEVER: &[&str] = &[
+pub(super) const ALWAYS_DENIED: &[&str] = &[
     "BASH_ENV",
     "ENV",
     "PROMPT_COMMAND",
@@ -121,7 +127,7 @@ pub(super) const NEVER: &[&str] = &[
     "PATH_SEPARATOR",
 ];
 
-pub(super) const PLACES: &[&str] = &[
+pub(super) const LOCATIONS: &[&str] = &[
     "PATH",
     "ZDOTDIR",
     "INPUTRC",
@@ -145,7 +151,7 @@ pub(super) const PLACES: &[&str] = &[
 ];
 
 /// Options of node that load nothing and start nothing.
-pub(super) const NODE_PLAIN: &[&str] = &[
+pub(super) const NODE_HARMLESS: &[&str] = &[
     "--enable-source-maps",
     "--experimental-vm-modules",
     "--no-deprecation",

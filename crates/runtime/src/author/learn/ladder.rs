@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use capsule_core::decision::Verdict;
 use capsule_core::policy::Policy;
 use capsule_core::tool::ToolName;
-use capsule_core::yaml::Node;
+use capsule_core::yaml::YamlNode;
 use capsule_tools::CATALOGUE;
 use serde_json::{Value, json};
 
@@ -69,13 +69,13 @@ pub(super) struct Sample {
 pub(super) struct Ground<'g> {
     pub(super) law: &'g Law,
     pub(super) policy: &'g Policy,
-    pub(super) root: &'g Node,
+    pub(super) root: &'g YamlNode,
     /// The names of rules that are proposed already.
     pub(super) taken: RefCell<BTreeSet<String>>,
 }
 
 impl<'g> Ground<'g> {
-    pub(super) fn new(law: &'g Law, root: &'g Node) -> Self {
+    pub(super) fn new(law: &'g Law, root: &'g YamlNode) -> Self {
         Self { law, policy: &law.policy, root, taken: RefCell::default() }
     }
 
@@ -130,12 +130,12 @@ impl<'g> Ground<'g> {
     }
 
     fn program(&self, names: &[String], word: Verdict) -> Rung {
-        let tool = ToolName::asked(SHELL);
+        let tool = ToolName::unchecked(SHELL);
         let exec = exec_of(self.policy, &tool);
         let program = names.first().map_or("", String::as_str);
         let rule = exec.and_then(|exec| exec.programs.iter().find(|own| own.name == program));
         let mut command = rule.map(|own| &own.command);
-        let mut wanted = Wanted::map([("decision", Wanted::word(word.word()))]);
+        let mut wanted = Wanted::map([("decision", Wanted::word(word.keyword()))]);
         // From the outermost in: whether everything beside the subcommand was decided before, which it
         // would not be where only the subcommand is named.
         let mut rests = Vec::new();
@@ -176,7 +176,7 @@ impl<'g> Ground<'g> {
     }
 
     fn tool(&self, tool: &ToolName, word: Verdict) -> Rung {
-        let decision = Wanted::word(word.word());
+        let decision = Wanted::word(word.keyword());
         let wanted = match self.own(tool) {
             Some(own) if own.node.text().is_none() => Wanted::map([("decision", decision)]),
             _ => decision,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::diagnostic::Diagnostics;
 use capsule_core::limits;
-use capsule_core::policy::{Policy, shipped};
+use capsule_core::policy::{Policy, builtin_text};
 
 use super::{Answer, Authored, Past};
 use crate::check::{check_claims, claims};
@@ -193,10 +193,10 @@ impl Authored<'_> {
 
     /// The base policy by itself, bound as the author's is.
     fn base(&self) -> Result<Arc<Policy>, Diagnostics> {
-        let text = shipped("base").unwrap_or_default();
+        let text = builtin_text("base").unwrap_or_default();
         let home = &self.law.home;
         let (draft, _) =
-            capsule_core::policy::Draft::parse(text, "builtin:base", home, super::CATALOGUE)?;
+            capsule_core::policy::PolicyDraft::parse(text, "builtin:base", home, super::CATALOGUE)?;
         Ok(Arc::new(draft.bind(&self.law.roots, home, super::CATALOGUE)?))
     }
 
@@ -228,8 +228,8 @@ impl Authored<'_> {
         let refused = |why: String| Err(LearnError::Refused(why));
         let (before, after) = (&self.alone, &patched.alone);
         let ids = |policy: &Policy| {
-            let rules = policy.never.iter().chain(&policy.base_denials);
-            let lifts = policy.lifts.iter().map(|own| own.id.clone());
+            let rules = policy.hard_denies.iter().chain(&policy.base_denials);
+            let lifts = policy.dropped_rules.iter().map(|own| own.id.clone());
             rules.map(|own| own.id.clone()).chain(lifts).collect::<Vec<_>>()
         };
         if ids(before) != ids(after) || before.profile != after.profile {

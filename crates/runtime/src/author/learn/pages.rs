@@ -19,7 +19,7 @@ impl Ground<'_> {
         word: Verdict,
         because: &str,
     ) -> Result<Vec<Rung>, String> {
-        let tool = ToolName::asked("http.get");
+        let tool = ToolName::unchecked("http.get");
         let pages = group.wishes.iter().filter_map(|wish| match &wish.what {
             What::Page(_, path) => Some(path.as_str()),
             _ => None,
@@ -36,7 +36,7 @@ impl Ground<'_> {
                 Wanted::map([
                     ("id", Wanted::word(id.as_str())),
                     ("url", Wanted::word(url.as_str())),
-                    ("decision", Wanted::word(word.word())),
+                    ("decision", Wanted::word(word.keyword())),
                     ("because", Wanted::word(because)),
                 ])
             });

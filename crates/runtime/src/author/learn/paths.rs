@@ -36,7 +36,8 @@ impl Ground<'_> {
         });
         let places: Vec<&WorkspacePath> = places.collect();
         let above = places.first().map_or("", |path| folder(path.as_str()));
-        let rules = self.policy.files(tool).map(|files| files.rules.as_slice()).unwrap_or_default();
+        let rules =
+            self.policy.file_rule(tool).map(|files| files.rules.as_slice()).unwrap_or_default();
         let others: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
         let own = Paths { tool, word, because, id: self.free_id(tool, above, &others), places };
         let samples = own.samples(above);
@@ -57,18 +58,18 @@ impl Ground<'_> {
         let tool = paths.tool;
         let named = format!("{tool}/{}", paths.id);
         let rules = Wanted::map([("rules", Wanted::List(vec![paths.rule(patterns)]))]);
-        let Some(files) = self.policy.files(tool) else {
+        let Some(files) = self.policy.file_rule(tool) else {
             let binds = ["fs.read", "fs.write", "fs.delete"].contains(&tool.as_str());
-            if binds && exec_of(self.policy, &ToolName::asked(SHELL)).is_some() {
+            if binds && exec_of(self.policy, &ToolName::unchecked(SHELL)).is_some() {
                 // What a tool closes it closes to commands as well, and nothing was closed to them.
                 let closed = Wanted::map([
-                    ("decision", Wanted::word(Verdict::Deny.word())),
-                    ("hidden", Wanted::word(Verdict::Allow.word())),
+                    ("decision", Wanted::word(Verdict::Deny.keyword())),
+                    ("hidden", Wanted::word(Verdict::Allow.keyword())),
                 ]);
                 return Ok((named, closed.and(rules)));
             }
             let whole = Wanted::map([
-                ("decision", Wanted::word(paths.word.word())),
+                ("decision", Wanted::word(paths.word.keyword())),
                 ("paths", Wanted::map([("allow", Wanted::words(patterns))])),
                 ("because", Wanted::word(paths.because)),
             ]);
@@ -115,7 +116,7 @@ impl Paths<'_> {
         Wanted::map([
             ("id", Wanted::word(self.id.as_str())),
             ("paths", Wanted::words(patterns)),
-            ("decision", Wanted::word(self.word.word())),
+            ("decision", Wanted::word(self.word.keyword())),
             ("because", Wanted::word(self.because)),
         ])
     }

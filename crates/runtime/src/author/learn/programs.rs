@@ -2,9 +2,9 @@
 
 use capsule_core::action::Facts;
 use capsule_core::code::Code;
+use capsule_core::command_specs::{CommandLine, Effect, Effects};
 use capsule_core::decision::{Decision, Verdict};
-use capsule_core::policy::{Case, CommandRule, ExecRule, Policy};
-use capsule_core::programs::{CommandLine, Effect, Effects};
+use capsule_core::policy::{CommandRule, ExecRule, Policy, PolicyInput};
 
 use super::wishes::{What, Wish, exec_of, named};
 use crate::lint::INTERPRETERS;
@@ -21,26 +21,26 @@ const ASKED: Effects = CHANGES.with(Effect::Deletes).with(Effect::Runs);
 /// # Errors
 /// Says why it cannot, or why nothing is proposed.
 pub(super) fn why_not(argv: &[String], facts: &Facts, said: &Decision) -> Result<(), String> {
-    let line = CommandLine::of(argv, facts.program.as_ref(), false);
+    let line = CommandLine::parse(argv, facts.program.as_ref(), false);
     let Some(name) = argv.first() else { return Err(said.reason.clone()) };
-    let shown = line.shown();
+    let shown = line.display_name();
     if name.contains('/') {
         return Err(format!("`{name}` is a file that can be any program"));
     }
     if line.names.iter().any(|own| INTERPRETERS.contains(&own.as_str())) {
         return Err(format!("`{name}` runs any program text that it is given"));
     }
-    if !line.readings().any(|reading| reading.known()) {
+    if !line.parsed_argvs().any(|reading| reading.known()) {
         return Err(format!("`{name}` is not known, so what it does is not known"));
     }
     let starts =
-        line.readings.iter().any(|(known, _)| known.is_some_and(|own| own.starts_others()));
-    if starts || !line.inner.is_empty() {
+        line.interpretations.iter().any(|(known, _)| known.is_some_and(|own| own.starts_others()));
+    if starts || !line.nested.is_empty() {
         return Err(format!("`{name}` starts other programs"));
     }
-    let stays = line.effects().iter().find(|effect| !ASKED.has(*effect));
+    let stays = line.effects().iter().find(|effect| !ASKED.contains(*effect));
     match stays {
-        Some(effect) => Err(format!("`{shown}` {}", effect.says())),
+        Some(effect) => Err(format!("`{shown}` {}", effect.description())),
         None => Ok(()),
     }
 }
@@ -48,11 +48,11 @@ pub(super) fn why_not(argv: &[String], facts: &Facts, said: &Decision) -> Result
 /// The program with its subcommands, and the word that it may have.
 pub(super) fn program(
     policy: &Policy,
-    case: &Case<'_>,
+    case: &PolicyInput<'_>,
     argv: &[String],
     said: &Decision,
 ) -> Result<Wish, String> {
-    let line = CommandLine::of(argv, case.facts.program.as_ref(), false);
+    let line = CommandLine::parse(argv, case.facts.program.as_ref(), false);
     let names = names(&line, argv)?;
     let exec = exec_of(policy, case.tool);
     let rule =
@@ -66,11 +66,14 @@ pub(super) fn program(
     let does = line.effects();
     let shown = names.join(" ");
     let word = match said.verdict {
-        Verdict::Deny if does.within(ALLOWED) => Verdict::Allow,
+        Verdict::Deny if does.is_subset_of(ALLOWED) => Verdict::Allow,
         Verdict::Deny => Verdict::Ask,
-        _ if does.within(CHANGES) => Verdict::Allow,
+        _ if does.is_subset_of(CHANGES) => Verdict::Allow,
         _ => {
-            let more = does.iter().find(|effect| !CHANGES.has(*effect)).map_or("", Effect::says);
+            let more = does
+                .iter()
+                .find(|effect| !CHANGES.contains(*effect))
+                .map_or("", Effect::description);
             return Err(format!("`{shown}` {more}, which stays a question"));
         }
     };
@@ -79,7 +82,7 @@ pub(super) fn program(
 
 /// The names of a program and of its subcommands, as far as they are known.
 fn names(line: &CommandLine<'_>, argv: &[String]) -> Result<Vec<String>, String> {
-    let reading = line.readings().find(|own| own.known());
+    let reading = line.parsed_argvs().find(|own| own.known());
     let levels = reading.map(|own| own.levels.as_slice()).unwrap_or_default();
     let name = argv.first().cloned().unwrap_or_default();
     let inner = levels.iter().skip(1);
@@ -89,7 +92,7 @@ fn names(line: &CommandLine<'_>, argv: &[String]) -> Result<Vec<String>, String>
     let names: Vec<String> =
         std::iter::once(name.clone()).chain(inner.map(|own| own.name.clone())).collect();
     let has_more = line
-        .readings
+        .interpretations
         .iter()
         .any(|(known, _)| known.is_some_and(|known| !known.subcommands.is_empty()));
     match names.len() == 1 && has_more {
@@ -109,7 +112,7 @@ fn is_left_over(
     if let Some((_, effect)) = by.split_once("/effects.") {
         let words = exec.and_then(|exec| exec.effects.as_ref());
         let named = |own: &&capsule_core::policy::EffectRule| {
-            own.words.iter().any(|(own, ..)| own.name() == effect)
+            own.verdicts.iter().any(|(own, ..)| own.name() == effect)
         };
         return !words.as_ref().is_some_and(named);
     }

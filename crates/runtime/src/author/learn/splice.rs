@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use capsule_core::escape;
-use capsule_core::yaml::{Node, Scalar, Value};
+use capsule_core::yaml::{YamlNode, YamlScalar, YamlValue};
 
 /// What is to stand in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Wanted {
 }
 
 /// The text with what is wanted.
-pub(super) fn splice(text: &str, root: &Node, wanted: &Wanted) -> Result<String, Stuck> {
+pub(super) fn splice(text: &str, root: &YamlNode, wanted: &Wanted) -> Result<String, Stuck> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut splice = Splice { text, newline, edits: Vec::new() };
     splice.merge(root, "", wanted)?;
@@ -91,9 +91,9 @@ struct Splice<'t> {
 }
 
 impl Splice<'_> {
-    fn merge(&mut self, node: &Node, key: &str, wanted: &Wanted) -> Result<(), Stuck> {
+    fn merge(&mut self, node: &YamlNode, key: &str, wanted: &Wanted) -> Result<(), Stuck> {
         match (&node.value, wanted) {
-            (Value::Map(entries), Wanted::Map(new)) => {
+            (YamlValue::Map(entries), Wanted::Map(new)) => {
                 let mut missing = Vec::new();
                 for (key, value) in new {
                     match entries.iter().find(|(own, _)| own.text() == Some(key)) {
@@ -103,17 +103,19 @@ impl Splice<'_> {
                 }
                 self.add_entries(node, entries, &missing)
             }
-            (Value::List(items), Wanted::List(new)) => self.add_items(node, items, new),
-            (Value::List(_), Wanted::Map(new)) if matches!(key, "paths" | "urls") => {
+            (YamlValue::List(items), Wanted::List(new)) => self.add_items(node, items, new),
+            (YamlValue::List(_), Wanted::Map(new)) if matches!(key, "paths" | "urls") => {
                 // The list is short for `{ allow: [..] }`.
                 match new.as_slice() {
                     [(name, inner)] if name == "allow" => self.merge(node, name, inner),
                     _ => Err(stuck(key)),
                 }
             }
-            (Value::List(items), Wanted::Map(new)) if key == "executables" => {
-                let named =
-                    items.iter().filter_map(Node::text).map(|name| (name, Wanted::Map(Vec::new())));
+            (YamlValue::List(items), Wanted::Map(new)) if key == "executables" => {
+                let named = items
+                    .iter()
+                    .filter_map(YamlNode::text)
+                    .map(|name| (name, Wanted::Map(Vec::new())));
                 let long = flow(&Wanted::map(named).and(Wanted::Map(new.clone())));
                 let end = self.end(node)?;
                 match items.first().filter(|_| !self.is_flow(node)) {
@@ -122,13 +124,13 @@ impl Splice<'_> {
                     None => self.replace(node.span.start..end, long, key),
                 }
             }
-            (Value::Scalar(scalar), Wanted::Map(new)) if !scalar.is_null() => {
+            (YamlValue::Scalar(scalar), Wanted::Map(new)) if !scalar.is_null() => {
                 // The word is short for `{ decision: .. }`.
                 let own = Wanted::map([("decision", Wanted::word(scalar.text.as_str()))]);
                 let end = self.end(node)?;
                 self.replace(node.span.start..end, flow(&own.and(Wanted::Map(new.clone()))), key)
             }
-            (Value::Scalar(scalar), Wanted::Word(word)) if !scalar.is_null() => {
+            (YamlValue::Scalar(scalar), Wanted::Word(word)) if !scalar.is_null() => {
                 let end = self.end(node)?;
                 self.replace(node.span.start..end, quoted(word), key)
             }
@@ -147,8 +149,8 @@ impl Splice<'_> {
 
     fn add_entries(
         &mut self,
-        node: &Node,
-        entries: &[(Node, Node)],
+        node: &YamlNode,
+        entries: &[(YamlNode, YamlNode)],
         new: &[(&String, &Wanted)],
     ) -> Result<(), Stuck> {
         if new.is_empty() {
@@ -169,7 +171,12 @@ impl Splice<'_> {
         Ok(())
     }
 
-    fn add_items(&mut self, node: &Node, items: &[Node], new: &[Wanted]) -> Result<(), Stuck> {
+    fn add_items(
+        &mut self,
+        node: &YamlNode,
+        items: &[YamlNode],
+        new: &[Wanted],
+    ) -> Result<(), Stuck> {
         let stands = |wanted: &&Wanted| match wanted {
             Wanted::Word(word) => items.iter().any(|item| item.text() == Some(word)),
             Wanted::List(_) | Wanted::Map(_) => false,
@@ -195,8 +202,8 @@ impl Splice<'_> {
     /// Puts something behind the last child of what stands in brackets.
     fn add_to_flow(
         &mut self,
-        node: &Node,
-        last: Option<&Node>,
+        node: &YamlNode,
+        last: Option<&YamlNode>,
         new: &[String],
     ) -> Result<(), Stuck> {
         let new = new.join(", ");
@@ -206,7 +213,7 @@ impl Splice<'_> {
                 self.edits.push((at..at, format!(", {new}")));
             }
             None => {
-                let is_map = matches!(node.value, Value::Map(_));
+                let is_map = matches!(node.value, YamlValue::Map(_));
                 let inner = node.span.start + 1..self.end(node)?.saturating_sub(1);
                 let new = if is_map { format!(" {new} ") } else { new };
                 return self.replace(inner, new, "an empty list or map");
@@ -216,32 +223,32 @@ impl Splice<'_> {
     }
 
     /// Whether a list or map stands in brackets. One that does begins before its first child.
-    fn is_flow(&self, node: &Node) -> bool {
+    fn is_flow(&self, node: &YamlNode) -> bool {
         let first = match &node.value {
-            Value::Scalar(_) => return false,
-            Value::List(items) => items.first(),
-            Value::Map(entries) => entries.first().map(|(key, _)| key),
+            YamlValue::Scalar(_) => return false,
+            YamlValue::List(items) => items.first(),
+            YamlValue::Map(entries) => entries.first().map(|(key, _)| key),
         };
         let rest = self.text.get(node.span.start..).unwrap_or_default();
         rest.starts_with(['{', '[']) && first.is_none_or(|own| own.span.start > node.span.start)
     }
 
     /// Where the dash before an item stands.
-    fn dash(&self, item: &Node) -> Result<usize, Stuck> {
+    fn dash(&self, item: &YamlNode) -> Result<usize, Stuck> {
         let before = self.text.get(..item.span.start).unwrap_or_default().trim_end();
         let before = before.strip_suffix('-').ok_or_else(|| stuck("a list"))?;
         Ok(before.len())
     }
 
     /// Where a value ends.
-    fn end(&self, node: &Node) -> Result<usize, Stuck> {
+    fn end(&self, node: &YamlNode) -> Result<usize, Stuck> {
         let last = match &node.value {
-            Value::Scalar(Scalar { .. }) => {
+            YamlValue::Scalar(YamlScalar { .. }) => {
                 let own = self.text.get(node.span.clone()).unwrap_or_default();
                 return Ok(node.span.start + own.trim_end().len());
             }
-            Value::List(items) => items.last(),
-            Value::Map(entries) => entries.last().map(|(_, value)| value),
+            YamlValue::List(items) => items.last(),
+            YamlValue::Map(entries) => entries.last().map(|(_, value)| value),
         };
         let inner = last.map(|last| self.end(last)).transpose()?;
         match self.is_flow(node) {
@@ -361,8 +368,8 @@ pub(super) fn flow(wanted: &Wanted) -> String {
 fn quoted(text: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
-    let scalar = Scalar { text: text.into(), plain: true };
-    match begins && text.chars().all(bare) && !scalar.is_null() && scalar.truth().is_none() {
+    let scalar = YamlScalar { text: text.into(), plain: true };
+    match begins && text.chars().all(bare) && !scalar.is_null() && scalar.boolean().is_none() {
         true => text.to_owned(),
         false => serde_json::Value::from(text)
             .to_string()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use capsule_core::action::Facts;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::diagnostic::Diagnostics;
-use capsule_core::policy::{Case, Draft, Policy, Usage};
+use capsule_core::policy::{Policy, PolicyDraft, PolicyInput, Usage};
 use capsule_core::tool::ToolName;
 use capsule_tools::{CATALOGUE, describe};
 use serde_json::Value;
@@ -16,8 +16,8 @@ use super::splice::{Wanted, splice};
 use super::{Calls, Changed, Kept, Learned};
 use crate::author::{Answer, Authored, Past};
 use crate::check::{Claim, all_hold, explain_case};
-use crate::law::Text;
 use crate::layers::LayerText;
+use crate::source_text::Text;
 
 /// A text with rules that are proposed, and the policy that it is.
 pub(super) struct Patched {
@@ -47,7 +47,7 @@ impl<'t> Trial<'t> {
         let law = self.authored.law;
         let text = splice(&law.text.text, &self.authored.root, wanted).map_err(|own| own.0)?;
         let read = || {
-            let (draft, _) = Draft::parse(&text, &law.text.name, &law.home, CATALOGUE)?;
+            let (draft, _) = PolicyDraft::parse(&text, &law.text.name, &law.home, CATALOGUE)?;
             let mut layers = Vec::new();
             for LayerText { kind, text: Text { name, text }, .. } in &law.layers {
                 let (layer, _) = draft.layer((text, name), *kind, &law.home, CATALOGUE)?;
@@ -63,7 +63,7 @@ impl<'t> Trial<'t> {
             Some(name) => policy.under(name).ok_or("the profile would be gone")?,
             None => policy,
         };
-        let whole = Arc::new(alone.clone().tightened(layers));
+        let whole = Arc::new(alone.clone().with_layers(layers));
         Ok(Patched { text, alone: Arc::new(alone), whole })
     }
 
@@ -146,13 +146,13 @@ pub(super) fn tests<'r>(
 
 /// What the policy decides about a sample, as a test of it.
 fn test(policy: &Arc<Policy>, sample: &Sample) -> Option<Wanted> {
-    let tool = ToolName::asked(&sample.tool);
+    let tool = ToolName::unchecked(&sample.tool);
     let action = describe(&sample.tool, &sample.args, 0).ok()?;
     let (facts, usage) = (Facts::default(), Usage::default());
     let (tool, action, facts, usage) = (&tool, &action, &facts, &usage);
-    let case = Case { tool, action, facts, usage, tainted: &[], call: None };
+    let case = PolicyInput { tool, action, facts, usage, tainted: &[], args_digest: None };
     let decision = explain_case(policy, &case);
-    let mut expect = vec![("decision", Wanted::word(decision.verdict.word()))];
+    let mut expect = vec![("decision", Wanted::word(decision.verdict.keyword()))];
     if decision.verdict == Verdict::Deny {
         expect.push(("code", Wanted::word(decision.code.slug())));
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use capsule_core::action::{Action, Facts, Parsed, Place, parts};
+use capsule_core::action::{Action, Facts, ParsedUrl, PathLocation, sub_actions};
 use capsule_core::code::Code;
 use capsule_core::decision::{Decision, Verdict};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Case, Check, Constraint, FileRule, Policy, Trace};
+use capsule_core::policy::{Constraint, DecisionTrace, FileRule, Policy, PolicyCheck, PolicyInput};
 use capsule_core::tool::ToolName;
-use capsule_core::url::Address;
+use capsule_core::url::HttpUrl;
 
 use super::programs::{program, why_not};
 use crate::author::Past;
@@ -45,7 +45,7 @@ pub(super) fn wishes(
     base: &Arc<Policy>,
 ) -> Result<Vec<Wish>, String> {
     let Past { tool, action, facts, usage, tainted, call, .. } = past;
-    let case = Case { tool, action, facts, usage, tainted, call: Some(*call) };
+    let case = PolicyInput { tool, action, facts, usage, tainted, args_digest: Some(*call) };
     for own in [policy, base] {
         forbidden(&trace_case(own, &case).1)?;
     }
@@ -53,7 +53,7 @@ pub(super) fn wishes(
     beyond_rules(&trace)?;
     let mut wishes = Vec::new();
     for (tool, action, facts) in acts(past) {
-        let own = Case { tool: &tool, action: &action, facts: &facts, ..case };
+        let own = PolicyInput { tool: &tool, action: &action, facts: &facts, ..case };
         let (decision, trace) = trace_case(policy, &own);
         if decision.verdict == Verdict::Allow
             || policy.tool(&tool).is_none() && tool != *past.tool()
@@ -85,25 +85,25 @@ fn acts(past: &Past) -> Vec<(ToolName, Action, Facts)> {
     let Action::Command { steps, timeout_ms, .. } = &past.action else {
         return vec![(past.tool.clone(), past.action.clone(), past.facts.clone())];
     };
-    let all = steps.iter().flat_map(|step| parts(step, *timeout_ms, &past.facts));
+    let all = steps.iter().flat_map(|step| sub_actions(step, *timeout_ms, &past.facts));
     let act = |action: Action| {
         let tool = match action {
-            Action::Write { .. } => ToolName::asked("fs.write"),
-            Action::Read { .. } => ToolName::asked("fs.read"),
+            Action::Write { .. } => ToolName::unchecked("fs.write"),
+            Action::Read { .. } => ToolName::unchecked("fs.read"),
             _ => past.tool.clone(),
         };
         let name = match &action {
             Action::Run { argv, .. } => argv.first(),
             _ => None,
         };
-        let program = name.and_then(|name| past.facts.of_program(name)).cloned();
+        let program = name.and_then(|name| past.facts.program_named(name)).cloned();
         (tool, action, Facts { program, ..past.facts.clone() })
     };
     all.map(|part| act(part.action)).collect()
 }
 
 /// Invariants and the base policy: nothing is proposed where one of them speaks, lifted or not.
-fn forbidden(trace: &Trace) -> Result<(), String> {
+fn forbidden(trace: &DecisionTrace) -> Result<(), String> {
     let found = each(trace).find(|(_, own)| matches!(own.code, Code::Never | Code::BaseDenied));
     match found {
         Some((_, own)) => {
@@ -116,28 +116,30 @@ fn forbidden(trace: &Trace) -> Result<(), String> {
 
 /// What no rule for paths, addresses or programs can change: budgets, quotas, profiles, risk, and
 /// what is said about a command as a whole.
-fn beyond_rules(trace: &Trace) -> Result<(), String> {
-    let refuses =
-        |(check, own): &(Check, &Decision)| own.verdict != Verdict::Allow && *check != Check::Rule;
+fn beyond_rules(trace: &DecisionTrace) -> Result<(), String> {
+    let refuses = |(check, own): &(PolicyCheck, &Decision)| {
+        own.verdict != Verdict::Allow && *check != PolicyCheck::Rule
+    };
     match each(trace).find(refuses) {
         Some((_, own)) => Err(format!("no rule of a tool can change it: {}", own.reason)),
         None => Ok(()),
     }
 }
 
-fn said_by_rules(trace: &Trace) -> impl Iterator<Item = &Decision> {
-    let refuses =
-        |(check, own): &(Check, &Decision)| *check == Check::Rule && own.verdict != Verdict::Allow;
+fn said_by_rules(trace: &DecisionTrace) -> impl Iterator<Item = &Decision> {
+    let refuses = |(check, own): &(PolicyCheck, &Decision)| {
+        *check == PolicyCheck::Rule && own.verdict != Verdict::Allow
+    };
     each(trace).filter(refuses).map(|(_, own)| own)
 }
 
-fn each(trace: &Trace) -> Box<dyn Iterator<Item = (Check, &Decision)> + '_> {
+fn each(trace: &DecisionTrace) -> Box<dyn Iterator<Item = (PolicyCheck, &Decision)> + '_> {
     let own = trace.checks.iter().flat_map(|(check, said)| said.iter().map(|own| (*check, own)));
     Box::new(own.chain(trace.parts.iter().flat_map(each)))
 }
 
 /// What would have to be open so that a rule no longer says this.
-fn wish(policy: &Policy, case: &Case<'_>, said: &Decision) -> Result<Wish, String> {
+fn wish(policy: &Policy, case: &PolicyInput<'_>, said: &Decision) -> Result<Wish, String> {
     if said.verdict == Verdict::AskEach {
         return Err(format!("it is asked every time, which is meant: {}", said.reason));
     }
@@ -152,8 +154,8 @@ fn wish(policy: &Policy, case: &Case<'_>, said: &Decision) -> Result<Wish, Strin
             file(policy, case, place, said)
         }
         Action::Fetch { url, .. } => match &url.parsed {
-            Parsed::Url(address) => page(case, address, said),
-            Parsed::Refused(_) => Err(said.reason.clone()),
+            ParsedUrl::Url(address) => page(case, address, said),
+            ParsedUrl::Refused(_) => Err(said.reason.clone()),
         },
         Action::Run { argv, .. } => {
             why_not(argv, case.facts, said)?;
@@ -195,14 +197,14 @@ pub(crate) fn is_own_word(tool: &ToolName, said: &Decision) -> bool {
 
 fn file(
     policy: &Policy,
-    case: &Case<'_>,
+    case: &PolicyInput<'_>,
     path: &WorkspacePath,
     said: &Decision,
 ) -> Result<Wish, String> {
     own_word(case.tool, said)?;
-    let real = match case.facts.at(path).map(|fact| &fact.real) {
-        Some(Place::Inside(real)) => real,
-        Some(Place::Outside(_)) => return Err(said.reason.clone()),
+    let real = match case.facts.path_fact(path).map(|fact| &fact.real) {
+        Some(PathLocation::Inside(real)) => real,
+        Some(PathLocation::Outside(_)) => return Err(said.reason.clone()),
         None => path,
     };
     if real.is_root() {
@@ -213,7 +215,7 @@ fn file(
     }
     match said.code {
         Code::NoRule | Code::Asked => {}
-        Code::PathNotAllowed => unopened(policy.files(case.tool), case.action, path, real)?,
+        Code::PathNotAllowed => unopened(policy.file_rule(case.tool), case.action, path, real)?,
         Code::RuleDenied => return Err(named(said)),
         _ => return Err(said.reason.clone()),
     }
@@ -248,7 +250,7 @@ pub(super) fn named(said: &Decision) -> String {
     format!("the rule `{rule}` denies it by name, which is meant: {}", said.reason)
 }
 
-fn page(case: &Case<'_>, address: &Address, said: &Decision) -> Result<Wish, String> {
+fn page(case: &PolicyInput<'_>, address: &HttpUrl, said: &Decision) -> Result<Wish, String> {
     own_word(case.tool, said)?;
     let word = match said.code {
         Code::Asked => Verdict::Allow,

@@ -4,15 +4,15 @@ use capsule_core::capability::{Capabilities, Capability};
 use capsule_core::code::Code;
 use capsule_core::diagnostic::Diagnostic;
 use capsule_core::escape;
-use capsule_core::tool::{Signature, closest};
-use capsule_core::yaml::{Node, Value as Yaml};
+use capsule_core::tool::{ToolSignature, closest};
+use capsule_core::yaml::{YamlNode, YamlValue};
 
 use super::{EXPECT, MATCHER, Parser};
 use crate::plan::expect::KINDS;
 use crate::plan::{Denial, Expect, Matcher};
 
 impl Parser {
-    pub(super) fn expect(&mut self, node: &Node, signature: &'static Signature) -> Expect {
+    pub(super) fn expect(&mut self, node: &YamlNode, signature: &'static ToolSignature) -> Expect {
         let mut expect = Expect::default();
         let Some(map) = self.reader.map(node, "`expect`") else { return expect };
         for (name, at, node) in map.entries() {
@@ -38,7 +38,7 @@ impl Parser {
         expect
     }
 
-    fn unknown_field(&mut self, at: &Node, name: &str, signature: &Signature) {
+    fn unknown_field(&mut self, at: &YamlNode, name: &str, signature: &ToolSignature) {
         let names = signature.results.iter().map(|field| field.name).chain(EXPECT.iter().copied());
         let message = format!("the result of `{}` has no `{}`", signature.id, escape::line(name));
         let problem = Diagnostic::error(Code::PlanUnknownKey, at.span.clone(), message);
@@ -49,14 +49,14 @@ impl Parser {
         });
     }
 
-    fn denied(&mut self, node: &Node) -> Option<Denial> {
+    fn denied(&mut self, node: &YamlNode) -> Option<Denial> {
         match self.reader.line(node)?.as_str() {
             "true" => Some(Denial::Any),
             name => Some(Denial::By(name.to_owned())),
         }
     }
 
-    fn failed(&mut self, node: &Node) -> Option<Option<Code>> {
+    fn failed(&mut self, node: &YamlNode) -> Option<Option<Code>> {
         let name = self.reader.line(node)?;
         if name == "true" {
             return Some(None);
@@ -74,33 +74,33 @@ impl Parser {
         code.map(Some)
     }
 
-    fn capabilities(&mut self, node: &Node) -> Capabilities {
+    fn capabilities(&mut self, node: &YamlNode) -> Capabilities {
         let names = Capability::ALL.map(Capability::name);
         let items = self.reader.list(node, "a list of capabilities").unwrap_or_default();
-        let words = items.iter().filter_map(|item| self.reader.word(item, &names));
+        let words = items.iter().filter_map(|item| self.reader.keyword(item, &names));
         words.filter_map(Capability::from_name).collect()
     }
 
-    fn matcher(&mut self, node: &Node) -> Matcher {
+    fn matcher(&mut self, node: &YamlNode) -> Matcher {
         let mut matcher = Matcher::default();
-        if !matches!(node.value, Yaml::Map(_)) {
+        if !matches!(node.value, YamlValue::Map(_)) {
             matcher.equals = Some(node.to_json());
             return matcher;
         }
         let Some(section) = self.reader.section(node, "a matcher", MATCHER) else {
             return matcher;
         };
-        let extent = |parser: &mut Self, node: &Node| {
+        let extent = |parser: &mut Self, node: &YamlNode| {
             let is_number =
                 node.text().is_some_and(|text| text.bytes().all(|b| b.is_ascii_digit()));
             if is_number { parser.reader.number(node) } else { parser.reader.size(node) }
         };
-        matcher.equals = section.get("equals").map(Node::to_json);
+        matcher.equals = section.get("equals").map(YamlNode::to_json);
         matcher.max = section.get("max").and_then(|node| extent(self, node));
         matcher.min = section.get("min").and_then(|node| extent(self, node));
-        matcher.not_empty = section.get("not_empty").and_then(|node| self.reader.truth(node));
-        matcher.kind = section.get("type").and_then(|node| self.reader.word(node, KINDS));
-        matcher.contains = section.get("contains").map(Node::to_json);
+        matcher.not_empty = section.get("not_empty").and_then(|node| self.reader.boolean(node));
+        matcher.kind = section.get("type").and_then(|node| self.reader.keyword(node, KINDS));
+        matcher.contains = section.get("contains").map(YamlNode::to_json);
         matcher.matches = section.get("matches").and_then(|node| self.regex(node, false));
         matcher
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use capsule_core::code::Code;
 use capsule_core::diagnostic::Diagnostic;
 use capsule_core::escape;
-use capsule_core::tool::{Kind, closest};
-use capsule_core::yaml::{Node, Section, Value as Yaml, key};
+use capsule_core::tool::{ArgumentKind, closest};
+use capsule_core::yaml::{Section, YamlNode, YamlValue, key};
 use serde_json::Value;
 
 use super::{FUNCTIONS, Parser, closest_of};
@@ -14,11 +14,15 @@ use crate::plan::{Expression, Item, Reference, Segment};
 
 impl Parser {
     /// A value, or how to make one. `kind` is that of the argument it stands in.
-    pub(super) fn expression(&mut self, node: &Node, kind: Option<Kind>) -> Option<Expression> {
+    pub(super) fn expression(
+        &mut self,
+        node: &YamlNode,
+        kind: Option<ArgumentKind>,
+    ) -> Option<Expression> {
         match &node.value {
-            Yaml::Scalar(_) => Some(Expression::Value(literal(node, kind))),
-            Yaml::List(items) => self.list(items, kind),
-            Yaml::Map(entries) => match entries.first() {
+            YamlValue::Scalar(_) => Some(Expression::Value(literal(node, kind))),
+            YamlValue::List(items) => self.list(items, kind),
+            YamlValue::Map(entries) => match entries.first() {
                 Some((name, inner)) if name.text().is_some_and(|name| name.starts_with('$')) => {
                     if let Some((other, _)) = entries.get(1) {
                         let message = "a `$`-function stands alone in its map";
@@ -32,7 +36,7 @@ impl Parser {
         }
     }
 
-    fn list(&mut self, items: &[Node], kind: Option<Kind>) -> Option<Expression> {
+    fn list(&mut self, items: &[YamlNode], kind: Option<ArgumentKind>) -> Option<Expression> {
         let mut list = Vec::new();
         for item in items {
             list.push(match item.get("$spread") {
@@ -53,7 +57,11 @@ impl Parser {
         })
     }
 
-    fn entries(&mut self, entries: &[(Node, Node)], kind: Option<Kind>) -> Option<Expression> {
+    fn entries(
+        &mut self,
+        entries: &[(YamlNode, YamlNode)],
+        kind: Option<ArgumentKind>,
+    ) -> Option<Expression> {
         let mut map = Vec::new();
         for (name, inner) in entries {
             let key = name.text().unwrap_or("");
@@ -76,7 +84,12 @@ impl Parser {
         })
     }
 
-    fn function(&mut self, name: &Node, inner: &Node, kind: Option<Kind>) -> Option<Expression> {
+    fn function(
+        &mut self,
+        name: &YamlNode,
+        inner: &YamlNode,
+        kind: Option<ArgumentKind>,
+    ) -> Option<Expression> {
         match self.function_name(name)? {
             "$ref" => self.reference(inner).map(Expression::Ref),
             "$concat" => self.several(inner, kind).map(Expression::Concat),
@@ -92,7 +105,7 @@ impl Parser {
         }
     }
 
-    fn function_name(&mut self, name: &Node) -> Option<&'static str> {
+    fn function_name(&mut self, name: &YamlNode) -> Option<&'static str> {
         let text = name.text().unwrap_or("");
         let known = FUNCTIONS.iter().copied().find(|own| *own == text);
         if known.is_none() {
@@ -106,28 +119,33 @@ impl Parser {
         known
     }
 
-    fn several(&mut self, node: &Node, kind: Option<Kind>) -> Option<Vec<Expression>> {
+    fn several(&mut self, node: &YamlNode, kind: Option<ArgumentKind>) -> Option<Vec<Expression>> {
         let items = self.reader.list(node, "a list")?;
         items.iter().map(|item| self.expression(item, kind)).collect()
     }
 
-    fn url(&mut self, node: &Node) -> Option<Expression> {
+    fn url(&mut self, node: &YamlNode) -> Option<Expression> {
         let section = self.reader.section(node, "`$url`", &[key("base"), key("query")])?;
-        let base = self.reader.need(&section, "base", "`$url`")?;
-        let base = Box::new(self.expression(base, Some(Kind::Url))?);
+        let base = self.reader.required(&section, "base", "`$url`")?;
+        let base = Box::new(self.expression(base, Some(ArgumentKind::Url))?);
         Some(Expression::Url { base, query: self.named(&section, "query")? })
     }
 
     /// A template makes text, and text is all it can make: never a path, a URL or a word of a
     /// command line.
-    fn template(&mut self, name: &Node, node: &Node, kind: Option<Kind>) -> Option<Expression> {
-        if kind.is_some_and(|kind| kind != Kind::Text) {
-            let wanted = kind.map_or("", Kind::name);
+    fn template(
+        &mut self,
+        name: &YamlNode,
+        node: &YamlNode,
+        kind: Option<ArgumentKind>,
+    ) -> Option<Expression> {
+        if kind.is_some_and(|kind| kind != ArgumentKind::Text) {
+            let wanted = kind.map_or("", ArgumentKind::name);
             let message = format!("`$template` makes text; {wanted} is needed here");
             self.error(Code::PlanFunction, name, message);
         }
         let section = self.reader.section(node, "`$template`", &[key("text"), key("vars")])?;
-        let text = self.reader.need(&section, "text", "`$template`")?;
+        let text = self.reader.required(&section, "text", "`$template`")?;
         let text = Box::new(self.expression(text, None)?);
         Some(Expression::Template { text, vars: self.named(&section, "vars")? })
     }
@@ -140,7 +158,7 @@ impl Parser {
             .collect()
     }
 
-    fn reference(&mut self, node: &Node) -> Option<Reference> {
+    fn reference(&mut self, node: &YamlNode) -> Option<Reference> {
         let text = self.reader.text(node)?;
         let reference = match Reference::parse(text) {
             Ok(reference) => reference,
@@ -181,17 +199,17 @@ impl Parser {
 }
 
 /// A scalar as JSON. In a place that takes text a number is the text that was written.
-fn literal(node: &Node, kind: Option<Kind>) -> Value {
+fn literal(node: &YamlNode, kind: Option<ArgumentKind>) -> Value {
     let takes_text = matches!(
         kind,
         Some(
-            Kind::Argv
-                | Kind::Paths
-                | Kind::Text
-                | Kind::Path
-                | Kind::Url
-                | Kind::Name
-                | Kind::Headers
+            ArgumentKind::Argv
+                | ArgumentKind::Paths
+                | ArgumentKind::Text
+                | ArgumentKind::Path
+                | ArgumentKind::Url
+                | ArgumentKind::Name
+                | ArgumentKind::Headers
         )
     );
     match (takes_text, node.text()) {

@@ -7,8 +7,8 @@ use capsule_core::code::Code;
 use capsule_core::diagnostic::{Diagnostic, Diagnostics, Severity};
 use capsule_core::escape;
 use capsule_core::limits;
-use capsule_core::tool::{Catalogue, Signature, closest};
-use capsule_core::yaml::{self, Dialect, Key, Node, Reader, Section, Value as Yaml, key};
+use capsule_core::tool::{Catalogue, ToolSignature, closest};
+use capsule_core::yaml::{self, Dialect, KeySpec, Section, YamlNode, YamlReader, YamlValue, key};
 use serde_json::Value;
 
 use crate::plan::{Expression, Input, InputKind, OnError, Plan, Step};
@@ -25,7 +25,7 @@ static DIALECT: Dialect = Dialect {
     unit: Code::PlanUnit,
 };
 
-pub(super) const TOP: &[Key] = &[
+pub(super) const TOP: &[KeySpec] = &[
     key("version"),
     key("name"),
     key("description"),
@@ -34,9 +34,10 @@ pub(super) const TOP: &[Key] = &[
     key("steps"),
     key("outputs"),
 ];
-pub(super) const INPUT: &[Key] = &[key("type"), key("default"), key("pattern"), key("description")];
-pub(super) const DEFAULTS: &[Key] = &[key("on_error"), key("timeout")];
-pub(super) const STEP: &[Key] = &[
+pub(super) const INPUT: &[KeySpec] =
+    &[key("type"), key("default"), key("pattern"), key("description")];
+pub(super) const DEFAULTS: &[KeySpec] = &[key("on_error"), key("timeout")];
+pub(super) const STEP: &[KeySpec] = &[
     key("id"),
     key("name"),
     key("tool"),
@@ -47,8 +48,8 @@ pub(super) const STEP: &[Key] = &[
     key("when"),
     key("timeout"),
 ];
-pub(super) const RETRY: &[Key] = &[key("retry"), key("backoff")];
-pub(super) const MATCHER: &[Key] = &[
+pub(super) const RETRY: &[KeySpec] = &[key("retry"), key("backoff")];
+pub(super) const MATCHER: &[KeySpec] = &[
     key("equals"),
     key("max"),
     key("min"),
@@ -75,8 +76,12 @@ impl Plan {
             return Err(vec![Diagnostic::error(Code::PlanUnreadable, 0..0, message)]);
         }
         let root = yaml::parse(text, &DIALECT).map_err(|problem| vec![problem])?;
-        let mut parser =
-            Parser { reader: Reader::new(&DIALECT), tools, steps: Vec::new(), inputs: Vec::new() };
+        let mut parser = Parser {
+            reader: YamlReader::new(&DIALECT),
+            tools,
+            steps: Vec::new(),
+            inputs: Vec::new(),
+        };
         let plan = match root.filter(|root| !root.is_null()) {
             Some(root) => parser.plan(&root, fallback),
             None => {
@@ -95,19 +100,19 @@ impl Plan {
 }
 
 struct Parser {
-    reader: Reader,
+    reader: YamlReader,
     tools: Catalogue,
     /// The steps so far, with their tools: what references may lead to.
-    steps: Vec<(String, &'static Signature)>,
+    steps: Vec<(String, &'static ToolSignature)>,
     inputs: Vec<String>,
 }
 
 impl Parser {
-    fn error(&mut self, code: Code, node: &Node, message: impl Into<String>) {
+    fn error(&mut self, code: Code, node: &YamlNode, message: impl Into<String>) {
         self.reader.problem(Diagnostic::error(code, node.span.clone(), message));
     }
 
-    fn plan(&mut self, root: &Node, fallback: &str) -> Option<Plan> {
+    fn plan(&mut self, root: &YamlNode, fallback: &str) -> Option<Plan> {
         let mut plan = Plan {
             name: fallback.to_owned(),
             inputs: Vec::new(),
@@ -115,7 +120,7 @@ impl Parser {
             outputs: Vec::new(),
         };
         let defaults = (OnError::Stop, None);
-        if let Yaml::List(steps) = &root.value {
+        if let YamlValue::List(steps) = &root.value {
             // The simplest plan is a list of steps.
             plan.steps = self.steps(steps, defaults);
             return Some(plan);
@@ -135,7 +140,7 @@ impl Parser {
             Some(node) => self.defaults(node),
             None => defaults,
         };
-        let steps = self.reader.need(&section, "steps", "a plan")?;
+        let steps = self.reader.required(&section, "steps", "a plan")?;
         let steps = self.reader.list(steps, "a list of steps")?;
         plan.steps = self.steps(steps, defaults);
         if let Some(map) =
@@ -150,7 +155,7 @@ impl Parser {
         Some(plan)
     }
 
-    fn inputs(&mut self, node: &Node) -> Vec<Input> {
+    fn inputs(&mut self, node: &YamlNode) -> Vec<Input> {
         let Some(map) = self.reader.map(node, "`inputs`") else { return Vec::new() };
         let mut inputs = Vec::new();
         for (name, at, node) in map.entries() {
@@ -159,7 +164,7 @@ impl Parser {
             }
             self.inputs.push(name.to_owned());
             let Some(section) = self.reader.section(node, "an input", INPUT) else { continue };
-            let word = section.get("type").and_then(|node| self.reader.word(node, INPUT_KINDS));
+            let word = section.get("type").and_then(|node| self.reader.keyword(node, INPUT_KINDS));
             let kind = match word {
                 Some("integer") => InputKind::Integer,
                 Some("boolean") => InputKind::Boolean,
@@ -184,7 +189,7 @@ impl Parser {
         }
     }
 
-    fn regex(&mut self, node: &Node, whole: bool) -> Option<regex::Regex> {
+    fn regex(&mut self, node: &YamlNode, whole: bool) -> Option<regex::Regex> {
         let text = self.reader.text(node)?;
         let build =
             |text: &str| regex::RegexBuilder::new(text).size_limit(limits::REGEX_BYTES).build();
@@ -196,7 +201,7 @@ impl Parser {
         built.map_err(|_| self.error(Code::PlanType, node, "a regular expression is needed")).ok()
     }
 
-    fn defaults(&mut self, node: &Node) -> (OnError, Option<std::time::Duration>) {
+    fn defaults(&mut self, node: &YamlNode) -> (OnError, Option<std::time::Duration>) {
         let Some(section) = self.reader.section(node, "`defaults`", DEFAULTS) else {
             return (OnError::Stop, None);
         };
@@ -205,15 +210,15 @@ impl Parser {
         (on_error.unwrap_or_default(), timeout)
     }
 
-    fn on_error(&mut self, node: &Node) -> Option<OnError> {
+    fn on_error(&mut self, node: &YamlNode) -> Option<OnError> {
         if node.text().is_some() {
-            return match self.reader.word(node, ON_ERROR)? {
+            return match self.reader.keyword(node, ON_ERROR)? {
                 "continue" => Some(OnError::Continue),
                 _ => Some(OnError::Stop),
             };
         }
         let section = self.reader.section(node, "`on_error`", RETRY)?;
-        let times = self.reader.need(&section, "retry", "`on_error`")?;
+        let times = self.reader.required(&section, "retry", "`on_error`")?;
         let times = self.reader.number(times)?;
         if times > limits::PLAN_RETRIES {
             let message = format!("at most {} retries", limits::PLAN_RETRIES);
@@ -226,7 +231,7 @@ impl Parser {
 
     fn steps(
         &mut self,
-        nodes: &[Node],
+        nodes: &[YamlNode],
         defaults: (OnError, Option<std::time::Duration>),
     ) -> Vec<Step> {
         if let Some(node) = nodes.get(limits::PLAN_STEPS) {
@@ -240,12 +245,12 @@ impl Parser {
     fn step(
         &mut self,
         index: usize,
-        node: &Node,
+        node: &YamlNode,
         defaults: (OnError, Option<std::time::Duration>),
     ) -> Option<Step> {
         let section = self.reader.section(node, "a step", STEP)?;
         let id = self.step_id(index, &section);
-        let tool = self.reader.need(&section, "tool", "a step")?;
+        let tool = self.reader.required(&section, "tool", "a step")?;
         let signature = self.tool(tool)?;
         let args = section.get("args").map(|node| self.args(node, signature)).unwrap_or_default();
         self.required(&section, signature, &args);
@@ -289,7 +294,7 @@ impl Parser {
         id
     }
 
-    fn tool(&mut self, node: &Node) -> Option<&'static Signature> {
+    fn tool(&mut self, node: &YamlNode) -> Option<&'static ToolSignature> {
         let name = self.reader.text(node)?;
         let found = self.tools.find(name);
         if found.is_none() {
@@ -304,7 +309,11 @@ impl Parser {
         found
     }
 
-    fn args(&mut self, node: &Node, signature: &'static Signature) -> Vec<(String, Expression)> {
+    fn args(
+        &mut self,
+        node: &YamlNode,
+        signature: &'static ToolSignature,
+    ) -> Vec<(String, Expression)> {
         let Some(map) = self.reader.map(node, "the arguments") else { return Vec::new() };
         let mut args = Vec::new();
         for (name, at, node) in map.entries() {
@@ -330,7 +339,7 @@ impl Parser {
     }
 
     /// A value that is known now is checked now.
-    fn literal(&mut self, node: &Node, signature: &Signature, name: &str, value: &Value) {
+    fn literal(&mut self, node: &YamlNode, signature: &ToolSignature, name: &str, value: &Value) {
         let alone = serde_json::json!({ name: value });
         if let Err(error) = signature.check(&alone)
             && error.argument.as_deref() == Some(name)
@@ -342,20 +351,21 @@ impl Parser {
     fn required(
         &mut self,
         section: &Section<'_>,
-        signature: &Signature,
+        signature: &ToolSignature,
         args: &[(String, Expression)],
     ) {
         for argument in signature.arguments.iter().filter(|argument| argument.required) {
             if !args.iter().any(|(name, _)| name == argument.name) {
                 let message =
                     format!("`{}` needs `{}`: {}", signature.id, argument.name, argument.about);
-                let at = section.place(if section.get("args").is_some() { "args" } else { "tool" });
+                let at =
+                    section.key_span(if section.get("args").is_some() { "args" } else { "tool" });
                 self.reader.problem(Diagnostic::error(Code::PlanArgument, at, message));
             }
         }
     }
 
-    fn needs(&mut self, node: &Node) -> Vec<String> {
+    fn needs(&mut self, node: &YamlNode) -> Vec<String> {
         let mut needs = Vec::new();
         for (id, span) in self.reader.lines(node, "a list of steps") {
             if !self.steps.iter().any(|(other, _)| *other == id) {

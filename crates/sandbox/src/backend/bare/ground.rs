@@ -1,6 +1,8 @@
 //! What can be kept of a command where nothing holds it.
 
-use capsule_core::confinement::{Bound, Hold, Layer, LayerHeld, Tier, Walls};
+use capsule_core::confinement::{
+    EnforcementLevel, LayerStatus, ResourceLimit, SandboxLayer, SandboxStatus, SandboxTier,
+};
 use rustix::io::Errno;
 use rustix::thread::set_no_new_privs;
 
@@ -31,20 +33,29 @@ pub(crate) fn prepare() -> Probe {
         Ok(()) => String::new(),
         Err(errno) => std::io::Error::from(*errno).to_string(),
     };
-    let layer =
-        |layer: &Layer| LayerHeld { layer: *layer, hold: Hold::Missing, detail: detail.clone() };
-    let mut bounds = bounds::all(&cgroups, processes(), (Hold::Weaker, "added up every 50 ms"));
+    let layer = |layer: &SandboxLayer| LayerStatus {
+        layer: *layer,
+        level: EnforcementLevel::Missing,
+        detail: detail.clone(),
+    };
+    let mut bounds =
+        bounds::all(&cgroups, processes(), (EnforcementLevel::Weaker, "added up every 50 ms"));
     for own in &mut bounds {
         // It may end whoever watches it, and leave a group that it was put into.
-        let watched =
-            [Bound::Time, Bound::Cpu, Bound::Memory, Bound::Processes].contains(&own.bound);
-        if watched && own.hold == Hold::Held {
-            own.hold = Hold::Weaker;
+        let watched = [
+            ResourceLimit::Time,
+            ResourceLimit::Cpu,
+            ResourceLimit::Memory,
+            ResourceLimit::Processes,
+        ]
+        .contains(&own.limit);
+        if watched && own.level == EnforcementLevel::Held {
+            own.level = EnforcementLevel::Weaker;
         }
     }
-    let layers = Layer::ALL.iter().map(layer).collect();
+    let layers = SandboxLayer::ALL.iter().map(layer).collect();
     let ground = prepared.ok().map(|()| super::super::Ground::Bare(Ground { cgroups }));
-    Probe { walls: Walls { tier: Tier::Landlock, layers, bounds }, ground }
+    Probe { walls: SandboxStatus { tier: SandboxTier::Landlock, layers, limits: bounds }, ground }
 }
 
 /// Gives up what this process has and no command needs.

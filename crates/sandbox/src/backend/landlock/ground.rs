@@ -1,6 +1,8 @@
 //! What can be held without namespaces.
 
-use capsule_core::confinement::{Hold, Layer, LayerHeld, NOT_TRIED, Tier, Walls};
+use capsule_core::confinement::{
+    EnforcementLevel, LayerStatus, NOT_TRIED, SandboxLayer, SandboxStatus, SandboxTier,
+};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
@@ -23,33 +25,37 @@ pub(crate) struct Ground {
 }
 
 /// Prepares, and says what can be held, after namespaces could not be had.
-pub(crate) fn prepare(unable: Unable) -> (Walls, Option<Ground>) {
+pub(crate) fn prepare(unable: Unable) -> (SandboxStatus, Option<Ground>) {
     let Unable { gap, abi, cgroups } = unable;
     let prepared = raise(abi, &cgroups);
     let held = |layer| held(layer, &gap, abi, prepared.as_ref().err());
-    let walls = Walls {
-        tier: Tier::Landlock,
-        layers: Layer::ALL.iter().map(|layer| held(*layer)).collect(),
-        bounds: bounds::all(&cgroups, processes(), (Hold::Weaker, "added up every 50 ms")),
+    let walls = SandboxStatus {
+        tier: SandboxTier::Landlock,
+        layers: SandboxLayer::ALL.iter().map(|layer| held(*layer)).collect(),
+        limits: bounds::all(
+            &cgroups,
+            processes(),
+            (EnforcementLevel::Weaker, "added up every 50 ms"),
+        ),
     };
     (walls, prepared.ok().map(|(abi, filter)| Ground { abi, cgroups, filter }))
 }
 
 fn raise(abi: Result<i32, Errno>, cgroups: &Cgroups) -> Result<(i32, seccomp::Filter), Gap> {
     let gap = |layer| move |failed: Failed| Gap { layer, detail: explain(failed) };
-    let abi = abi.at(Step::Landlock).map_err(gap(Layer::Landlock))?;
+    let abi = abi.at(Step::Landlock).map_err(gap(SandboxLayer::Landlock))?;
     if abi < SCOPES {
         let detail =
             format!("abi {abi} keeps no signal inside, so it cannot stand alone (Linux 6.12 can)");
-        return Err(Gap { layer: Layer::Landlock, detail });
+        return Err(Gap { layer: SandboxLayer::Landlock, detail });
     }
     if !sample::can() {
         // Nor could what is left of a call be found and ended.
         let detail = "processes cannot be listed (CONFIG_PROC_CHILDREN)".to_owned();
-        return Err(Gap { layer: Layer::Landlock, detail });
+        return Err(Gap { layer: SandboxLayer::Landlock, detail });
     }
-    shed().at(Step::Capabilities).map_err(gap(Layer::NoCapabilities))?;
-    rlimits::set_fixed().at(Step::Limits).map_err(gap(Layer::NoCapabilities))?;
+    shed().at(Step::Capabilities).map_err(gap(SandboxLayer::NoCapabilities))?;
+    rlimits::set_fixed().at(Step::Limits).map_err(gap(SandboxLayer::NoCapabilities))?;
     let filters = seccomp::executor().and_then(|large| {
         let small = seccomp::command(seccomp::Circumstances {
             sockets_are_judged: false,
@@ -62,7 +68,7 @@ fn raise(abi: Result<i32, Errno>, cgroups: &Cgroups) -> Result<(i32, seccomp::Fi
         kernel::attach_filter(&large)?;
         Ok(small)
     });
-    let small = attached.at(Step::Filter).map_err(gap(Layer::Seccomp))?;
+    let small = attached.at(Step::Filter).map_err(gap(SandboxLayer::Seccomp))?;
     Ok((abi, small))
 }
 
@@ -73,19 +79,32 @@ fn shed() -> Result<(), Errno> {
     plain::shed()
 }
 
-fn held(layer: Layer, above: &Gap, abi: Result<i32, Errno>, own: Option<&Gap>) -> LayerHeld {
+fn held(
+    layer: SandboxLayer,
+    above: &Gap,
+    abi: Result<i32, Errno>,
+    own: Option<&Gap>,
+) -> LayerStatus {
     let (hold, detail) = match (layer, own) {
-        (_, Some(gap)) if gap.layer == layer => (Hold::Missing, gap.detail.clone()),
-        (_, _) if above.layer == layer => (Hold::Missing, above.detail.clone()),
-        (Layer::Landlock, _) => match abi {
-            Ok(abi) => (Hold::Held, format!("abi {abi}")),
-            Err(errno) => (Hold::Missing, explain(Failed { step: Step::Landlock, errno })),
+        (_, Some(gap)) if gap.layer == layer => (EnforcementLevel::Missing, gap.detail.clone()),
+        (_, _) if above.layer == layer => (EnforcementLevel::Missing, above.detail.clone()),
+        (SandboxLayer::Landlock, _) => match abi {
+            Ok(abi) => (EnforcementLevel::Held, format!("abi {abi}")),
+            Err(errno) => {
+                (EnforcementLevel::Missing, explain(Failed { step: Step::Landlock, errno }))
+            }
         },
-        (Layer::NoNewPrivileges, _) => (Hold::Held, String::new()),
-        (Layer::Seccomp, None) => (Hold::Held, format!("{} calls judged", seccomp::judged())),
-        (Layer::NoCapabilities, None) => (Hold::Held, String::new()),
-        (_, Some(gap)) => (Hold::Missing, format!("{NOT_TRIED}, without {}", gap.layer.name())),
-        (_, None) => (Hold::Missing, format!("{NOT_TRIED}, without the {}", above.layer.name())),
+        (SandboxLayer::NoNewPrivileges, _) => (EnforcementLevel::Held, String::new()),
+        (SandboxLayer::Seccomp, None) => {
+            (EnforcementLevel::Held, format!("{} calls judged", seccomp::judged()))
+        }
+        (SandboxLayer::NoCapabilities, None) => (EnforcementLevel::Held, String::new()),
+        (_, Some(gap)) => {
+            (EnforcementLevel::Missing, format!("{NOT_TRIED}, without {}", gap.layer.name()))
+        }
+        (_, None) => {
+            (EnforcementLevel::Missing, format!("{NOT_TRIED}, without the {}", above.layer.name()))
+        }
     };
-    LayerHeld { layer, hold, detail }
+    LayerStatus { layer, level: hold, detail }
 }

@@ -5,7 +5,10 @@
 
 use std::fs;
 
-use capsule_core::confinement::{Bound, BoundHeld, Hold, Layer, LayerHeld, Tier, Walls};
+use capsule_core::confinement::{
+    EnforcementLevel, LayerStatus, LimitStatus, ResourceLimit, SandboxLayer, SandboxStatus,
+    SandboxTier,
+};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::system::{sethostname, uname};
@@ -58,7 +61,7 @@ pub(crate) struct Unable {
 
 /// The layer that cannot be had, and why.
 pub(crate) struct Gap {
-    pub(crate) layer: Layer,
+    pub(crate) layer: SandboxLayer,
     pub(crate) detail: String,
 }
 
@@ -66,7 +69,7 @@ pub(crate) struct Gap {
 ///
 /// # Errors
 /// A namespace cannot be had, or what stands behind it.
-pub(crate) fn prepare() -> Result<(Walls, Ground), Unable> {
+pub(crate) fn prepare() -> Result<(SandboxStatus, Ground), Unable> {
     let abi = kernel::landlock_abi();
     let holder = begin(abi);
     // Control groups belong to the host, so they are made before it is left.
@@ -82,18 +85,19 @@ pub(crate) fn prepare() -> Result<(Walls, Ground), Unable> {
         Ok(built) => built,
         Err(gap) => return Err(Unable { gap, abi, cgroups }),
     };
-    let walls = Walls {
-        tier: Tier::Namespaces,
-        layers: Layer::ALL.iter().map(|layer| held(*layer, known)).collect(),
-        bounds: bounds::all(&cgroups, processes(pid_max), bounds::TMP_SIZE),
+    let walls = SandboxStatus {
+        tier: SandboxTier::Namespaces,
+        layers: SandboxLayer::ALL.iter().map(|layer| held(*layer, known)).collect(),
+        limits: bounds::all(&cgroups, processes(pid_max), bounds::TMP_SIZE),
     };
     Ok((walls, Ground { root, abi: known, cgroups, pid_max, filter, holder }))
 }
 
 fn begin(abi: Result<i32, Errno>) -> Result<(Holder, i32), Gap> {
-    set_no_new_privs(true).at(Step::NoNewPrivileges).or_gap(Layer::NoNewPrivileges)?;
-    let abi = abi.at(Step::Landlock).or_gap(Layer::Landlock)?;
-    for (layer, kind) in [(Layer::PidNamespace, "pid"), (Layer::IpcNamespace, "ipc")] {
+    set_no_new_privs(true).at(Step::NoNewPrivileges).or_gap(SandboxLayer::NoNewPrivileges)?;
+    let abi = abi.at(Step::Landlock).or_gap(SandboxLayer::Landlock)?;
+    for (layer, kind) in [(SandboxLayer::PidNamespace, "pid"), (SandboxLayer::IpcNamespace, "ipc")]
+    {
         if let Some(detail) = missing_in_calls(kind) {
             return Err(Gap { layer, detail });
         }
@@ -113,35 +117,37 @@ fn build(
     // look into the first process of their call, which is a copy of it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .at(Step::UserNamespace)
-        .or_gap(Layer::UserNamespace)?;
-    set_ceilings().or_gap(Layer::UserNamespace)?;
-    sethostname(HOST_NAME).at(Step::HostName).or_gap(Layer::UtsNamespace)?;
-    capabilities::drop_all_but(&KEPT).at(Step::Capabilities).or_gap(Layer::NoCapabilities)?;
-    rlimits::set_fixed().at(Step::Limits).or_gap(Layer::NoCapabilities)?;
+        .or_gap(SandboxLayer::UserNamespace)?;
+    set_ceilings().or_gap(SandboxLayer::UserNamespace)?;
+    sethostname(HOST_NAME).at(Step::HostName).or_gap(SandboxLayer::UtsNamespace)?;
+    capabilities::drop_all_but(&KEPT)
+        .at(Step::Capabilities)
+        .or_gap(SandboxLayer::NoCapabilities)?;
+    rlimits::set_fixed().at(Step::Limits).or_gap(SandboxLayer::NoCapabilities)?;
     if let Some(detail) = covered_proc(mounts) {
-        return Err(Gap { layer: Layer::MountNamespace, detail });
+        return Err(Gap { layer: SandboxLayer::MountNamespace, detail });
     }
-    let root = Root::build(pid_max).or_gap(Layer::MountNamespace)?;
+    let root = Root::build(pid_max).or_gap(SandboxLayer::MountNamespace)?;
     // Attached last: building the root is over, and every later step stands in the table.
     let filter = seccomp::executor().map_err(|seccomp::TooLong| Errno::TOOBIG);
     let filter = filter.and_then(|filter| kernel::attach_filter(&filter));
-    filter.at(Step::Filter).or_gap(Layer::Seccomp)?;
+    filter.at(Step::Filter).or_gap(SandboxLayer::Seccomp)?;
     let filter = seccomp::command(seccomp::Circumstances {
         sockets_are_judged: landlock::judges_sockets(abi),
         memory_is_counted: cgroups.memory_means().is_some(),
         namespaces: true,
     });
     let filter = filter.map_err(|seccomp::TooLong| Errno::TOOBIG);
-    let filter = filter.at(Step::Filter).or_gap(Layer::Seccomp)?;
+    let filter = filter.at(Step::Filter).or_gap(SandboxLayer::Seccomp)?;
     Ok((root, filter, holder))
 }
 
 /// The namespace that cannot be had.
 fn namespace_gap(failed: Failed) -> Gap {
     let layer = match failed.step {
-        Step::MountNamespace => Layer::MountNamespace,
-        Step::NetworkNamespace => Layer::NetworkNamespace,
-        _ => Layer::UserNamespace,
+        Step::MountNamespace => SandboxLayer::MountNamespace,
+        Step::NetworkNamespace => SandboxLayer::NetworkNamespace,
+        _ => SandboxLayer::UserNamespace,
     };
     Gap { layer, detail: explain(failed) }
 }
@@ -171,11 +177,11 @@ fn covered_proc(mounts: &[Mount]) -> Option<String> {
 }
 
 trait OrGap<T> {
-    fn or_gap(self, layer: Layer) -> Result<T, Gap>;
+    fn or_gap(self, layer: SandboxLayer) -> Result<T, Gap>;
 }
 
 impl<T> OrGap<T> for Result<T, Failed> {
-    fn or_gap(self, layer: Layer) -> Result<T, Gap> {
+    fn or_gap(self, layer: SandboxLayer) -> Result<T, Gap> {
         self.map_err(|failed| Gap { layer, detail: explain(failed) })
     }
 }
@@ -200,19 +206,25 @@ pub(crate) fn explain(Failed { step, errno }: Failed) -> String {
 }
 
 /// How far one layer holds, once all of them stand.
-fn held(layer: Layer, abi: i32) -> LayerHeld {
+fn held(layer: SandboxLayer, abi: i32) -> LayerStatus {
     let (hold, detail) = match layer {
-        Layer::Landlock if abi >= landlock::SCOPES => (Hold::Held, format!("abi {abi}")),
-        Layer::Landlock => {
-            (Hold::Weaker, format!("abi {abi}, before signals and abstract sockets"))
+        SandboxLayer::Landlock if abi >= landlock::SCOPES => {
+            (EnforcementLevel::Held, format!("abi {abi}"))
         }
-        Layer::PidNamespace | Layer::IpcNamespace => (Hold::Held, "new for each call".to_owned()),
-        Layer::UtsNamespace => (Hold::Held, "host name `capsule`".to_owned()),
-        Layer::NetworkNamespace => (Hold::Held, "no interface is up".to_owned()),
-        Layer::Seccomp => (Hold::Held, format!("{} calls judged", seccomp::judged())),
-        _ => (Hold::Held, String::new()),
+        SandboxLayer::Landlock => {
+            (EnforcementLevel::Weaker, format!("abi {abi}, before signals and abstract sockets"))
+        }
+        SandboxLayer::PidNamespace | SandboxLayer::IpcNamespace => {
+            (EnforcementLevel::Held, "new for each call".to_owned())
+        }
+        SandboxLayer::UtsNamespace => (EnforcementLevel::Held, "host name `capsule`".to_owned()),
+        SandboxLayer::NetworkNamespace => (EnforcementLevel::Held, "no interface is up".to_owned()),
+        SandboxLayer::Seccomp => {
+            (EnforcementLevel::Held, format!("{} calls judged", seccomp::judged()))
+        }
+        _ => (EnforcementLevel::Held, String::new()),
     };
-    LayerHeld { layer, hold, detail }
+    LayerStatus { layer, level: hold, detail }
 }
 
 /// Why a namespace that each call makes anew cannot be had, if so: whether the kernel has it and the
@@ -227,15 +239,16 @@ fn missing_in_calls(kind: &str) -> Option<String> {
 }
 
 /// By what means processes are bounded where no control group does it.
-fn processes(pid_max: bool) -> BoundHeld {
+fn processes(pid_max: bool) -> LimitStatus {
     let (hold, detail) = match (geteuid().is_root(), pid_max) {
-        (false, _) => (Hold::Weaker, "rlimit".to_owned()),
-        (true, true) => (Hold::Weaker, format!("pid_max {PID_MAX}")),
-        (true, false) => {
-            (Hold::Missing, "root without a control group, before Linux 6.14".to_owned())
-        }
+        (false, _) => (EnforcementLevel::Weaker, "rlimit".to_owned()),
+        (true, true) => (EnforcementLevel::Weaker, format!("pid_max {PID_MAX}")),
+        (true, false) => (
+            EnforcementLevel::Missing,
+            "root without a control group, before Linux 6.14".to_owned(),
+        ),
     };
-    BoundHeld { bound: Bound::Processes, hold, detail }
+    LimitStatus { limit: ResourceLimit::Processes, level: hold, detail }
 }
 
 /// The first two numbers of a kernel's release.

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use capsule_core::confinement::{Bound, BoundHeld, Hold};
+use capsule_core::confinement::{EnforcementLevel, LimitStatus, ResourceLimit};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{geteuid, getpid, set_child_subreaper};
@@ -111,11 +111,15 @@ pub(in crate::backend) fn shed() -> Result<(), Errno> {
 
 /// By what means processes are bounded where no control group does it. The kernel's own limit
 /// counts every process of the user, and none of root's.
-pub(in crate::backend) fn processes() -> BoundHeld {
+pub(in crate::backend) fn processes() -> LimitStatus {
     let (hold, detail) = match (sample::can(), is_exempt()) {
-        (true, true) => (Hold::Weaker, "counted every 50 ms"),
-        (true, false) => (Hold::Weaker, "rlimit beyond what the user has, counted every 50 ms"),
-        (false, _) => (Hold::Missing, "no control group, and processes cannot be listed"),
+        (true, true) => (EnforcementLevel::Weaker, "counted every 50 ms"),
+        (true, false) => {
+            (EnforcementLevel::Weaker, "rlimit beyond what the user has, counted every 50 ms")
+        }
+        (false, _) => {
+            (EnforcementLevel::Missing, "no control group, and processes cannot be listed")
+        }
     };
-    BoundHeld { bound: Bound::Processes, hold, detail: detail.to_owned() }
+    LimitStatus { limit: ResourceLimit::Processes, level: hold, detail: detail.to_owned() }
 }

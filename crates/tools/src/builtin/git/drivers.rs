@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use capsule_core::code::Code;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_sandbox::Captured;
 
 use super::hardened::HEEDED;
@@ -32,10 +32,10 @@ impl Drivers {
     ///
     /// # Errors
     /// When git did not heed our own settings, or there is more than can be switched off.
-    pub(super) fn of(listed: &Captured) -> Result<Self, Problem> {
+    pub(super) fn of(listed: &Captured) -> Result<Self, CodedError> {
         let too_many = || {
             let message = "the repository's configuration names too many filters and remotes";
-            Problem::new(Code::GitDrivers, message)
+            CodedError::new(Code::GitDrivers, message)
         };
         if listed.truncated {
             return Err(too_many());
@@ -51,7 +51,7 @@ impl Drivers {
         }
         if !heeded {
             let message = "this git takes no settings from its environment; 2.31 and later do";
-            return Err(Problem::new(Code::GitFailed, message));
+            return Err(CodedError::new(Code::GitFailed, message));
         }
         if found.len() > limits::GIT_DRIVERS {
             return Err(too_many());

@@ -17,14 +17,14 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use capsule_core::action::{Action, FileKind, PathTarget, Place, Question};
+use capsule_core::action::{Action, FileKind, PathLocation, PathTarget, RepositoryQuery};
 use capsule_core::code::Code;
-use capsule_core::confinement::{Confinement, Enforcement, ProcessLimits, Walls};
-use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::confinement::{Confinement, Enforcement, ProcessLimits, SandboxStatus};
+use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::limits;
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::WorkspacePath;
-use capsule_core::policy::{Bounds, Contents, Environment};
+use capsule_core::policy::{ContentScope, EnvironmentRule, Restrictions};
 use capsule_redact::excerpt;
 use capsule_sandbox::{Captured, Exit, How};
 use serde_json::{Map, Value};
@@ -42,11 +42,11 @@ use crate::workspace::NotFound;
 ///
 /// # Errors
 /// When there are too many, or a list without any, which would mean all of them.
-pub(super) fn paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, Problem> {
+pub(super) fn paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, CodedError> {
     let Some(list) = args.get("paths").and_then(Value::as_array) else { return Ok(Vec::new()) };
     if list.is_empty() {
         let problem = invalid("`paths` names no path");
-        return Err(problem.suggest("leave `paths` out to mean all of them"));
+        return Err(problem.with_suggestion("leave `paths` out to mean all of them"));
     }
     if list.len() > limits::GIT_PATHS {
         return Err(invalid(format!("`paths` names at most {} paths", limits::GIT_PATHS)));
@@ -55,17 +55,17 @@ pub(super) fn paths(args: &Map<String, Value>) -> Result<Vec<PathTarget>, Proble
 }
 
 /// How a question is put and its answer read.
-pub(super) type Reply = fn(&mut Asking<'_>, &Question) -> Result<Output, Problem>;
+pub(super) type Reply = fn(&mut Asking<'_>, &RepositoryQuery) -> Result<Output, CodedError>;
 
 /// The preflight of a question.
 pub(super) fn prepare(action: &Action, context: &Context<'_>, reply: Reply) -> Prepared {
     let program = find("git", context.host.as_ref());
     let mut facts = path_facts(action, context);
     facts.program = program.as_ref().map(|program| program.fact.clone());
-    facts.walls = context.commands.walls();
-    let (Some(program), Action::Git { ask }) = (program, action) else {
+    facts.sandbox = context.commands.walls();
+    let (Some(program), Action::Git { query: ask }) = (program, action) else {
         let message = "there is no program `git` in the system's folders";
-        let hands = Box::new(Unable(Problem::new(Code::ExecNotFound, message)));
+        let hands = Box::new(Unable(CodedError::new(Code::ExecNotFound, message)));
         return Prepared { facts, hands };
     };
     let here = PathTarget::parse(".");
@@ -77,13 +77,15 @@ pub(super) fn prepare(action: &Action, context: &Context<'_>, reply: Reply) -> P
 struct Git {
     runner: Runner,
     program: Program,
-    ask: Question,
+    ask: RepositoryQuery,
     reply: Reply,
 }
 
-impl Hands for Git {
+impl Operation for Git {
     fn run(self: Box<Self>, permit: Permit<'_>) -> Outcome {
-        let Bounds::Git { confinement, results, clamped, bytes, contents } = permit.bounds() else {
+        let Restrictions::Git { confinement, results, clamped, bytes, contents } =
+            permit.restrictions()
+        else {
             return wrong_permit();
         };
         let Self { runner, program, ask, reply } = *self;
@@ -105,7 +107,7 @@ impl Hands for Git {
             Err(problem) => Outcome::failed(problem),
         };
         match asking.walls {
-            Some(walls) => Outcome { enforcement: Enforcement::Walls(walls), ..outcome },
+            Some(walls) => Outcome { enforcement: Enforcement::Sandboxed(walls), ..outcome },
             None => outcome,
         }
     }
@@ -120,17 +122,17 @@ pub(super) struct Asking<'b> {
     /// What the repository names, to be switched off.
     drivers: Drivers,
     /// The walls that git last stood behind.
-    walls: Option<Walls>,
+    walls: Option<SandboxStatus>,
     /// The most results.
     pub(super) results: usize,
     /// The most bytes of text.
     pub(super) bytes: usize,
-    contents: &'b Contents,
+    contents: &'b ContentScope,
 }
 
 impl Asking<'_> {
     /// Makes sure that there is a repository here and nowhere else, and asks what it names.
-    fn begin(&mut self) -> Result<(), Problem> {
+    fn begin(&mut self) -> Result<(), CodedError> {
         self.is_here()?;
         let listed = self.git(&["config", "--null", "--list"], &[])?;
         self.drivers = Drivers::of(&listed)?;
@@ -138,16 +140,16 @@ impl Asking<'_> {
     }
 
     /// Whether the workspace's own folder `.git` is the whole repository.
-    fn is_here(&self) -> Result<(), Problem> {
-        let elsewhere = |what: &str| Problem::new(Code::GitElsewhere, what);
+    fn is_here(&self) -> Result<(), CodedError> {
+        let elsewhere = |what: &str| CodedError::new(Code::GitElsewhere, what);
         let workspace = &self.runner.workspace;
-        let path = |name: &str| WorkspacePath::beneath(name).unwrap_or_default();
+        let path = |name: &str| WorkspacePath::from_fs_name(name).unwrap_or_default();
         let folder = path(".git");
         match workspace.find(&folder) {
-            Ok(found) if found.kind() == FileKind::Folder && found.real == folder => {}
+            Ok(found) if found.kind() == FileKind::Directory && found.real == folder => {}
             Ok(_) => return Err(elsewhere("`.git` is not a folder, and leads somewhere else")),
             Err(NotFound::Missing) => {
-                return Err(Problem::new(Code::GitNone, "there is no repository here"));
+                return Err(CodedError::new(Code::GitNone, "there is no repository here"));
             }
             Err(_) => return Err(elsewhere("`.git` leads somewhere else, or cannot be opened")),
         }
@@ -162,7 +164,7 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// It did not.
-    pub(super) fn git(&mut self, words: &[&str], paths: &[String]) -> Result<Captured, Problem> {
+    pub(super) fn git(&mut self, words: &[&str], paths: &[String]) -> Result<Captured, CodedError> {
         let mut argv: Vec<OsString> =
             ["git"].iter().chain(hardened::WORDS).chain(words).map(OsString::from).collect();
         if !paths.is_empty() {
@@ -176,14 +178,14 @@ impl Asking<'_> {
         let timeout_ms = u64::try_from(left).unwrap_or(u64::MAX).max(1);
         let limits = ProcessLimits { timeout_ms, ..self.confinement.limits };
         let confinement = Confinement { limits, ..self.confinement };
-        let exit = self.runner.launch(&confinement, &Environment::default())?;
+        let exit = self.runner.launch(&confinement, &EnvironmentRule::default())?;
         self.walls = Some(exit.walls.clone());
         match exit.how {
             How::Exited(0) => Ok(exit.stdout),
             How::Exited(code) => Err(failed(code, &exit)),
             _ => Err(confined(exit, &self.confinement, false)
                 .problem
-                .unwrap_or_else(|| Problem::new(Code::GitFailed, "git did not end by itself"))),
+                .unwrap_or_else(|| CodedError::new(Code::GitFailed, "git did not end by itself"))),
         }
     }
 
@@ -191,24 +193,25 @@ impl Asking<'_> {
     /// every name of the file that stands there, and nothing hides it from commands.
     pub(super) fn shows(&self, path: &[u8], hidden: &[OsString]) -> bool {
         let name = std::str::from_utf8(path).ok().map(|name| name.trim_end_matches('/'));
-        let Some(path) = name.and_then(WorkspacePath::beneath) else { return false };
+        let Some(path) = name.and_then(WorkspacePath::from_fs_name) else { return false };
         let is_hidden = |own: &OsString| Path::new(path.as_str()).starts_with(Path::new(own));
         let (fact, _) = self.runner.workspace.look(&path, &self.runner.veil.borrow());
         // Nobody can say which names it has.
-        let is_unknown = fact.kind == FileKind::File && matches!(fact.real, Place::Outside(_));
-        let mut names = [&path].into_iter().chain(&fact.closed);
+        let is_unknown =
+            fact.kind == FileKind::File && matches!(fact.real, PathLocation::Outside(_));
+        let mut names = [&path].into_iter().chain(&fact.denied_names);
         names.all(|own| self.contents.shows(own)) && !is_unknown && !hidden.iter().any(is_hidden)
     }
 
     /// What is hidden from commands now.
-    pub(super) fn hidden(&self) -> Result<Vec<OsString>, Problem> {
+    pub(super) fn hidden(&self) -> Result<Vec<OsString>, CodedError> {
         let veil = self.runner.veil.borrow();
         veil.hidden(&self.runner.workspace).map_err(crate::veil::VeilError::problem)
     }
 }
 
 /// The paths of a question as they stand in the repository; none where all of it is meant.
-pub(super) fn named(ask: &Question) -> Vec<String> {
+pub(super) fn named(ask: &RepositoryQuery) -> Vec<String> {
     let paths: Vec<&WorkspacePath> = ask.paths().iter().filter_map(PathTarget::inside).collect();
     if paths.iter().any(|path| path.is_root()) {
         return Vec::new();
@@ -229,10 +232,10 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 }
 
 /// Why git did not answer, in the first line that it says.
-fn failed(code: i32, exit: &Exit) -> Problem {
+fn failed(code: i32, exit: &Exit) -> CodedError {
     let said = shown(&exit.stderr.bytes);
     let first = said.lines().find(|line| !line.starts_with("warning:"));
     let why = first.unwrap_or_default().trim_start_matches("fatal: ").trim_start_matches("error: ");
     let why = excerpt(why, limits::QUOTED_CHARS);
-    Problem::new(Code::GitFailed, format!("git ended with status {code}: {why}"))
+    CodedError::new(Code::GitFailed, format!("git ended with status {code}: {why}"))
 }

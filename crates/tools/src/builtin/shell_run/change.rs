@@ -3,10 +3,10 @@
 
 use capsule_core::action::{Facts, FileKind, FolderChange, PathTarget};
 use capsule_core::code::Code;
-use capsule_core::evidence::{Permit, Prepared as Hands};
-use capsule_core::language::{Stream, parse};
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::lifecycle::{Operation, Permit};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::path::{WORKSPACE_MOUNT, WorkspacePath};
+use capsule_core::shell_syntax::{StdStream, parse};
 
 /// What a `cd` comes to.
 pub(super) struct Change {
@@ -23,7 +23,7 @@ impl Change {
         let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
         let (named, out, err) = match &change {
             Some(change) => (change.to, change.out, change.err),
-            None => (to.asked.as_str(), Some(Stream::Out), Some(Stream::Err)),
+            None => (to.asked.as_str(), Some(StdStream::Out), Some(StdStream::Err)),
         };
         let went = arrive(named, to, facts);
         let mut own = Self { to: went, out: String::new(), err: String::new() };
@@ -39,8 +39,8 @@ impl Change {
             Err(why) => (format!("{why}\n"), err),
         };
         match stream {
-            Some(Stream::Out) => own.out = text,
-            Some(Stream::Err) => own.err = text,
+            Some(StdStream::Out) => own.out = text,
+            Some(StdStream::Err) => own.err = text,
             None => {}
         }
         own
@@ -50,14 +50,14 @@ impl Change {
 /// The folder that a `cd` leads to, or what a shell says why it does not.
 fn arrive(named: &str, to: &PathTarget, facts: &Facts) -> Result<WorkspacePath, String> {
     let Some(path) = to.inside() else { return Err(format!("cd: {named}: Permission denied")) };
-    match facts.at(path).map(|fact| fact.kind) {
-        Some(FileKind::Folder) => Ok(path.clone()),
+    match facts.path_fact(path).map(|fact| fact.kind) {
+        Some(FileKind::Directory) => Ok(path.clone()),
         Some(FileKind::File | FileKind::Special) => Err(format!("cd: {named}: Not a directory")),
         _ => Err(format!("cd: {named}: No such file or directory")),
     }
 }
 
-impl Hands for Change {
+impl Operation for Change {
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
         let code = i32::from(self.to.is_err());
         let [out, err] = [&self.out, &self.err].map(String::len);
@@ -70,7 +70,7 @@ impl Hands for Change {
         match self.to {
             Ok(path) => Outcome::done(output.with("folder", path.to_string())),
             Err(why) => {
-                let problem = Problem::new(Code::ExecFailed, why);
+                let problem = CodedError::new(Code::ExecFailed, why);
                 Outcome { output, ..Outcome::failed(problem) }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use capsule_core::policy::Environment;
+use capsule_core::policy::EnvironmentRule;
 
 use super::program::PATH;
 use crate::tool::Host;
@@ -28,7 +28,10 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 pub(super) const PRIVATE: [&str; 2] = ["HOME", "TMPDIR"];
 
 /// The environment of a command: ours, what the policy passes on, what it sets.
-pub(super) fn variables(environment: &Environment, host: &dyn Host) -> Vec<(OsString, OsString)> {
+pub(super) fn variables(
+    environment: &EnvironmentRule,
+    host: &dyn Host,
+) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut put = |name: &str, value: OsString| {
         variables.retain(|(own, _)| own != name);

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 
-use capsule_core::action::{Expansion, PathTarget, Step, patterns};
+use capsule_core::action::{CommandStep, Expansion, PathTarget, glob_arguments};
 use capsule_core::code::Code;
-use capsule_core::language::Piece;
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_core::path::WorkspacePath;
+use capsule_core::shell_syntax::WordPiece;
 use rustix::fs::FileType;
 
 use crate::walk::{buffer, entries, open_folder};
@@ -18,27 +18,34 @@ use crate::workspace::Workspace;
 ///
 /// # Errors
 /// One stands for more names than a command line may have words.
-pub(super) fn expand(steps: &[Step], workspace: &Workspace) -> Result<Vec<Expansion>, Problem> {
+pub(super) fn expand(
+    steps: &[CommandStep],
+    workspace: &Workspace,
+) -> Result<Vec<Expansion>, CodedError> {
     let mut found: Vec<Expansion> = Vec::new();
-    let mut folders = Folders::new(workspace, limits::PATTERN_FOLDERS);
+    let mut folders = Folders::new(workspace, limits::PATTERN_DIRECTORIES);
     for step in steps {
         let cwd = step.cwd.inside().map_or("", WorkspacePath::as_str);
-        for (pieces, pattern) in step.stages.iter().flat_map(patterns) {
+        for (pieces, pattern) in step.stages.iter().flat_map(glob_arguments) {
             if found.iter().any(|own| own.pattern == pattern && own.cwd == cwd) {
                 continue;
             }
             let names = folders.names(pieces, &step.cwd);
             if folders.left == 0 {
-                let most = limits::PATTERN_FOLDERS;
+                let most = limits::PATTERN_DIRECTORIES;
                 let message = format!("with `{pattern}`, more than {most} folders are looked into");
-                let problem = Problem::new(Code::ExecArgv, message);
-                return Err(problem.suggest("begin the pattern with the folder that is meant"));
+                let problem = CodedError::new(Code::ExecArgv, message);
+                return Err(
+                    problem.with_suggestion("begin the pattern with the folder that is meant")
+                );
             }
             if names.len() > limits::ARGV_WORDS {
                 let message =
                     format!("`{pattern}` stands for more than {} names", limits::ARGV_WORDS);
-                let problem = Problem::new(Code::ExecArgv, message);
-                return Err(problem.suggest("name the folder, or use a pattern that means less"));
+                let problem = CodedError::new(Code::ExecArgv, message);
+                return Err(
+                    problem.with_suggestion("name the folder, or use a pattern that means less")
+                );
             }
             found.push(Expansion { cwd: cwd.into(), pattern, names });
         }
@@ -61,7 +68,7 @@ impl<'w> Folders<'w> {
     }
 
     /// The names that match, in the order of their bytes; none where the pattern leads outside.
-    fn names(&mut self, pieces: &[Piece], cwd: &PathTarget) -> Vec<String> {
+    fn names(&mut self, pieces: &[WordPiece], cwd: &PathTarget) -> Vec<String> {
         let Some(base) = cwd.inside() else { return Vec::new() };
         let components = components(pieces);
         let mut reached = vec![String::new()];
@@ -71,8 +78,8 @@ impl<'w> Folders<'w> {
             for before in &reached {
                 match component.as_slice() {
                     [] => next.push(format!("{before}/")),
-                    [Piece::Text(name)] => next.push(joined(before, name)),
-                    [Piece::Folders] => self.deeper(before, base, &mut next),
+                    [WordPiece::Text(name)] => next.push(joined(before, name)),
+                    [WordPiece::Directories] => self.deeper(before, base, &mut next),
                     pieces => {
                         let leads_on =
                             |kind| matches!(kind, FileType::Directory | FileType::Symlink);
@@ -90,10 +97,12 @@ impl<'w> Folders<'w> {
             next.dedup();
             reached = next;
         }
-        let is_there =
-            |name: &String| base.follow(name).is_ok_and(|path| self.workspace.find(&path).is_ok());
+        let is_there = |name: &String| {
+            base.resolve_from(name).is_ok_and(|path| self.workspace.find(&path).is_ok())
+        };
         // What follows the last wildcard may not be there.
-        if components.last().is_some_and(|own| matches!(own.as_slice(), [] | [Piece::Text(_)])) {
+        if components.last().is_some_and(|own| matches!(own.as_slice(), [] | [WordPiece::Text(_)]))
+        {
             reached.retain(is_there);
         }
         reached
@@ -128,7 +137,7 @@ impl<'w> Folders<'w> {
         }
         let path = match before {
             "" => Ok(base.clone()),
-            before => base.follow(before),
+            before => base.resolve_from(before),
         };
         let Ok(path) = path else { return Vec::new() };
         // By its real name: a pattern goes through links as a program would.
@@ -164,17 +173,17 @@ fn joined(before: &str, name: &str) -> String {
 }
 
 /// The pieces of a pattern, component by component; one at the end is empty behind a last slash.
-fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
+fn components(pieces: &[WordPiece]) -> Vec<Vec<WordPiece>> {
     let mut components = vec![Vec::new()];
-    let put = |components: &mut Vec<Vec<Piece>>, piece: Piece| {
+    let put = |components: &mut Vec<Vec<WordPiece>>, piece: WordPiece| {
         if let Some(last) = components.last_mut() {
             last.push(piece);
         }
     };
     for piece in pieces {
-        let Piece::Text(text) = piece else {
+        let WordPiece::Text(text) = piece else {
             put(&mut components, piece.clone());
-            if *piece == Piece::Folders {
+            if *piece == WordPiece::Directories {
                 components.push(Vec::new());
             }
             continue;
@@ -184,7 +193,7 @@ fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
                 components.push(Vec::new());
             }
             if !part.is_empty() {
-                put(&mut components, Piece::Text(part.to_owned()));
+                put(&mut components, WordPiece::Text(part.to_owned()));
             }
         }
     }
@@ -192,20 +201,20 @@ fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
 }
 
 /// Whether a name is one of those that a component stands for.
-fn matches(pieces: &[Piece], name: &str) -> bool {
+fn matches(pieces: &[WordPiece], name: &str) -> bool {
     let begins_with_dot =
-        matches!(pieces.first(), Some(Piece::Text(text)) if text.starts_with('.'));
+        matches!(pieces.first(), Some(WordPiece::Text(text)) if text.starts_with('.'));
     (begins_with_dot || !name.starts_with('.')) && fits(pieces, name)
 }
 
 /// Without going back further than the last `*`: what matched before it stays matched.
-fn fits(pieces: &[Piece], name: &str) -> bool {
+fn fits(pieces: &[WordPiece], name: &str) -> bool {
     let (mut at, mut rest) = (0, name);
     let mut star: Option<(usize, &str)> = None;
     loop {
         match pieces.get(at) {
             None if rest.is_empty() => return true,
-            Some(Piece::Any) => {
+            Some(WordPiece::Any) => {
                 at += 1;
                 star = Some((at, rest));
                 continue;
@@ -229,26 +238,26 @@ fn fits(pieces: &[Piece], name: &str) -> bool {
 }
 
 /// What is left of a name behind a piece that it begins with.
-fn behind<'n>(piece: &Piece, name: &'n str) -> Option<&'n str> {
+fn behind<'n>(piece: &WordPiece, name: &'n str) -> Option<&'n str> {
     let mut letters = name.chars();
     match piece {
-        Piece::Text(text) => name.strip_prefix(text.as_str()),
-        Piece::One => letters.next().map(|_| letters.as_str()),
-        Piece::Class { negated, ranges } => {
+        WordPiece::Text(text) => name.strip_prefix(text.as_str()),
+        WordPiece::One => letters.next().map(|_| letters.as_str()),
+        WordPiece::Class { negated, ranges } => {
             let letter = letters.next()?;
             let named = ranges.iter().any(|(low, high)| (*low..=*high).contains(&letter));
             (named != *negated).then_some(letters.as_str())
         }
-        Piece::Any | Piece::Folders => None,
+        WordPiece::Any | WordPiece::Directories => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use capsule_core::language::parse;
+    use capsule_core::shell_syntax::parse;
 
-    fn pieces(word: &str) -> Vec<Piece> {
+    fn pieces(word: &str) -> Vec<WordPiece> {
         let script = parse(&format!("x {word}")).unwrap();
         let words = &script.elements[0].pipeline.stages[0].words;
         words[1].as_glob().unwrap().to_vec()

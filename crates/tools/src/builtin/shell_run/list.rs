@@ -1,8 +1,8 @@
 //! A list of pipelines: the call for the whole only tells its parts, and each of those is a call of its
 //! own when it is reached.
 
-use capsule_core::action::{ListPart, Step};
-use capsule_core::evidence::{Permit, Prepared as Hands};
+use capsule_core::action::{CommandStep, ListPart};
+use capsule_core::lifecycle::{Operation, Permit};
 use capsule_core::outcome::{Outcome, Output};
 use serde_json::json;
 
@@ -10,12 +10,12 @@ use serde_json::json;
 pub(super) struct Parts(Vec<ListPart>);
 
 impl Parts {
-    pub(super) fn of(steps: &[Step]) -> Self {
+    pub(super) fn of(steps: &[CommandStep]) -> Self {
         Self(ListPart::of(steps))
     }
 }
 
-impl Hands for Parts {
+impl Operation for Parts {
     fn run(self: Box<Self>, _: Permit<'_>) -> Outcome {
         Outcome::done(Output::default().with("parts", json!(self.0)))
     }

@@ -12,14 +12,16 @@ mod unconfined;
 
 use std::rc::Rc;
 
-use capsule_core::action::{Action, Facts, FileKind, FolderChange, NoSteps, PathTarget, Step};
+use capsule_core::action::{
+    Action, CommandStep, Facts, FileKind, FolderChange, PathTarget, UnsupportedStep,
+};
 use capsule_core::capability::Capability;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::language::{Element, Join, Script, parse};
 use capsule_core::limits;
-use capsule_core::outcome::Problem;
-use capsule_core::tool::{Argument, Field, Kind, Shape, Signature};
+use capsule_core::outcome::CodedError;
+use capsule_core::shell_syntax::{ListOperator, Script, ScriptElement, parse};
+use capsule_core::tool::{ArgumentKind, ResultField, ToolArgument, ToolShape, ToolSignature};
 use capsule_core::units;
 use serde_json::{Map, Value};
 
@@ -31,77 +33,86 @@ use crate::builtin::{Unable, invalid, number, text};
 use crate::tool::{Context, Prepared, Tool, command_facts};
 
 /// What `shell.run` is called, takes and gives.
-pub static SIGNATURE: Signature = Signature {
+pub static SIGNATURE: ToolSignature = ToolSignature {
     id: "shell.run",
     model_name: "shell_run",
     aliases: &["command_exec"],
     about: "Runs a program, or a command of pipelines and lists, confined and without a shell.",
-    shape: Shape::Exec,
+    shape: ToolShape::Exec,
     capabilities: &[Capability::ProcExec],
     arguments: &[
-        Argument {
+        ToolArgument {
             name: "argv",
-            kind: Kind::Argv,
+            kind: ArgumentKind::Argv,
             required: false,
             about: "the program's name and its arguments, as a list",
         },
-        Argument {
+        ToolArgument {
             name: "command",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: false,
             about: "a text of the command language, in place of `argv`",
         },
-        Argument {
+        ToolArgument {
             name: "part",
-            kind: Kind::Number,
+            kind: ArgumentKind::Number,
             required: false,
             about: "which part of the list that `command` is, from 1; all of them if left out",
         },
-        Argument {
+        ToolArgument {
             name: "cwd",
-            kind: Kind::Path,
+            kind: ArgumentKind::Path,
             required: false,
             about: "the folder to run in; the workspace if left out",
         },
-        Argument {
+        ToolArgument {
             name: "stdin",
-            kind: Kind::Text,
+            kind: ArgumentKind::Text,
             required: false,
             about: "what the program reads from its standard input",
         },
-        Argument {
+        ToolArgument {
             name: "timeout",
-            kind: Kind::Duration,
+            kind: ArgumentKind::Duration,
             required: false,
             about: "how long it may take",
         },
     ],
     results: &[
-        Field { name: "exit_code", about: "the program's status; none if a signal ended it" },
-        Field { name: "signal", about: "the signal that ended it" },
-        Field { name: "stdout", about: "its standard output" },
-        Field { name: "stdout_base64", about: "its standard output, where it is not text" },
-        Field { name: "stderr", about: "its standard error" },
-        Field { name: "stderr_base64", about: "its standard error, where it is not text" },
-        Field { name: "stdout_tail", about: "the end of a standard output that was cut" },
-        Field { name: "stdout_tail_base64", about: "the same, where it is not text" },
-        Field { name: "stderr_tail", about: "the end of a standard error that was cut" },
-        Field { name: "stderr_tail_base64", about: "the same, where it is not text" },
-        Field { name: "stdout_bytes_total", about: "how much it wrote to its standard output" },
-        Field { name: "stderr_bytes_total", about: "how much it wrote to its standard error" },
-        Field {
+        ResultField { name: "exit_code", about: "the program's status; none if a signal ended it" },
+        ResultField { name: "signal", about: "the signal that ended it" },
+        ResultField { name: "stdout", about: "its standard output" },
+        ResultField { name: "stdout_base64", about: "its standard output, where it is not text" },
+        ResultField { name: "stderr", about: "its standard error" },
+        ResultField { name: "stderr_base64", about: "its standard error, where it is not text" },
+        ResultField { name: "stdout_tail", about: "the end of a standard output that was cut" },
+        ResultField { name: "stdout_tail_base64", about: "the same, where it is not text" },
+        ResultField { name: "stderr_tail", about: "the end of a standard error that was cut" },
+        ResultField { name: "stderr_tail_base64", about: "the same, where it is not text" },
+        ResultField {
+            name: "stdout_bytes_total",
+            about: "how much it wrote to its standard output",
+        },
+        ResultField {
+            name: "stderr_bytes_total",
+            about: "how much it wrote to its standard error",
+        },
+        ResultField {
             name: "truncated",
             about: "whether bytes between beginning and end of either were left out",
         },
-        Field { name: "limits_reached", about: "the limits that it ran into" },
-        Field { name: "left_running", about: "how many processes it left, which were ended" },
-        Field { name: "changes", about: "what it changed, where the workspace is staged" },
-        Field { name: "changes_total", about: "how many paths it changed there" },
-        Field { name: "direct", about: "whether it could change the workspace itself" },
-        Field { name: "unconfined", about: "whether it ran with nothing around it" },
-        Field { name: "parts", about: "the parts of a list, each of which is a call of its own" },
-        Field { name: "folder", about: "where a part of a list that is a `cd` goes" },
-        Field { name: "clamped", about: "whether more time was asked for than it may have" },
+        ResultField { name: "limits_reached", about: "the limits that it ran into" },
+        ResultField { name: "left_running", about: "how many processes it left, which were ended" },
+        ResultField { name: "changes", about: "what it changed, where the workspace is staged" },
+        ResultField { name: "changes_total", about: "how many paths it changed there" },
+        ResultField { name: "direct", about: "whether it could change the workspace itself" },
+        ResultField { name: "unconfined", about: "whether it ran with nothing around it" },
+        ResultField {
+            name: "parts",
+            about: "the parts of a list, each of which is a call of its own",
+        },
+        ResultField { name: "folder", about: "where a part of a list that is a `cd` goes" },
+        ResultField { name: "clamped", about: "whether more time was asked for than it may have" },
     ],
 };
 
@@ -110,11 +121,11 @@ pub static SIGNATURE: Signature = Signature {
 pub struct ShellRun;
 
 impl Tool for ShellRun {
-    fn signature(&self) -> &'static Signature {
+    fn signature(&self) -> &'static ToolSignature {
         &SIGNATURE
     }
 
-    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, Problem> {
+    fn describe(&self, args: &Map<String, Value>, _: u64) -> Result<Action, CodedError> {
         let stdin = text(args, "stdin");
         if stdin.is_some_and(|stdin| stdin.len() > limits::STDIN_BYTES) {
             return Err(invalid(format!("`stdin` has at most {} bytes", limits::STDIN_BYTES)));
@@ -143,7 +154,7 @@ impl Tool for ShellRun {
                 Ok(Action::Command { steps, text, cwd, stdin, timeout_ms })
             }
             _ => Err(invalid("a command is either `argv` or `command`")
-                .suggest("send `argv` as a list of words, or `command` as a text")),
+                .with_suggestion("send `argv` as a list of words, or `command` as a text")),
         }
     }
 
@@ -152,19 +163,23 @@ impl Tool for ShellRun {
         match action {
             Action::Run { argv, cwd, .. } => prepare_program(action, (argv, cwd), stdin, context),
             Action::Command { steps, .. } => prepare_command(action, steps, stdin, context),
-            _ => unable(Facts::default(), Problem::new(Code::EngineFault, "not a command")),
+            _ => unable(Facts::default(), CodedError::new(Code::EngineFault, "not a command")),
         }
     }
 }
 
-fn unable(facts: Facts, problem: Problem) -> Prepared {
+fn unable(facts: Facts, problem: CodedError) -> Prepared {
     Prepared { facts, hands: Box::new(Unable(problem)) }
 }
 
 /// What a text of the command language means, or one part of the list that it is, with the text of
 /// that. A list begins in the folder, a part of it runs there: which one that is depends on the parts
 /// before it.
-fn steps(text: &str, cwd: &PathTarget, part: Option<u64>) -> Result<(Vec<Step>, String), Problem> {
+fn steps(
+    text: &str,
+    cwd: &PathTarget,
+    part: Option<u64>,
+) -> Result<(Vec<CommandStep>, String), CodedError> {
     let script = parse(text).map_err(|refusal| {
         let shown = refusal.underlined(text);
         outside_language(format!("{}\n{shown}", refusal.message), &refusal.suggestion)
@@ -174,7 +189,7 @@ fn steps(text: &str, cwd: &PathTarget, part: Option<u64>) -> Result<(Vec<Step>, 
     }
     let steps = steps_of(&script, cwd)?;
     let is_whole = steps.last().is_some_and(|step| step.number == script.elements.len());
-    if is_whole && steps.iter().all(Step::is_change) {
+    if is_whole && steps.iter().all(CommandStep::is_cd) {
         let why = "the command only goes to a folder, and where it goes does not last";
         let suggestion = "write `cd FOLDER && PROGRAM ...`, or name it in `cwd`";
         return Err(outside_language(why, suggestion));
@@ -182,17 +197,17 @@ fn steps(text: &str, cwd: &PathTarget, part: Option<u64>) -> Result<(Vec<Step>, 
     Ok((steps, text.to_owned()))
 }
 
-fn outside_language(message: impl Into<String>, suggestion: &str) -> Problem {
-    Problem::new(Code::ExecNotInLanguage, message).suggest(suggestion.to_owned())
+fn outside_language(message: impl Into<String>, suggestion: &str) -> CodedError {
+    CodedError::new(Code::ExecNotInLanguage, message).with_suggestion(suggestion.to_owned())
 }
 
-fn steps_of(script: &Script, cwd: &PathTarget) -> Result<Vec<Step>, Problem> {
-    Step::of(script, cwd).map_err(|why| match why {
-        NoSteps::ChangeOfFolder => outside_language(
+fn steps_of(script: &Script, cwd: &PathTarget) -> Result<Vec<CommandStep>, CodedError> {
+    CommandStep::of(script, cwd).map_err(|why| match why {
+        UnsupportedStep::UnsupportedCd => outside_language(
             "this `cd` is none of this language",
             "write `cd FOLDER && PROGRAM ...`",
         ),
-        NoSteps::TooManyFolders => outside_language(
+        UnsupportedStep::TooManyFolders => outside_language(
             "too many folders come into question for what runs behind every `cd`",
             "join what belongs together by `&&`: `cd FOLDER && PROGRAM ...`",
         ),
@@ -204,13 +219,13 @@ fn one_part(
     mut script: Script,
     cwd: &PathTarget,
     number: u64,
-) -> Result<(Vec<Step>, String), Problem> {
+) -> Result<(Vec<CommandStep>, String), CodedError> {
     let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
     let element = index.and_then(|index| script.elements.get(index)).cloned();
     let (Some(element), Some(index)) = (element, index) else {
         return Err(invalid(format!("the list has no part {number}")));
     };
-    script.elements = vec![Element { join: Join::First, ..element }];
+    script.elements = vec![ScriptElement { join: ListOperator::First, ..element }];
     let change = script.stages().next().and_then(FolderChange::of).and_then(Result::ok);
     let mut steps = steps_of(&script, cwd)?;
     for step in &mut steps {
@@ -231,12 +246,13 @@ fn prepare_program(
 ) -> Prepared {
     let program = argv.first().and_then(|name| find(name, context.host.as_ref()));
     let found = program.as_ref().map(|program| program.fact.clone());
-    let facts = Facts { walls: context.commands.walls(), ..command_facts(action, found, context) };
-    let nowhere = |path| facts.at(path).is_some_and(|fact| fact.kind == FileKind::Missing);
+    let facts =
+        Facts { sandbox: context.commands.walls(), ..command_facts(action, found, context) };
+    let nowhere = |path| facts.path_fact(path).is_some_and(|fact| fact.kind == FileKind::Missing);
     match (program, cwd.inside()) {
         (_, Some(path)) if nowhere(path) => {
             let message = format!("there is no folder `{path}` to run in");
-            unable(facts, Problem::new(Code::FileNotFound, message))
+            unable(facts, CodedError::new(Code::FileNotFound, message))
         }
         (Some(program), Some(_)) => {
             let argv = argv.iter().map(Into::into).collect();
@@ -249,13 +265,13 @@ fn prepare_program(
             let name = argv.first().map_or("", String::as_str);
             unable(facts, missing(name, context.host.as_ref()))
         }
-        (_, None) => unable(facts, Problem::new(Code::PathOutside, "`cwd` is not inside")),
+        (_, None) => unable(facts, CodedError::new(Code::PathOutside, "`cwd` is not inside")),
     }
 }
 
 fn prepare_command(
     action: &Action,
-    steps: &[Step],
+    steps: &[CommandStep],
     stdin: &str,
     context: &Context<'_>,
 ) -> Prepared {
@@ -265,11 +281,11 @@ fn prepare_command(
     };
     let step = match (steps, action) {
         // Of a list whose first `cd` cannot succeed, nothing else may be reached.
-        ([step], Action::Command { text, .. }) if step.is_change() && is_one(text) => {
+        ([step], Action::Command { text, .. }) if step.is_cd() && is_one(text) => {
             let hands = Box::new(Change::of(text, &step.cwd, &facts));
             return Prepared { facts, hands };
         }
-        ([step], _) if !step.is_change() => step,
+        ([step], _) if !step.is_cd() => step,
         _ => {
             let hands = Box::new(Parts::of(steps));
             return Prepared { facts, hands };
@@ -277,7 +293,7 @@ fn prepare_command(
     };
     if let Some(path) = command::nowhere(step, &facts) {
         let message = format!("there is no folder `{path}` to run in");
-        return unable(facts, Problem::new(Code::FileNotFound, message));
+        return unable(facts, CodedError::new(Code::FileNotFound, message));
     }
     match command::ready(step, &facts, (&programs, context.host.as_ref())) {
         Ok((stages, input)) => {

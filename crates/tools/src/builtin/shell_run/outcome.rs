@@ -1,19 +1,21 @@
 //! What came of a command, as everyone sees it.
 
 use capsule_core::code::Code;
-use capsule_core::confinement::{Bound, Confinement, Enforcement, ProcessLimits, WorkspaceAccess};
-use capsule_core::outcome::{Outcome, Output, Problem};
+use capsule_core::confinement::{
+    Confinement, Enforcement, ProcessLimits, ResourceLimit, WorkspaceAccess,
+};
+use capsule_core::outcome::{CodedError, Outcome, Output};
 use capsule_core::units;
 use capsule_redact::Piece;
 use capsule_sandbox::{Captured, Exit, How};
 
 /// The limits that a command ran into, behind how it ended, but for the one that says so already.
-fn beyond(reached: &[Bound], said: Option<Bound>) -> String {
-    let told = |own: &&Bound| **own != Bound::Output && Some(**own) != said;
-    let (memory, others): (Vec<&Bound>, Vec<&Bound>) =
-        reached.iter().filter(told).partition(|own| **own == Bound::Memory);
-    let (crowd, others): (Vec<&Bound>, Vec<&Bound>) =
-        others.into_iter().partition(|own| **own == Bound::Processes);
+fn beyond(reached: &[ResourceLimit], said: Option<ResourceLimit>) -> String {
+    let told = |own: &&ResourceLimit| **own != ResourceLimit::Output && Some(**own) != said;
+    let (memory, others): (Vec<&ResourceLimit>, Vec<&ResourceLimit>) =
+        reached.iter().filter(told).partition(|own| **own == ResourceLimit::Memory);
+    let (crowd, others): (Vec<&ResourceLimit>, Vec<&ResourceLimit>) =
+        others.into_iter().partition(|own| **own == ResourceLimit::Processes);
     let names: Vec<&str> = others.into_iter().map(|own| own.name()).collect();
     let mut words = match names.as_slice() {
         [] => String::new(),
@@ -32,7 +34,7 @@ fn beyond(reached: &[Bound], said: Option<Bound>) -> String {
 
 /// What came of a command behind its walls, as everyone sees it.
 pub(in crate::builtin) fn confined(exit: Exit, by: &Confinement, clamped: bool) -> Outcome {
-    let enforcement = Enforcement::Walls(exit.walls.clone());
+    let enforcement = Enforcement::Sandboxed(exit.walls.clone());
     let ended = outcome(exit, &by.limits, clamped);
     let output = match by.workspace {
         WorkspaceAccess::Direct => ended.output.with("direct", true),
@@ -42,39 +44,39 @@ pub(in crate::builtin) fn confined(exit: Exit, by: &Confinement, clamped: bool) 
 }
 
 /// What is wrong with how it ended, if anything, its status, and the signal that ended it.
-fn end(exit: &Exit, limits: &ProcessLimits) -> (Option<Problem>, Option<i32>, Option<i32>) {
+fn end(exit: &Exit, limits: &ProcessLimits) -> (Option<CodedError>, Option<i32>, Option<i32>) {
     match exit.how {
         How::Exited(0) => (None, Some(0), None),
         How::Exited(code) => {
             let message =
                 format!("the program ended with status {code}{}", beyond(&exit.reached, None));
-            (Some(Problem::new(Code::ExecFailed, message)), Some(code), None)
+            (Some(CodedError::new(Code::ExecFailed, message)), Some(code), None)
         }
         How::Signalled(signal) => {
             let message =
                 format!("the program was ended by signal {signal}{}", beyond(&exit.reached, None));
-            (Some(Problem::new(Code::ExecSignal, message)), None, Some(signal))
+            (Some(CodedError::new(Code::ExecSignal, message)), None, Some(signal))
         }
         How::TimedOut => {
             let after = units::show_duration(limits.timeout_ms.saturating_mul(1_000));
-            let others = beyond(&exit.reached, Some(Bound::Time));
+            let others = beyond(&exit.reached, Some(ResourceLimit::Time));
             let message = format!("the program was ended after {after}{others}");
-            (Some(Problem::new(Code::ExecTimeout, message)), None, None)
+            (Some(CodedError::new(Code::ExecTimeout, message)), None, None)
         }
         How::Cancelled => {
-            (Some(Problem::new(Code::ExecCancelled, "the program was cancelled")), None, None)
+            (Some(CodedError::new(Code::ExecCancelled, "the program was cancelled")), None, None)
         }
         How::MemoryExceeded => {
             let most = units::show_size(limits.memory_bytes);
-            let others = beyond(&exit.reached, Some(Bound::Memory));
+            let others = beyond(&exit.reached, Some(ResourceLimit::Memory));
             let message =
                 format!("the program used more than {most} of memory and was ended{others}");
-            (Some(Problem::new(Code::ExecMemory, message)), None, None)
+            (Some(CodedError::new(Code::ExecMemory, message)), None, None)
         }
         How::OutputFlood => {
             let others = beyond(&exit.reached, None);
             let message = format!("the program wrote without end and was ended{others}");
-            (Some(Problem::new(Code::ExecSignal, message)), None, None)
+            (Some(CodedError::new(Code::ExecSignal, message)), None, None)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use capsule_core::action::ProgramFact;
 use capsule_core::code::Code;
 use capsule_core::digest::Digest;
-use capsule_core::outcome::Problem;
+use capsule_core::outcome::CodedError;
 use capsule_sandbox as sandbox;
 use sandbox::FileIdentity;
 
@@ -59,10 +59,10 @@ pub(in crate::builtin) fn find(name: &str, host: &dyn Host) -> Option<Program> {
 }
 
 /// Why a program was not found.
-pub(in crate::builtin) fn missing(name: &str, host: &dyn Host) -> Problem {
+pub(in crate::builtin) fn missing(name: &str, host: &dyn Host) -> CodedError {
     let Some(place) = host.program_place(name) else {
         let message = format!("there is no program `{name}` in the system's folders");
-        return Problem::new(Code::ExecNotFound, message);
+        return CodedError::new(Code::ExecNotFound, message);
     };
     let real = Path::new(&place).canonicalize();
     match real.ok().and_then(|real| sandbox::taken(&real)) {
@@ -73,16 +73,16 @@ pub(in crate::builtin) fn missing(name: &str, host: &dyn Host) -> Problem {
             let hint = format!(
                 "tell the user: the policy names a program beneath `{folder}`; it has to lie elsewhere"
             );
-            Problem::new(Code::ExecNotFound, message).suggest(hint)
+            CodedError::new(Code::ExecNotFound, message).with_suggestion(hint)
         }
         None => {
             let message =
                 format!("there is no program at `{place}`, where the policy says that `{name}` is");
-            Problem::new(Code::ExecNotFound, message)
+            CodedError::new(Code::ExecNotFound, message)
         }
     }
 }
 
 fn digest(mut file: File) -> Option<Digest> {
-    Digest::of_all(|buffer| file.read(buffer)).ok()
+    Digest::of_reader(|buffer| file.read(buffer)).ok()
 }

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use capsule_core::code::Code;
 use capsule_core::confinement::{Confinement, WorkspaceAccess};
-use capsule_core::evidence::{Permit, Prepared as Hands};
-use capsule_core::outcome::{Outcome, Problem};
-use capsule_core::policy::{Bounds, Environment, Scope};
+use capsule_core::lifecycle::{Operation, Permit};
+use capsule_core::outcome::{CodedError, Outcome};
+use capsule_core::policy::{EnvironmentRule, PathScope, Restrictions};
 use capsule_sandbox as sandbox;
 use sandbox::{Exit, Held, Launch, Mask, Redirect, Running, SandboxError, Stage};
 
@@ -48,7 +48,7 @@ pub(in crate::builtin) struct Runner {
     pub(in crate::builtin) cwd: OsString,
     pub(in crate::builtin) stdin: Vec<u8>,
     /// How far the command is, or why it could not come so far.
-    pub(in crate::builtin) ahead: Option<Result<Ahead, Problem>>,
+    pub(in crate::builtin) ahead: Option<Result<Ahead, CodedError>>,
 }
 
 /// How far a command is before somebody waits for its end.
@@ -75,10 +75,10 @@ impl Ready {
     }
 }
 
-impl Hands for Runner {
-    fn make_ready(&mut self, bounds: &Bounds) {
+impl Operation for Runner {
+    fn prepare(&mut self, bounds: &Restrictions) {
         // What changes the workspace itself is looked at behind the intent.
-        if let Bounds::Run { confinement, environment, reads, .. } = bounds
+        if let Restrictions::Run { confinement, environment, reads, .. } = bounds
             && confinement.workspace != WorkspaceAccess::Direct
         {
             let held = self.hold(confinement, environment, reads.as_ref(), None);
@@ -86,7 +86,7 @@ impl Hands for Runner {
         }
     }
 
-    fn begin(&mut self, _: &Permit<'_>) {
+    fn start(&mut self, _: &Permit<'_>) {
         if let Some(ahead) = self.ahead.take() {
             self.ahead = Some(ahead.and_then(|ahead| self.running(ahead)).map(Ahead::Running));
         }
@@ -98,7 +98,8 @@ impl Hands for Runner {
             Ok(leave) => return unconfined::run(&self, &leave),
             Err(permit) => permit,
         };
-        let Bounds::Run { confinement, clamped, environment, reads, writes } = permit.bounds()
+        let Restrictions::Run { confinement, clamped, environment, reads, writes } =
+            permit.restrictions()
         else {
             return wrong_permit();
         };
@@ -121,7 +122,7 @@ impl Hands for Runner {
         let staging = self.staging.as_deref().filter(|_| staged);
         let ended = match ahead.and_then(|ahead| self.ended(ahead, (staging, ground.as_ref()))) {
             Ok((exit, None)) => confined(exit, confinement, *clamped),
-            Ok((exit, Some(full))) => confined(exit, confinement, *clamped).ended_by(full),
+            Ok((exit, Some(full))) => confined(exit, confinement, *clamped).with_end(full),
             Err(problem) => Outcome::failed(problem),
         };
         match ground {
@@ -142,8 +143,8 @@ impl Runner {
     pub(in crate::builtin) fn launch(
         &self,
         confinement: &Confinement,
-        environment: &Environment,
-    ) -> Result<Exit, Problem> {
+        environment: &EnvironmentRule,
+    ) -> Result<Exit, CodedError> {
         let held = self.hold(confinement, environment, None, None)?;
         self.ended(Ahead::Held(held), (None, None)).map(|(exit, _)| exit)
     }
@@ -155,12 +156,12 @@ impl Runner {
     fn hold(
         &self,
         confinement: &Confinement,
-        environment: &Environment,
-        reads: Option<&Scope>,
+        environment: &EnvironmentRule,
+        reads: Option<&PathScope>,
         mut ground: Option<&mut Ground<'_>>,
-    ) -> Result<Held, Problem> {
+    ) -> Result<Held, CodedError> {
         let drawn = |veil: &Veil| Ok((veil.hidden(&self.workspace)?, veil.way()));
-        let drawn = match reads.filter(|own| own.hides()).cloned() {
+        let drawn = match reads.filter(|own| own.hides_paths()).cloned() {
             None => drawn(&self.veil.borrow()),
             // A walk of its own for each call: few programs have a view of their own.
             Some(reads) => {
@@ -204,9 +205,10 @@ impl Runner {
         };
         self.commands.hold(launch, view).map_err(|why| match why {
             NotRun::Sandbox(error) => sandbox_problem(&self.stages, &error),
-            NotRun::View(error) => {
-                Problem::new(Code::SandboxFailed, format!("the workspace cannot be shown: {error}"))
-            }
+            NotRun::View(error) => CodedError::new(
+                Code::SandboxFailed,
+                format!("the workspace cannot be shown: {error}"),
+            ),
         })
     }
 
@@ -214,7 +216,7 @@ impl Runner {
     ///
     /// # Errors
     /// They cannot be run as they must be.
-    fn running(&self, ahead: Ahead) -> Result<Running, Problem> {
+    fn running(&self, ahead: Ahead) -> Result<Running, CodedError> {
         match ahead {
             Ahead::Running(running) => Ok(running),
             Ahead::Held(held) => {
@@ -232,7 +234,7 @@ impl Runner {
         &self,
         ahead: Ahead,
         (staging, ground): (Option<&Staging>, Option<&Ground<'_>>),
-    ) -> Result<(Exit, Option<Problem>), Problem> {
+    ) -> Result<(Exit, Option<CodedError>), CodedError> {
         let running = self.running(ahead)?;
         let full = RefCell::new(None);
         let mut watch = Watch {
@@ -254,7 +256,7 @@ pub(super) struct Watch<'w> {
     /// Where the command's changes go, if it may make any.
     staging: Option<&'w Staging>,
     /// Why it was ended, if it changed too much.
-    full: Option<&'w RefCell<Option<Problem>>>,
+    full: Option<&'w RefCell<Option<CodedError>>>,
     /// What bounds it, if it changes the workspace itself.
     ground: Option<&'w Ground<'w>>,
 }
@@ -283,18 +285,19 @@ impl sandbox::Watch for Watch<'_> {
 }
 
 /// Why no command sees a workspace in which names have other spellings.
-fn unhidable() -> Problem {
+fn unhidable() -> CodedError {
     let message = "the file system of the workspace takes other spellings of a name for the same, so that what is \
         hidden or held could be reached by another";
-    Problem::new(Code::SandboxFailed, message)
-        .suggest("`sandbox: { workspace: staged }` has commands work in a copy of the workspace")
+    CodedError::new(Code::SandboxFailed, message).with_suggestion(
+        "`sandbox: { workspace: staged }` has commands work in a copy of the workspace",
+    )
 }
 
 /// What helps where a program may not see all of the workspace that it changes.
 const UNHIDDEN: &str = "use `fs.read` and `fs.write`, which are judged file by file; `capsule doctor` tells the person \
     how to get namespaces";
 
-pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> Problem {
+pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> CodedError {
     let names = stages.iter().filter_map(|own| own.argv.first());
     let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
     let name = names.join(" | ");
@@ -307,9 +310,9 @@ pub(super) fn sandbox_problem(stages: &[Ready], error: &SandboxError) -> Problem
         SandboxError::Redirect { .. } => Code::FileSystem,
         _ => Code::SandboxFailed,
     };
-    let problem = Problem::new(code, format!("`{name}`: {error}"));
+    let problem = CodedError::new(code, format!("`{name}`: {error}"));
     match error {
-        SandboxError::Unhidden => problem.suggest(UNHIDDEN),
+        SandboxError::Unhidden => problem.with_suggestion(UNHIDDEN),
         _ => problem,
     }
 }

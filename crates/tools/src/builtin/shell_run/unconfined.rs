@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use capsule_core::code::Code;
-use capsule_core::confinement::{Enforcement, Tier};
-use capsule_core::evidence::Unconfined;
-use capsule_core::outcome::{Outcome, Problem};
+use capsule_core::confinement::{Enforcement, SandboxTier};
+use capsule_core::lifecycle::UnconfinedPermit;
+use capsule_core::outcome::{CodedError, Outcome};
 use capsule_sandbox::{Launch, run_unconfined};
 
 use super::environment::{PRIVATE, variables};
@@ -14,10 +14,10 @@ use super::run::{Runner, Watch, sandbox_problem};
 use crate::commands::view;
 
 /// Runs it. It works in the workspace itself, which nothing hides from it and nothing collects.
-pub(super) fn run(runner: &Runner, leave: &Unconfined<'_>) -> Outcome {
+pub(super) fn run(runner: &Runner, leave: &UnconfinedPermit<'_>) -> Outcome {
     if runner.staging.is_some() {
         let why = "what nothing confines cannot be staged";
-        return Outcome::failed(Problem::new(Code::SandboxFailed, why));
+        return Outcome::failed(CodedError::new(Code::SandboxFailed, why));
     }
     let environment = variables(leave.environment, runner.host.as_ref());
     let set = |name: &str| environment.iter().any(|(own, _)| own == name);
@@ -33,19 +33,20 @@ pub(super) fn run(runner: &Runner, leave: &Unconfined<'_>) -> Outcome {
         masks: Vec::new(),
         last: true,
     };
-    let seen = view(&runner.workspace, runner.host.as_ref(), Tier::default(), None, Vec::new());
+    let seen =
+        view(&runner.workspace, runner.host.as_ref(), SandboxTier::default(), None, Vec::new());
     let seen = match seen {
         Ok(seen) => seen,
         Err(error) => {
             let why = format!("the workspace cannot be opened: {error}");
-            return Outcome::failed(Problem::new(Code::SandboxFailed, why));
+            return Outcome::failed(CodedError::new(Code::SandboxFailed, why));
         }
     };
     match run_unconfined(leave, seen, launch, &mut Watch::plain(runner)) {
         Ok((exit, bounds)) => {
             let ended = outcome(exit, leave.limits, leave.clamped);
             let output = ended.output.with("unconfined", true);
-            Outcome { output, enforcement: Enforcement::Nothing { bounds }, ..ended }
+            Outcome { output, enforcement: Enforcement::Unconfined { limits: bounds }, ..ended }
         }
         Err(error) => Outcome::failed(sandbox_problem(&runner.stages, &error)),
     }

@@ -1,0 +1,484 @@
+//! Statements in SQL, and the commands of the programs that take them: whether they only ask, change
+//! rows, run programs, or lose what cannot be brought back (SAF-2).
+//!
+//! Which dialect a text is in, it does not say. So a statement only asks if all of its words say so in
+//! every dialect; where the dialects do not agree on what is text, nothing is taken for text.
+
+mod lexer;
+mod words;
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use self::lexer::{Statement, Token, is_of_word, read};
+use self::words::has;
+use crate::command_specs::Effect;
+
+type Found = Vec<(Effect, &'static str)>;
+
+const DESTROYS: (Effect, &str) =
+    (Effect::Destroys, "loses rows or tables that nothing brings back");
+const CHANGES: (Effect, &str) = (Effect::Writes, "changes a database");
+const UNKNOWN: (Effect, &str) = (Effect::Unknown, "is a statement that is not known");
+const CLIENT: (Effect, &str) =
+    (Effect::Starts, "is a command that may run programs or write files");
+// Some need no semicolon between two statements.
+const MORE: (Effect, &str) = (Effect::Unknown, "does more than its first word says");
+const UNSURE: (Effect, &str) =
+    (Effect::Unknown, "is read in more than one way, and may do more than ask");
+
+/// What statements do besides asking.
+pub(super) fn effects(text: &str) -> Found {
+    let script = read(text);
+    let mut found: Found =
+        script.statements.iter().flat_map(|own| statement_effects(own)).collect();
+    if !script.is_certain && could_act(text) {
+        found.push(UNSURE);
+    }
+    found
+}
+
+/// The files that statements name: each with whether it is written.
+pub(super) fn files(text: &str) -> Vec<(String, bool)> {
+    let script = read(text);
+    let reaching = script.statements.iter().filter(|own| reaches(own));
+    let mut found: Vec<(String, bool)> = reaching
+        .flat_map(|own| quoted(own).map(|text| (text.to_string(), writes_there(own))))
+        .filter(|(text, _)| !is_address(text))
+        .collect();
+    // Where it is not sure what is quoted, every way to read it counts.
+    if !script.is_certain && words_of(text).any(|word| has(words::REACHES, &word)) {
+        let pieces = text.split(['\'', '"', '`', '$']).filter(|own| own.contains('/'));
+        found.extend(pieces.filter(|own| !is_address(own)).map(|own| (own.to_string(), false)));
+    }
+    found
+}
+
+fn statement_effects(statement: &Statement) -> Found {
+    let first = match statement.iter().find(|own| !matches!(own, Token::Sign('('))) {
+        None => return Vec::new(),
+        Some(Token::Word(word)) => word.as_str(),
+        Some(Token::Sign('.')) => return dot_command(statement),
+        Some(Token::Sign('\\')) => return backslash_command(statement),
+        Some(Token::Sign('!' | ':')) => return alloc::vec![CLIENT],
+        Some(_) => return alloc::vec![UNKNOWN],
+    };
+    let mut found = match first {
+        "drop" | "truncate" | "dropdatabase" | "flushall" | "flushdb" => alloc::vec![DESTROYS],
+        "delete" | "update" if !says(statement, "where") => alloc::vec![DESTROYS],
+        "copy" => copy(statement),
+        "pragma" => return pragma(statement),
+        "set" if is_of_server(statement) => alloc::vec![UNKNOWN],
+        "set" => asks(statement, first),
+        word if has(words::CLIENT, word) => alloc::vec![CLIENT],
+        word if has(words::RUNS, word) => {
+            alloc::vec![(Effect::Code, "runs a procedure or opens another database")]
+        }
+        word if has(words::CHANGES, word) => {
+            let more = with_neighbours(statement).skip(1).any(|(word, _, is_call)| {
+                matches!(word, "drop" | "truncate" | "exec" | "shutdown") && !is_call
+            });
+            [CHANGES].into_iter().chain(more.then_some(MORE)).collect()
+        }
+        word if has(words::ASKS, word) => asks(statement, first),
+        _ => alloc::vec![UNKNOWN],
+    };
+    if first == "alter" && says(statement, "drop") {
+        found.push(DESTROYS);
+    }
+    found.extend(calls(statement));
+    found.extend(addresses(statement));
+    found
+}
+
+/// What a statement does that begins as one that only asks.
+fn asks(statement: &Statement, first: &str) -> Found {
+    let words: Vec<(&str, Option<&str>, bool)> = with_neighbours(statement).collect();
+    let acts = |(word, before, is_call): &(&str, Option<&str>, bool)| {
+        let is_named = match *word {
+            // What is locked is not changed yet.
+            "update" => *before == Some("for"),
+            "create" => first == "show",
+            "replace" | "truncate" | "insert" => *is_call,
+            _ => false,
+        };
+        has(words::ACTS, word) && !is_named
+    };
+    let acting: Vec<&str> = words.iter().filter(|own| acts(own)).map(|(word, ..)| *word).collect();
+    let loses = acting.iter().any(|own| matches!(*own, "delete" | "drop" | "truncate"));
+    match first {
+        _ if acting.is_empty() => Vec::new(),
+        "with" | "explain" if loses => alloc::vec![DESTROYS],
+        "with" | "explain" => alloc::vec![CHANGES],
+        _ => alloc::vec![MORE],
+    }
+}
+
+/// Whether a setting is one of more than this session, or says where files are.
+fn is_of_server(statement: &Statement) -> bool {
+    let is_own = |word: &str| matches!(word, "global" | "persist" | "persist_only");
+    let leads = |word: &str| {
+        ["directory", "repository", "path", "file"].iter().any(|own| word.contains(own))
+    };
+    with_neighbours(statement)
+        .any(|(word, ..)| is_own(word) || leads(word) && word != "search_path")
+}
+
+fn copy(statement: &Statement) -> Found {
+    if says(statement, "program") {
+        return alloc::vec![(Effect::Starts, "starts a program by `copy`")];
+    }
+    if says(statement, "from") && !says(statement, "to") {
+        return alloc::vec![CHANGES];
+    }
+    if says(statement, "stdout") {
+        return Vec::new();
+    }
+    alloc::vec![
+        (Effect::Writes, "writes a file"),
+        (Effect::Opens, "writes or reads files on the database's side")
+    ]
+}
+
+fn pragma(statement: &Statement) -> Found {
+    let mut named = statement.iter().skip(1).filter_map(|own| match own {
+        Token::Word(word) => Some(word.as_str()),
+        _ => None,
+    });
+    // `pragma main.table_info(t)`
+    let mut name = named.next().unwrap_or_default();
+    if statement.get(2) == Some(&Token::Sign('.')) {
+        name = named.next().unwrap_or_default();
+    }
+    let sign = |sign| statement.contains(&Token::Sign(sign));
+    match () {
+        () if sign('=') || sign('(') && !has(words::PRAGMAS_ABOUT, name) => {
+            alloc::vec![(Effect::Writes, "changes how a database is kept")]
+        }
+        () if has(words::PRAGMAS, name) => Vec::new(),
+        () => alloc::vec![UNKNOWN],
+    }
+}
+
+/// A command of the SQLite shell.
+fn dot_command(statement: &Statement) -> Found {
+    let name = match statement.get(1) {
+        Some(Token::Word(name)) => name.as_str(),
+        _ => "",
+    };
+    match has(words::DOT_PRINTS, &alloc::format!(".{name}")) {
+        true => Vec::new(),
+        false => alloc::vec![CLIENT],
+    }
+}
+
+/// A command of `psql`: one, with plain words behind it.
+fn backslash_command(statement: &Statement) -> Found {
+    let name = match statement.get(1) {
+        Some(Token::Word(name)) => name.as_str(),
+        Some(Token::Sign('?')) => "?",
+        _ => "",
+    };
+    let prints = name.starts_with('d') || has(words::BACKSLASH_PRINTS, name);
+    let is_plain = |token: &Token| {
+        matches!(
+            token,
+            Token::Word(_) | Token::Quoted(_) | Token::Sign('.' | '*' | '+' | '?' | '=')
+        )
+    };
+    match prints && statement.iter().skip(1).all(is_plain) {
+        true => Vec::new(),
+        false => alloc::vec![CLIENT],
+    }
+}
+
+/// The functions that a statement calls which are not known to compute and nothing else.
+fn calls(statement: &Statement) -> Found {
+    let mut found = Vec::new();
+    let mut before: Option<&Token> = None;
+    let mut name_before: Option<&Token> = None;
+    for token in statement {
+        let called = match (token, before) {
+            (Token::Sign('('), Some(Token::Word(word))) => Some((word.as_str(), name_before)),
+            // A name in quotes or brackets.
+            (Token::Sign('('), Some(Token::Quoted(_) | Token::Sign(']'))) => {
+                Some(("", name_before))
+            }
+            _ => None,
+        };
+        if let Some((word, behind)) = called {
+            let is_name = matches!(behind, Some(Token::Word(own)) if has(words::BEFORE_NAME, own));
+            let is_of_schema = behind == Some(&Token::Sign('.'));
+            let computes = has(words::FUNCTIONS, word) && !is_of_schema;
+            let reads = word.starts_with("read_")
+                || matches!(word, "parquet_scan" | "sniff_csv" | "readfile");
+            let is_known =
+                computes || has(words::BEFORE_PARENTHESIS, word) || word.starts_with("pragma_");
+            match () {
+                () if is_name || is_known => {}
+                () if reads => found.push((Effect::Opens, "reads files that it names")),
+                () if matches!(
+                    word,
+                    "load_extension" | "writefile" | "edit" | "lo_import" | "lo_export"
+                ) =>
+                {
+                    found.push((Effect::Code, "reaches files or programs on the database's side"));
+                }
+                () => found.push((Effect::Unknown, "calls a function of which nothing is known")),
+            }
+        }
+        name_before = before;
+        before = Some(token);
+    }
+    if says(statement, "outfile") || says(statement, "dumpfile") {
+        found.push((Effect::Code, "reaches files or programs on the database's side"));
+    }
+    // A client puts the value of a variable here, whatever that is.
+    let is_variable = |pair: &[Token]| {
+        matches!(pair, [before, Token::Sign(':'), Token::Word(_) | Token::Quoted(_) | Token::Sign('{')]
+            if *before != Token::Sign(':') && !matches!(before, Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit())))
+    };
+    if statement.windows(3).any(is_variable) {
+        found.push((Effect::Unknown, "holds a variable of which only the client knows the value"));
+    }
+    found
+}
+
+/// Whether a statement reaches files or other computers by what it quotes.
+fn reaches(statement: &Statement) -> bool {
+    let named = |own: &Token| matches!(own, Token::Word(word) if has(words::REACHES, word));
+    let follows = |pair: &[Token]| match pair {
+        [Token::Word(word), Token::Quoted(text)] => {
+            has(words::TABLE_FOLLOWS, word) && text.contains(['/', '.', '*'])
+        }
+        _ => false,
+    };
+    statement.iter().any(named) || statement.windows(2).any(follows)
+}
+
+/// Whether what a statement quotes is written.
+fn writes_there(statement: &Statement) -> bool {
+    let first = statement.first();
+    let writes = |own: &str| first == Some(&Token::Word(own.to_string()));
+    ["copy", "export", "attach"].into_iter().any(writes) && !says(statement, "from")
+        || says(statement, "into") && !writes("insert")
+}
+
+/// The other computers that a statement reaches.
+fn addresses(statement: &Statement) -> Found {
+    let is_reached = reaches(statement) && quoted(statement).any(is_address);
+    match is_reached {
+        false => Vec::new(),
+        true if writes_there(statement) => {
+            alloc::vec![(Effect::Publishes, "sends data to another computer")]
+        }
+        true => alloc::vec![(Effect::Network, "fetches from another computer")],
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        !scheme.is_empty()
+            && !scheme.eq_ignore_ascii_case("file")
+            && scheme
+                .chars()
+                .all(|own| own.is_ascii_alphanumeric() || matches!(own, '+' | '-' | '.'))
+    })
+}
+
+fn quoted(statement: &Statement) -> impl Iterator<Item = &str> {
+    statement.iter().filter_map(|own| match own {
+        Token::Quoted(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+fn says(statement: &Statement, word: &str) -> bool {
+    statement.iter().any(|own| matches!(own, Token::Word(own) if own == word))
+}
+
+/// Each word with the word before it, and whether a parenthesis follows.
+fn with_neighbours(statement: &Statement) -> impl Iterator<Item = (&str, Option<&str>, bool)> {
+    let word = |at: Option<usize>| match statement.get(at?) {
+        Some(Token::Word(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    (0..statement.len()).filter_map(move |at| {
+        let is_call = statement.get(at + 1) == Some(&Token::Sign('('));
+        Some((word(Some(at))?, word(at.checked_sub(1)), is_call))
+    })
+}
+
+/// The words of a text, whatever is quoted.
+fn words_of(text: &str) -> impl Iterator<Item = String> {
+    text.split(|letter| !is_of_word(letter) || letter == '$').map(str::to_lowercase)
+}
+
+/// Whether anything in a text could be more than asking, if all of it were code.
+fn could_act(text: &str) -> bool {
+    let lists = [words::ACTS, words::CHANGES, words::RUNS, words::CLIENT, words::COULD];
+    let acts = words_of(text).any(|word| lists.iter().any(|list| has(list, &word)));
+    let calls = text.match_indices('(').any(|(at, _)| {
+        let before = text.get(..at).unwrap_or_default().trim_end();
+        let name = before.rsplit(|own| !is_of_word(own)).next().unwrap_or_default().to_lowercase();
+        let is_quoted = before.ends_with(['"', '`', ']']);
+        is_quoted
+            || !name.is_empty()
+                && !has(words::FUNCTIONS, &name)
+                && !has(words::BEFORE_PARENTHESIS, &name)
+    });
+    // Each semicolon could end a statement.
+    let begins = text.split(';').any(|own| {
+        let first = words_of(own).find(|word| !word.is_empty());
+        first.is_some_and(|word| !has(words::ASKS, &word))
+    });
+    let tells = text.lines().any(|line| line.trim_start().starts_with(['.', '\\', '!', ':']));
+    let is_end = |rest: &str| matches!(rest.trim_end(), "\\G" | "\\g" | "\\G;" | "\\g;");
+    let escapes = text.match_indices('\\').any(|(at, _)| {
+        let rest = text.get(at..).unwrap_or_default();
+        let next = rest.chars().nth(1);
+        next.is_none_or(|next| next.is_ascii_alphabetic() || next == '!') && !is_end(rest)
+    });
+    acts || begins || calls || tells || escapes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_only_ask_do_nothing_else() {
+        for text in [
+            "select * from users",
+            "SELECT 'drop table x'",
+            "show tables;",
+            "\\dt",
+            "\\d users",
+            ".tables",
+            ".schema users",
+            "EXPLAIN SELECT 1",
+            "select 1; select 2;",
+            "-- drop table x\nselect 1",
+            "with a as (select 1) select * from a",
+            "",
+            "select count(*), max(a), coalesce(b, 'x') from t where c in (1, 2) and d like '%\\_%'",
+            "select replace(a, 'x', 'y'), truncate(b, 2) from t for update",
+            "select a from t where b = 'it''s; drop table t'",
+            "select \"update\", [order] from t where x = 'a' -- drop it; it's old\n order by 1",
+            "select 1 /* it's */ as a",
+            "select a::numeric(10,2) from t",
+            "select * from t where created > now() - interval '1 day'\\G",
+            "with recursive t(n) as (select 1 union all select n+1 from t where n < 9) select n from t",
+            "pragma table_info(users)",
+            "pragma user_version;",
+            "show create table users",
+            "select array[1,2][1]",
+            "(select 1) union (select 2)",
+            ".mode column\n.headers on\nselect 1;",
+            "select strftime('%Y-%m', at) as month, sum(total) from orders group by month having sum(total) > 3",
+            "select u.name from users u left join orders o on o.user_id = u.id where o.id is null limit 5 offset 2",
+            "select * from 'data/a.parquet' where x > 3",
+        ] {
+            assert_eq!(effects(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn places_are_in_quotes_of_any_kind() {
+        for text in [
+            "copy t to '/home/x'",
+            "-- don't\ncopy t to '/home/x'",
+            "/* it's */ attach \"/home/x\" as o",
+            "select 'a''b'; copy t to '/home/x'",
+            "load '/home/x",
+        ] {
+            assert!(files(text).iter().any(|own| own.0 == "/home/x"), "{text}: {:?}", files(text));
+        }
+        assert_eq!(files("select path from routes where path = '/api/users'"), []);
+    }
+
+    #[test]
+    fn what_changes_or_loses_is_told() {
+        for (text, effect) in [
+            ("DROP DATABASE prod", Effect::Destroys),
+            ("drop schema if exists x", Effect::Destroys),
+            ("TRUNCATE TABLE users", Effect::Destroys),
+            ("select 1; dRoP/**/table x", Effect::Destroys),
+            ("delete from users", Effect::Destroys),
+            ("update users set a=1", Effect::Destroys),
+            ("delete from users where id = 1", Effect::Writes),
+            ("insert into a values (1)", Effect::Writes),
+            ("alter table a drop column b", Effect::Destroys),
+            ("copy a to program 'sh'", Effect::Starts),
+            ("\\! id", Effect::Starts),
+            (".shell id", Effect::Starts),
+            (".system id", Effect::Starts),
+            ("/*! drop table x */", Effect::Destroys),
+            ("frobnicate", Effect::Unknown),
+            ("with x as (delete from a returning *) select 1", Effect::Destroys),
+            ("select load_extension('x')", Effect::Code),
+            // What is text to some dialects and code to others (M7).
+            ("select 1 as [a'b]; drop table x; select 1 as [a'b]", Effect::Unknown),
+            ("select $$'$$; drop table x; select $$'$$", Effect::Unknown),
+            ("select $a$'$a$; drop table x; select $a$'$a$", Effect::Unknown),
+            ("select E'\\''; drop table x; --'", Effect::Unknown),
+            ("select 'a\\'; drop table x; --'", Effect::Unknown),
+            ("select 1--1; drop table x", Effect::Unknown),
+            ("select 1 # it's\n; drop table x; # it's", Effect::Unknown),
+            ("select 1 /* /* */ ; drop table x; -- */", Effect::Unknown),
+            ("select `a'b`; drop table x; select `a'b`", Effect::Unknown),
+            ("select @a('); drop table x; select @a(')", Effect::Unknown),
+            ("select \"a\\\"; drop table x; --\"", Effect::Unknown),
+            ("select q'['];drop table x;--]'", Effect::Unknown),
+            ("select 1 -- a\rdrop table x", Effect::Unknown),
+            ("select 1 as [/*];pragma user_version = 7;\nselect 1", Effect::Unknown),
+            ("select 1 as [/*]; frobnicate; select 1", Effect::Unknown),
+            // Two statements without a semicolon between them.
+            ("select 1\ngo\ndrop table x", Effect::Unknown),
+            ("select 1 drop table x", Effect::Unknown),
+            ("select * into b from a", Effect::Unknown),
+            ("delimiter //\nselect 1//\ndrop table x//", Effect::Unknown),
+            ("\\d //\nselect 1// drop table x//", Effect::Starts),
+            // Functions that do more than compute.
+            ("select pg_terminate_backend(1)", Effect::Unknown),
+            ("select nextval('s')", Effect::Unknown),
+            ("select \"load_extension\"('x')", Effect::Unknown),
+            ("select [writefile]('x', 'y')", Effect::Unknown),
+            ("select evil.lower('x')", Effect::Unknown),
+            ("select * from fsdir('x')", Effect::Unknown),
+            ("insert into t select load_extension('x')", Effect::Code),
+            ("select :name", Effect::Unknown),
+            ("pragma writable_schema=on", Effect::Writes),
+            ("pragma wal_checkpoint(truncate)", Effect::Writes),
+            ("pragma optimize", Effect::Unknown),
+            ("set global x = 1", Effect::Unknown),
+            ("set extension_directory = 'x'", Effect::Unknown),
+            // Commands of clients.
+            ("select 1\nsystem id", Effect::Starts),
+            ("tee out", Effect::Starts),
+            ("pager sh", Effect::Starts),
+            ("source x", Effect::Starts),
+            ("\\dt \\! id", Effect::Starts),
+            ("\\copy t to program 'sh'", Effect::Starts),
+            ("select 1 \\g |sh", Effect::Unknown),
+            ("select 1;\n.shell id", Effect::Starts),
+            (".once out", Effect::Starts),
+            (".save out", Effect::Starts),
+            ("!! id", Effect::Starts),
+            (":r x", Effect::Starts),
+            // Other computers (L5).
+            ("copy t to 'https://example.org/x'", Effect::Publishes),
+            ("copy (select 1) to 's3://bucket/x'", Effect::Publishes),
+            ("copy t from 'https://example.org/x'", Effect::Network),
+            ("select * from 'https://example.org/x.csv'", Effect::Network),
+            ("select * from read_csv('https://example.org/x.csv')", Effect::Network),
+            ("attach 'postgres://db' as d", Effect::Publishes),
+            ("install httpfs", Effect::Code),
+            ("load httpfs", Effect::Code),
+            ("copy t to 'x.csv'", Effect::Writes),
+        ] {
+            let found = effects(text);
+            assert!(found.iter().any(|(own, _)| *own == effect), "{text}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What starts runs, and what waits while they begin.
+
+use serde::{Deserialize, Serialize};
+
+/// What started the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// `capsule run`: a plan.
+    Plan,
+    /// `capsule call`: one call.
+    Call,
+    /// `capsule exec`: one command, whose exit status is that of the run's process.
+    Exec,
+    /// `capsule apply`: what an earlier run changed is made in the workspace.
+    Apply,
+    /// `capsule feedback`: what a person says of a decision of an earlier run.
+    Feedback,
+    /// `capsule undo`: what stood in the workspace before an earlier run changed it is brought back.
+    Undo,
+    /// `capsule approvals answer`: what a person says to a question that waits.
+    Answer,
+    /// `capsule resume`: a plan that was suspended for an answer goes on.
+    Resume,
+}
+
+impl RunKind {
+    /// The word in events.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Call => "call",
+            Self::Exec => "exec",
+            Self::Apply => "apply",
+            Self::Feedback => "feedback",
+            Self::Undo => "undo",
+            Self::Answer => "answer",
+            Self::Resume => "resume",
+        }
+    }
+}
+
+/// Staged changes of earlier runs in the same workspace that nobody has applied or discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingChanges {
+    /// How many runs.
+    pub runs: u64,
+    /// How many paths those of them changed that came to their end.
+    pub paths: u64,
+}

@@ -1,0 +1,428 @@
+//! From a question to a clearance: by a grant, within what was approved already, or by an answer. Each
+//! way is written down before it leads on.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::action::{Action, Expansion, Facts, Fingerprint, PathTarget, ProgramFact};
+use crate::approval::{
+    ApprovalAnswer, ApprovalRoute, Approver, Card, Grant, GrantUse, ReceivedAnswer,
+};
+use crate::call::ToolCall;
+use crate::capability::Capabilities;
+use crate::code::Code;
+use crate::decision::Decision;
+use crate::digest::Digest;
+use crate::journal::{
+    ApprovalAnswered, ApprovalShown, ApprovalWaiting, Durability, Event, GrantGiven, GrantUsed,
+    Journal, PayloadClass, PayloadRef,
+};
+use crate::json;
+use crate::lifecycle::redacted::RedactedCall;
+use crate::lifecycle::run::EndWriter;
+use crate::lifecycle::{Cleared, Denied, PreflightReport, Preview};
+use crate::limits;
+use crate::outcome::{CodedError, Outcome};
+use crate::policy::Policy;
+use capsule_redact::Redactor;
+
+/// A call that waits for a person. It leads nowhere by itself.
+pub struct AwaitingApproval {
+    /// What it becomes.
+    pub(super) cleared: Box<Cleared>,
+    /// The call, as it was asked for.
+    pub(super) call: ToolCall,
+    pub(super) redacted: RedactedCall,
+}
+
+/// What a question came to without being shown.
+pub enum RoutedApproval {
+    /// The call may run.
+    Cleared(Box<Cleared>),
+    /// It is shown now.
+    Shown(AwaitingAnswer),
+    /// Nobody is there, so it does not run.
+    Denied(Denied),
+}
+
+/// A call of which a person sees a card.
+pub struct AwaitingAnswer {
+    awaiting: Box<AwaitingApproval>,
+    card: Box<Card>,
+}
+
+/// What a card came to.
+pub enum AnsweredCall {
+    /// A person said yes. What is there has to be looked at again.
+    Approved(Approved),
+    /// The call does not run.
+    Denied(Denied),
+    /// Another call is to be made instead.
+    Changed(ToolCall),
+}
+
+/// A call to which a person said yes.
+pub struct Approved {
+    awaiting: Box<AwaitingApproval>,
+    /// The lines that were shown to differ.
+    diff: Option<String>,
+}
+
+/// What was approved with a list: what its parts may need without another question.
+#[derive(Clone, Debug)]
+pub struct BatchApproval {
+    call: u64,
+    capabilities: Capabilities,
+    expansions: Vec<Expansion>,
+    programs: Vec<(String, ProgramFact)>,
+    /// The folders in which each of its parts was judged.
+    folders: Vec<(usize, PathTarget)>,
+}
+
+impl BatchApproval {
+    /// Whether a part needs no more than was seen when the whole was approved.
+    fn covers(&self, decision: &Decision, action: &Action, facts: &Facts) -> bool {
+        let powers = decision.capabilities.iter().all(|own| self.capabilities.contains(own));
+        let names = facts.expansions.iter().all(|own| {
+            let same = |seen: &&Expansion| (&seen.cwd, &seen.pattern) == (&own.cwd, &own.pattern);
+            let seen = self.expansions.iter().find(same);
+            seen.is_some_and(|seen| own.names.iter().all(|name| seen.names.contains(name)))
+        });
+        let here = folders(action).iter().all(|(number, own)| {
+            self.folders.iter().any(|(seen, cwd)| seen == number && cwd.location == own.location)
+        });
+        powers && names && here && facts.programs.iter().all(|own| self.programs.contains(own))
+    }
+}
+
+/// The folders in which the parts of a list may run.
+fn folders(action: &Action) -> Vec<(usize, PathTarget)> {
+    let Action::Command { steps, .. } = action else { return Vec::new() };
+    steps.iter().map(|step| (step.number, step.cwd.clone())).collect()
+}
+
+impl AwaitingApproval {
+    /// Looks for a way: what was approved for the list that it is a part of, a grant, somebody to
+    /// ask.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn resolve<J: Journal>(
+        mut self: Box<Self>,
+        batch: Option<&BatchApproval>,
+        approver: &mut dyn Approver,
+        redactor: &Redactor,
+        journal: &mut J,
+    ) -> Result<RoutedApproval, J::Error> {
+        let call = self.cleared.number;
+        if let Some(union) = batch.filter(|own| {
+            own.covers(&self.cleared.decision, self.redacted.action(), self.redacted.facts())
+        }) {
+            let event = Event::ApprovalCovered { call, by: union.call };
+            journal.append(event, Durability::Deferred)?;
+            return Ok(RoutedApproval::Cleared(self.cleared));
+        }
+        let args = redactor.value(self.call.args.clone(), &mut 0);
+        let bound = journal.seal_arguments(&json::canonical(&self.redacted.raw_fingerprint))?;
+        let judgement = (&self.cleared.decision, self.cleared.confinement);
+        let diff = self.cleared.operation.preview().masked(redactor);
+        let question = (&args, bound, diff.lines());
+        let question = self.redacted.approval_request((call, &self.call), question, judgement);
+        match approver.resolve(&question) {
+            ApprovalRoute::NoApprover => {
+                Ok(RoutedApproval::Denied(Denied { decision: self.cleared.decision.unattended() }))
+            }
+            ApprovalRoute::Granted(used) => {
+                self.clear_by_grant(&used, journal).map(RoutedApproval::Cleared)
+            }
+            ApprovalRoute::Show(card) => match card_if_current(card, &diff, redactor) {
+                Some(card) => self.show(card, journal).map(RoutedApproval::Shown),
+                None => {
+                    self.refuse(stale_approval(), redactor, journal).map(RoutedApproval::Denied)
+                }
+            },
+            ApprovalRoute::Wait(card, until) => {
+                let Some(card) = card_if_current(card, &diff, redactor) else {
+                    return self
+                        .refuse(stale_approval(), redactor, journal)
+                        .map(RoutedApproval::Denied);
+                };
+                self.suspend((&card, until), bound, journal).map(RoutedApproval::Denied)
+            }
+            ApprovalRoute::Outdated => {
+                self.refuse(stale_approval(), redactor, journal).map(RoutedApproval::Denied)
+            }
+        }
+    }
+
+    /// Lays the question down for later. It is written together with the end of the run: there is no
+    /// waiting question in a run that goes on.
+    fn suspend<J: Journal>(
+        self: Box<Self>,
+        (card, until): (&Card, u64),
+        bound: Digest,
+        journal: &mut J,
+    ) -> Result<Denied, J::Error> {
+        let kept = journal.put_payload(PayloadClass::Text, &json::canonical(card))?;
+        let event = ApprovalWaiting {
+            call: self.cleared.number,
+            card: kept,
+            sha256: card.digest(),
+            bound,
+            until,
+        };
+        journal.append(Event::ApprovalWaiting(event), Durability::Deferred)?;
+        Ok(Denied { decision: self.cleared.decision.pending() })
+    }
+
+    fn clear_by_grant<J: Journal>(
+        self: Box<Self>,
+        used: &GrantUse,
+        journal: &mut J,
+    ) -> Result<Box<Cleared>, J::Error> {
+        let call = self.cleared.number;
+        let event = GrantUsed { call, grant: used.id().into(), left: used.remaining() };
+        journal.append(Event::GrantUsed(event), Durability::Deferred)?;
+        Ok(self.clear())
+    }
+
+    fn show<J: Journal>(
+        self: Box<Self>,
+        card: Box<Card>,
+        journal: &mut J,
+    ) -> Result<AwaitingAnswer, J::Error> {
+        let kept = journal.put_payload(PayloadClass::Text, &json::canonical(&*card))?;
+        let event = ApprovalShown {
+            call: self.cleared.number,
+            card: kept,
+            sha256: card.digest(),
+            offers: u64::try_from(card.offers.len()).unwrap_or(u64::MAX),
+        };
+        journal.append(Event::ApprovalShown(event), Durability::CrashSafe)?;
+        Ok(AwaitingAnswer { awaiting: self, card })
+    }
+
+    /// It may run, and if it is a list, what its parts need was approved with it.
+    fn clear(self: Box<Self>) -> Box<Cleared> {
+        let Self { mut cleared, redacted: seen, .. } = *self;
+        if matches!(seen.action(), Action::Command { steps, .. } if steps.len() > 1) {
+            let folders = folders(seen.action());
+            cleared.batch = Some(BatchApproval {
+                call: cleared.number,
+                capabilities: cleared.decision.capabilities,
+                expansions: seen.record.facts.expansions,
+                programs: seen.record.facts.programs,
+                folders,
+            });
+        }
+        cleared
+    }
+
+    /// Writes that it does not run.
+    fn refuse<J: Journal>(
+        self: Box<Self>,
+        problem: CodedError,
+        redactor: &Redactor,
+        journal: &mut J,
+    ) -> Result<Denied, J::Error> {
+        write_refusal(*self.cleared, problem, redactor, journal)
+    }
+}
+
+/// The card, if what it shows is what will differ: one that somebody answered before is none any more where
+/// other lines will.
+fn card_if_current(card: Box<Card>, diff: &Preview, redactor: &Redactor) -> Option<Box<Card>> {
+    let card = diff.matches(card.diff.as_deref()).then_some(card)?;
+    card.mask_secrets(redactor).map(Box::new)
+}
+
+/// Writes that a call does not run which nothing else stands in the way of.
+pub(super) fn write_refusal<J: Journal>(
+    cleared: Cleared,
+    problem: CodedError,
+    redactor: &Redactor,
+    journal: &mut J,
+) -> Result<Denied, J::Error> {
+    let Cleared { number, decision, .. } = cleared;
+    let end = EndWriter { number, redactor, journal, durability: Durability::CrashSafe };
+    let done = end.write(Outcome::failed(problem.clone()), None)?;
+    let CodedError { code, message, suggestion } = done.problem.unwrap_or(problem);
+    let decision = Decision { code, reason: message, suggestion, approvable: false, ..decision };
+    Ok(Denied { decision })
+}
+
+/// Why a call does not run that is not the one any more that somebody answered for.
+pub(super) fn stale_approval() -> CodedError {
+    CodedError::new(Code::ApprovalChangedAfter, "what was answered is no longer what is asked")
+}
+
+impl AwaitingAnswer {
+    /// What the person sees.
+    #[must_use]
+    pub const fn card(&self) -> &Card {
+        &self.card
+    }
+
+    /// Lays the question down, which waits from here on.
+    fn suspend<J: Journal>(self, until: u64, journal: &mut J) -> Result<Denied, J::Error> {
+        let Self { awaiting: asking, card } = self;
+        let bound = journal.seal_arguments(&json::canonical(&asking.redacted.raw_fingerprint))?;
+        asking.suspend((&card, until), bound, journal)
+    }
+
+    /// Takes the answer.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn accept_answer<J: Journal>(
+        self,
+        given: ReceivedAnswer,
+        redactor: &Redactor,
+        journal: &mut J,
+    ) -> Result<AnsweredCall, J::Error> {
+        if let ApprovalAnswer::Deferred(until) = given.answer {
+            return self.suspend(until, journal).map(AnsweredCall::Denied);
+        }
+        let event = answer_event(self.awaiting.cleared.number, &given, redactor, journal)?;
+        journal.append(Event::ApprovalAnswered(event), Durability::CrashSafe)?;
+        let Self { awaiting: asking, card } = self;
+        Ok(match given.answer {
+            ApprovalAnswer::Approved(..) => {
+                AnsweredCall::Approved(Approved { awaiting: asking, diff: card.diff })
+            }
+            ApprovalAnswer::Changed(_, args) => {
+                let call = ToolCall { args, ..asking.call.clone() };
+                let problem = CodedError::new(Code::ApprovalWithdrawn, ARGS_CHANGED_MESSAGE);
+                asking.refuse(problem, redactor, journal)?;
+                AnsweredCall::Changed(call)
+            }
+            ApprovalAnswer::Denied(_, why) => {
+                let problem = denial_problem(Code::ApprovalDenied, why);
+                AnsweredCall::Denied(asking.refuse(problem, redactor, journal)?)
+            }
+            ApprovalAnswer::Stopped(_, why) => {
+                let problem = denial_problem(Code::ApprovalStopped, why);
+                AnsweredCall::Denied(asking.refuse(problem, redactor, journal)?)
+            }
+            ApprovalAnswer::Expired => {
+                AnsweredCall::Denied(asking.refuse(expired_problem(), redactor, journal)?)
+            }
+            ApprovalAnswer::Deferred(_) | ApprovalAnswer::Withdrawn => {
+                let problem = CodedError::new(Code::ApprovalWithdrawn, WITHDRAWN_MESSAGE);
+                AnsweredCall::Denied(asking.refuse(problem, redactor, journal)?)
+            }
+        })
+    }
+}
+
+/// What is written of an answer.
+pub(super) fn answer_event<J: Journal>(
+    call: u64,
+    given: &ReceivedAnswer,
+    redactor: &Redactor,
+    journal: &mut J,
+) -> Result<ApprovalAnswered, J::Error> {
+    let ReceivedAnswer { answer, latency_ms, surface } = given;
+    let (why, grant) = match answer {
+        ApprovalAnswer::Denied(_, why) | ApprovalAnswer::Stopped(_, why) => (why.as_deref(), None),
+        ApprovalAnswer::Approved(_, grant) => (None, grant.as_ref()),
+        _ => (None, None),
+    };
+    let why = match why {
+        Some(why) => {
+            let clean = redactor.text(why, &mut 0);
+            Some(journal.put_payload(PayloadClass::Text, &json::canonical(&clean))?)
+        }
+        None => None,
+    };
+    Ok(ApprovalAnswered {
+        call,
+        outcome: answer.kind(),
+        stops: matches!(answer, ApprovalAnswer::Stopped(..)),
+        changed: matches!(answer, ApprovalAnswer::Changed(..)),
+        latency_ms: *latency_ms,
+        surface: *surface,
+        why,
+        grant: grant.map(|grant| grant_event(grant, journal)).transpose()?,
+    })
+}
+
+const ARGS_CHANGED_MESSAGE: &str =
+    "a person changed the arguments; the call is made again with them";
+pub(super) const WITHDRAWN_MESSAGE: &str = "the question was taken back before anybody answered it";
+
+fn expired_problem() -> CodedError {
+    CodedError::new(Code::ApprovalExpired, "nobody answered in time")
+}
+
+/// A refusal in the person's own words, where they gave any.
+pub(super) fn denial_problem(code: Code, why: Option<String>) -> CodedError {
+    let mut why = why.filter(|why| !why.trim().is_empty());
+    if let Some(why) = &mut why {
+        let most = limits::REASON_BYTES.min(why.len());
+        let end = (0..=most).rev().find(|at| why.is_char_boundary(*at)).unwrap_or(0);
+        why.truncate(end);
+    }
+    CodedError::new(code, why.unwrap_or_else(|| "a person said no".into()))
+}
+
+fn grant_event<J: Journal>(grant: &Grant, journal: &mut J) -> Result<GrantGiven, J::Error> {
+    let reach: PayloadRef =
+        journal.put_payload(PayloadClass::Text, &json::canonical(&grant.pattern))?;
+    Ok(GrantGiven {
+        id: grant.id.clone(),
+        scope: grant.lifetime,
+        reach,
+        uses: grant.uses,
+        until: grant.expires_at,
+        policy: grant.policy,
+    })
+}
+
+impl Approved {
+    /// The call, which is looked at again: time has passed.
+    #[must_use]
+    pub const fn call(&self) -> &ToolCall {
+        &self.awaiting.call
+    }
+
+    /// Compares what is there now with what was approved. Only if it is the same, the call may run.
+    ///
+    /// # Errors
+    /// When a refusal cannot be written.
+    pub fn recheck<J: Journal>(
+        self,
+        now: Result<PreflightReport, CodedError>,
+        policy: &Arc<Policy>,
+        redactor: &Redactor,
+        journal: &mut J,
+    ) -> Result<Result<Box<Cleared>, Denied>, J::Error> {
+        let Self { awaiting: mut asking, diff } = self;
+        let changed = match now {
+            Ok(PreflightReport { action, facts, operation: mut prepared }) => {
+                let found = Fingerprint::of(&asking.call.tool, &action, &facts, policy.digest());
+                let now = prepared.preview().masked(redactor);
+                if found == asking.redacted.raw_fingerprint && now.matches(diff.as_deref()) {
+                    asking.cleared.operation = prepared;
+                    return Ok(Ok(asking.clear()));
+                }
+                CodedError::new(
+                    Code::ApprovalChangedAfter,
+                    "what was approved is no longer what is there",
+                )
+            }
+            // A replay is told what was said then.
+            Err(problem) if problem.code == Code::ApprovalChangedAfter => problem,
+            Err(problem) => {
+                let what = alloc::format!(
+                    "what was approved cannot be done any more: {}",
+                    problem.message
+                );
+                CodedError::new(Code::ApprovalChangedAfter, what)
+            }
+        };
+        asking.refuse(changed, redactor, journal).map(Err)
+    }
+}

@@ -1,0 +1,448 @@
+//! A command of the language: every program and every file of it judged as the action that it would
+//! be alone, and all of them together by the strictest word.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::action::{
+    Action, CommandStep, Facts, FileKind, PathFact, PathLocation, PathTarget, SubAction,
+    glob_arguments, redirect_files, show_argv, sub_actions, target_from,
+};
+use crate::capability::{Capabilities, Capability};
+use crate::code::Code;
+use crate::command_specs::{CommandLine, CommandSpec, Effect, Effects, PathUse, effects_of_text};
+use crate::confinement::{Confinement, ProcessLimits, WorkspaceAccess};
+use crate::decision::{Decision, Verdict};
+use crate::path::{PathProblem, WorkspacePath};
+use crate::policy::commands::{CommandForm, EffectRule, ExecRule};
+use crate::policy::decide::data_flow::{ANY_NAME, DataFlow, literal_stdin};
+use crate::policy::decide::workspace_wipe::whole_workspace;
+use crate::policy::decide::{
+    DecisionTrace, Finding, Judgement, PolicyCheck, PolicyInput, decide_single, evaluate_call,
+    files as paths, hard_deny, reason_or, risk, written_by_words,
+};
+use crate::policy::model::{Constraint, HardDenyRule, Policy, ToolRule};
+use crate::policy::restrictions::{PathScope, Restrictions};
+use crate::policy::variables::{VariableKind, variable_kind_with_value};
+use crate::risk::Risk;
+use crate::shell_syntax::ShellWord;
+use crate::tool::ToolName;
+
+/// Decides a case that is about a command of the language.
+pub(super) fn decide(
+    policy: &Arc<Policy>,
+    input: &PolicyInput<'_>,
+    steps: &[CommandStep],
+) -> Judgement {
+    let Action::Command { .. } = input.action else {
+        return decide_single(policy, input);
+    };
+    let mut all = CombinedDecision::new();
+    let exec = policy.tool(input.tool).and_then(|rule| match &rule.constraint {
+        Constraint::Exec(exec) => Some((exec, rule)),
+        _ => None,
+    });
+    if let Some((exec, rule)) = exec
+        && exec.form == CommandForm::Argv
+    {
+        let reason = "the policy takes commands as a list of words only";
+        let hint = "send `argv`: the program and each argument as a word of its own";
+        let finding = Finding::deny(Code::ExecForm, reason);
+        all.add_finding(
+            finding.under_rule(input.tool.as_str(), &rule.source).with_suggestion(Some(hint)),
+        );
+    }
+    let mut flow = DataFlow::default();
+    // What the parts leave to those behind them, as the calls that they are.
+    let mut usage = input.usage.clone();
+    for own in steps.chunk_by(|one, other| one.number == other.number) {
+        for step in likely(own, &flow, input.facts) {
+            all.step(policy, &PolicyInput { usage: &usage, ..*input }, exec, step, &mut flow);
+        }
+        let steps = own.get(..1).unwrap_or_default().to_vec();
+        let (text, cwd) = (String::new(), PathTarget::parse("."));
+        let part = Action::Command { steps, text, cwd, stdin: None, timeout_ms: None };
+        usage.wrote(written_by_words(&part));
+    }
+    let bounds = match (steps, exec) {
+        ([step], Some((exec, _))) => all.bounds(policy, exec, (step, input.facts)),
+        _ => Restrictions::Nothing,
+    };
+    all.judgement(policy, bounds)
+}
+
+/// A pipeline in the folders that it is judged in before the list runs. A `cd` to a folder that is there,
+/// or that a part before makes, is taken to succeed, and one to a file to fail. A folder that is left only because
+/// a program before a `cd` could fail does not count where the words would lead out of the workspace from it
+/// (`mkdir -p build && cd build; cmake ..; cd ..`). Where a part runs otherwise, it is judged there when it is reached.
+fn likely<'s>(own: &'s [CommandStep], flow: &DataFlow, facts: &Facts) -> Vec<&'s CommandStep> {
+    let is_folder = |fact: &PathFact| fact.kind == FileKind::Directory;
+    let is_there =
+        |path: &WorkspacePath| flow.makes(path) || facts.path_fact(path).is_some_and(is_folder);
+    let is_file = |own: &CommandStep| {
+        let fact = own.cwd.inside().and_then(|path| facts.path_fact(path));
+        !own.is_cd() && fact.is_some_and(|fact| fact.kind == FileKind::File)
+    };
+    let (less, likely): (Vec<_>, Vec<_>) =
+        own.iter().partition(|own| is_file(own) || own.unless.iter().any(is_there));
+    let likely = if likely.is_empty() { less } else { likely };
+    let is_near = |own: &&CommandStep| {
+        !leads_away(own) && (own.is_cd() || own.cwd.inside().is_some_and(is_there))
+    };
+    match likely.iter().copied().any(|own| is_near(&own)) {
+        true => {
+            likely.into_iter().filter(|own| !own.unless.is_empty() || !leads_away(own)).collect()
+        }
+        false => likely,
+    }
+}
+
+/// Whether a pipeline goes to a folder outside of the workspace, or has a word that climbs out of it.
+fn leads_away(step: &CommandStep) -> bool {
+    let words = step.stages.iter().flat_map(|stage| &stage.words).filter_map(ShellWord::literal);
+    let mut climbing = words.filter(|word| word.split('/').any(|part| part == ".."));
+    step.cwd.inside().is_none()
+        || climbing.any(|word| target_from(&step.cwd, word).inside().is_none())
+}
+
+/// What only the text of a stage tells: the variables that it sets, and its patterns.
+fn check_stage(
+    exec: Option<&ExecRule>,
+    part: &SubAction<'_>,
+    step: &CommandStep,
+    line: &CommandLine<'_>,
+) -> Vec<Finding> {
+    let set = part.stage.variables.iter().filter(|(name, value)| is_refused(exec, name, value));
+    let at_root = step.cwd.inside().is_some_and(WorkspacePath::is_root);
+    let mut all =
+        glob_arguments(part.stage).filter(|_| at_root && line.effects().contains(Effect::Deletes));
+    let whole = all.find(|(_, typed)| {
+        let name = typed.trim_start_matches("./");
+        let name = name.strip_prefix("**/").unwrap_or(name);
+        matches!(name, "*" | ".[!.]*")
+    });
+    let whole = whole.map(|(_, typed)| whole_workspace(&typed));
+    set.map(|(name, value)| variable_finding(exec, name, value)).chain(whole).collect()
+}
+
+/// Whether a command line may not set a variable to a value: because the policy does not list it, or
+/// because of what the value starts, which no list of names can have meant.
+pub(super) fn is_refused(exec: Option<&ExecRule>, name: &str, value: &str) -> bool {
+    exec.is_none_or(|exec| !exec.env.accepts(name, value))
+        || matches!(
+            variable_kind_with_value(name, value),
+            VariableKind::Code | VariableKind::StartsProgram | VariableKind::AlwaysDenied
+        )
+}
+
+/// A variable that the policy does not list: one that decides which code runs is as strange as a
+/// program text, another one as an option that nobody knows; some are never set, but to a value that
+/// starts nothing.
+pub(super) fn variable_finding(exec: Option<&ExecRule>, name: &str, value: &str) -> Finding {
+    let word =
+        |effect| exec.and_then(|exec| exec.effects.as_ref()).map(|own| own.verdict(effect).0);
+    let kind = variable_kind_with_value(name, value);
+    let verdict = match kind {
+        VariableKind::Plain => word(Effect::Unknown),
+        VariableKind::Code => word(Effect::Code),
+        VariableKind::StartsProgram => word(Effect::Starts),
+        VariableKind::Location | VariableKind::AlwaysDenied => None,
+    };
+    let reason = match kind {
+        VariableKind::StartsProgram => {
+            format!("the value of `{name}` names what is loaded or started")
+        }
+        _ => format!("the policy does not list the variable `{name}` for commands to set"),
+    };
+    let hint = format!("leave `{name}` out");
+    match verdict {
+        Some(verdict @ (Verdict::Ask | Verdict::AskEach)) => Finding::with_verdict(verdict, reason),
+        _ => Finding::deny(Code::ExecVariable, reason),
+    }
+    .with_suggestion(Some(hint))
+}
+
+/// A file of a stream, as the command shows it.
+fn stream_file(input: &PolicyInput<'_>) -> String {
+    let sign = if matches!(input.action, Action::Write { .. }) { ">" } else { "<" };
+    input.action.path().map(|path| format!("{sign} {}", path.asked)).unwrap_or_default()
+}
+
+/// What was found about all parts.
+struct CombinedDecision {
+    /// That a folder is gone to, where nothing else is done.
+    goes: Option<Decision>,
+    decisions: Vec<Decision>,
+    /// Those of them that are about no part alone.
+    whole: Vec<Decision>,
+    parts: Vec<DecisionTrace>,
+    restrictions: Vec<Restrictions>,
+    capabilities: Capabilities,
+    named_capabilities: Capabilities,
+    risk: Risk,
+}
+
+impl CombinedDecision {
+    fn new() -> Self {
+        let capabilities = Capabilities::of(Capability::ProcExec);
+        let (decisions, own, parts, bounds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let named = Capabilities::NONE;
+        Self {
+            goes: None,
+            decisions,
+            whole: own,
+            parts,
+            restrictions: bounds,
+            capabilities,
+            named_capabilities: named,
+            risk: Risk::Low,
+        }
+    }
+
+    /// One pipeline: its programs, and the files that its streams lead to.
+    fn step(
+        &mut self,
+        policy: &Arc<Policy>,
+        case: &PolicyInput<'_>,
+        rule: Option<(&ExecRule, &ToolRule)>,
+        step: &CommandStep,
+        flow: &mut DataFlow,
+    ) {
+        let Action::Command { timeout_ms, .. } = case.action else { return };
+        let exec = rule.map(|(exec, _)| exec);
+        let words = exec.and_then(|exec| exec.effects.as_ref());
+        if step.is_cd() {
+            self.add_directory(case, &step.cwd, rule.map(|(_, rule)| rule));
+        }
+        flow.input_effects = Effects::NONE;
+        for part in sub_actions(step, *timeout_ms, case.facts) {
+            let tool = ToolName::unchecked(match part.action {
+                Action::Write { .. } => "fs.write",
+                Action::Read { .. } => "fs.read",
+                _ => case.tool.as_str(),
+            });
+            let own = PolicyInput { tool: &tool, action: &part.action, ..*case };
+            if let Action::Run { argv, .. } = &part.action {
+                let program = argv.first().and_then(|name| case.facts.program_named(name));
+                let line = CommandLine::parse(argv, program, false);
+                let folder = step.cd_target(case.facts);
+                self.check_fed(policy, &line, flow.effects_into(&line, &folder));
+                flow.record_output(&line, &folder);
+                self.add_input(words, &line, literal_stdin(&step.stages, part.stage));
+                let stage = check_stage(exec, &part, step, &line);
+                stage.into_iter().for_each(|finding| self.add_finding(finding));
+                self.add_part(show_argv(argv), evaluate_call(policy, &own, Some(&line)));
+            } else if policy.tool(&tool).is_some() {
+                self.add_part(stream_file(&own), decide_single(policy, &own));
+            } else {
+                self.add_file(policy, &own, words);
+            }
+        }
+    }
+
+    fn add_part(&mut self, about: String, judgement: Judgement) {
+        let Judgement { decision, restrictions: bounds, trace, named_capabilities: named } =
+            judgement;
+        self.parts.push(DecisionTrace { subject: about, ..trace });
+        self.capabilities = self.capabilities.union(decision.capabilities);
+        self.named_capabilities = self.named_capabilities.union(named);
+        self.risk = self.risk.max(decision.risk);
+        self.decisions.push(decision);
+        self.restrictions.push(bounds);
+    }
+
+    fn add_finding(&mut self, finding: Finding) {
+        let decision = finding.decision(Capabilities::of(Capability::ProcExec), Risk::Low);
+        self.whole.push(decision.clone());
+        self.decisions.push(decision);
+    }
+
+    /// A file of a stream, where the policy has no rule for the tool that would be about it: it is read
+    /// as programs read, and written if programs may write.
+    fn add_file(
+        &mut self,
+        policy: &Arc<Policy>,
+        case: &PolicyInput<'_>,
+        words: Option<&EffectRule>,
+    ) {
+        let Some(path) = case.action.path() else { return };
+        let found = paths::check_inside(path, case).err();
+        let broken = hard_deny::check(policy, case, None);
+        found.into_iter().chain(broken).for_each(|finding| self.add_finding(finding));
+        if matches!(case.action, Action::Write { .. }) {
+            let reason = format!("`{}` is written", path.asked);
+            self.add_finding(match words.map(|words| words.verdict(Effect::Writes)) {
+                Some((verdict, source)) => Finding::with_verdict(verdict, reason)
+                    .under_rule("shell.run/effects.writes", source),
+                None => Finding::deny(Code::NoRule, "the policy has no rule for `fs.write`"),
+            });
+            self.capabilities = self.capabilities.with(Capability::FsWrite);
+            self.risk = self.risk.max(Risk::Medium);
+        }
+    }
+
+    /// A folder that the command goes to. Whether it is there says how the list goes on.
+    fn add_directory(&mut self, input: &PolicyInput<'_>, to: &PathTarget, rule: Option<&ToolRule>) {
+        let real = to.inside().and_then(|path| input.facts.path_fact(path)).map(|fact| &fact.real);
+        let places = core::iter::once(&to.location).chain(real);
+        let problem = places.into_iter().find_map(|place| match place {
+            PathLocation::Outside(problem) => Some(*problem),
+            PathLocation::Inside(_) => None,
+        });
+        match (problem, rule) {
+            (Some(problem), _) => self.add_finding(paths::outside_finding(&to.asked, problem)),
+            (None, None) => {}
+            (None, Some(rule)) => {
+                let goes = Finding::with_verdict(Verdict::Allow, "it only goes to a folder");
+                let goes = goes.under_rule(input.tool.as_str(), &rule.source);
+                self.goes = Some(goes.decision(self.capabilities, Risk::Low));
+            }
+        }
+    }
+
+    /// A text that a program is given to run, on its standard input.
+    fn add_input(
+        &mut self,
+        words: Option<&EffectRule>,
+        line: &CommandLine<'_>,
+        text: Option<String>,
+    ) {
+        let (Some(words), Some(text)) = (words, text) else { return };
+        if line
+            .interpretations
+            .iter()
+            .any(|(known, _)| known.is_some_and(|known| known.appends_arguments))
+        {
+            // The words are those of the command line that stands in it.
+            if text == ANY_NAME && line.effects().contains(Effect::Deletes) {
+                self.add_finding(whole_workspace("what `ls` lists"));
+            }
+            let mut outside = text.split_whitespace().filter_map(PathUse::outside);
+            if let Some(stray) = outside.next() {
+                self.add_finding(paths::outside_finding(&stray.path, PathProblem::Absolute));
+            }
+        }
+        let kinds = line
+            .interpretations
+            .iter()
+            .filter_map(|(known, _)| known.and_then(CommandSpec::stdin_kind));
+        for (effect, why) in kinds.flat_map(|kind| effects_of_text(kind, &text)) {
+            let (verdict, source) = words.verdict(effect);
+            let reason = format!("what `{}` reads {why}", line.display_name());
+            let id = format!("shell.run/effects.{}", effect.name());
+            self.risk = self.risk.max(Risk::Medium);
+            self.add_finding(Finding::with_verdict(verdict, reason).under_rule(id, source));
+        }
+    }
+
+    /// What no program may be fed with.
+    fn check_fed(&mut self, policy: &Policy, line: &CommandLine<'_>, fed: Effects) {
+        let into = line.effects();
+        let meets = |rule: &&HardDenyRule| {
+            !rule.into.is_empty() && rule.effects.intersects(fed) && rule.into.intersects(into)
+        };
+        if let Some(rule) = policy.hard_denies.iter().find(meets) {
+            let why = reason_or(&rule.because, || format!("rule `{}`", rule.id));
+            let reason = format!("what `{}` is fed with: {why}", line.display_name());
+            let finding =
+                Finding::deny(Code::Never, reason).under_rule(rule.id.clone(), &rule.source);
+            self.add_finding(finding.with_suggestion(rule.suggest.clone()));
+        }
+    }
+
+    /// The strictest decision, with what all parts need.
+    fn judgement(mut self, policy: &Policy, bounds: Restrictions) -> Judgement {
+        // What its files need is known only now.
+        if let Some(finding) = risk::check_ceiling(policy, self.capabilities) {
+            self.add_finding(finding);
+        }
+        let strictest = self.decisions.iter().map(|own| own.verdict).max();
+        let decided = self.decisions.into_iter().find(|own| Some(own.verdict) == strictest);
+        let decided = decided.or(self.goes).unwrap_or_else(|| {
+            let nothing = Finding::deny(Code::NoRule, "there is nothing to decide about");
+            nothing.decision(self.capabilities, Risk::Low)
+        });
+        let decision = Decision { capabilities: self.capabilities, risk: self.risk, ..decided };
+        let bounds = if decision.verdict == Verdict::Deny { Restrictions::Nothing } else { bounds };
+        let checks = alloc::vec![(PolicyCheck::Command, self.whole)];
+        let trace = DecisionTrace { checks, parts: self.parts, ..DecisionTrace::default() };
+        Judgement {
+            decision,
+            restrictions: bounds,
+            trace,
+            named_capabilities: self.named_capabilities,
+        }
+    }
+
+    /// The bounds of a pipeline: its programs share their walls, so each may use what the most
+    /// generous rule gives; what they may see and change all their rules have to agree on.
+    fn bounds(
+        &self,
+        policy: &Arc<Policy>,
+        exec: &ExecRule,
+        (step, facts): (&CommandStep, &Facts),
+    ) -> Restrictions {
+        let mut sum: Option<Confinement> = None;
+        let (mut seen, mut written): (Option<PathScope>, Option<PathScope>) = (None, None);
+        let mut too_long = false;
+        for own in &self.restrictions {
+            let Restrictions::Run { confinement, clamped, reads, writes, .. } = own else {
+                continue;
+            };
+            too_long |= clamped;
+            sum = Some(match sum {
+                Some(sum) => {
+                    Confinement { limits: larger_limits(sum.limits, confinement.limits), ..sum }
+                }
+                None => *confinement,
+            });
+            seen = PathScope::intersect_optional(seen, reads.clone());
+            written = PathScope::intersect_optional(written, writes.clone());
+        }
+        // What one of them runs may need what the others could not name; they share their view.
+        let opens = |own: &Restrictions| match own {
+            Restrictions::Run { reads, .. } => !reads.as_ref().is_some_and(PathScope::has_denied),
+            _ => false,
+        };
+        if self.restrictions.iter().any(opens) {
+            seen = seen.map(PathScope::without_denied);
+        }
+        let Some(mut confinement) = sum else { return Restrictions::Nothing };
+        let own =
+            step.stages.iter().flat_map(redirect_files).filter(|(_, written)| written.is_some());
+        let folder = step.cd_target(facts);
+        let targets: Vec<WorkspacePath> =
+            own.filter_map(|(path, _)| target_from(&folder, path).inside().cloned()).collect();
+        if !targets.is_empty() {
+            let nothing = || PathScope::new(Arc::clone(policy), alloc::vec![Vec::new()]);
+            written = Some(written.unwrap_or_else(nothing).with_extra_paths(targets));
+        }
+        confinement.workspace = match written {
+            Some(_) => policy.sandbox.workspace,
+            None => WorkspaceAccess::ReadOnly,
+        };
+        Restrictions::Run {
+            confinement,
+            clamped: too_long,
+            environment: Box::new(exec.env.clone()),
+            reads: seen,
+            writes: written,
+        }
+    }
+}
+
+/// The larger of each bound.
+fn larger_limits(one: ProcessLimits, other: ProcessLimits) -> ProcessLimits {
+    ProcessLimits {
+        timeout_ms: one.timeout_ms.max(other.timeout_ms),
+        cpu_ms: one.cpu_ms.max(other.cpu_ms),
+        memory_bytes: one.memory_bytes.max(other.memory_bytes),
+        processes: one.processes.max(other.processes),
+        stdout_bytes: one.stdout_bytes.max(other.stdout_bytes),
+        stderr_bytes: one.stderr_bytes.max(other.stderr_bytes),
+        ..one
+    }
+}

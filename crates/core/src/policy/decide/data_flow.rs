@@ -1,0 +1,82 @@
+//! What flows from one part of a command into another.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::action::{PathTarget, target_from};
+use crate::command_specs::{CommandLine, Effect, Effects, PathAccess};
+use crate::path::WorkspacePath;
+use crate::shell_syntax::{PipelineStage, Redirection, ShellWord};
+
+/// What came from where, up to some part of a command.
+#[derive(Default)]
+pub(super) struct DataFlow {
+    /// What the programs before it in its pipeline do.
+    pub input_effects: Effects,
+    /// The files that were fetched by parts before it.
+    fetched: Vec<WorkspacePath>,
+    /// What parts before it make or change.
+    written: Vec<WorkspacePath>,
+}
+
+impl DataFlow {
+    /// What a program is fed with: through its pipe, or by a file that was fetched and that it runs.
+    pub(super) fn effects_into(&self, line: &CommandLine<'_>, folder: &PathTarget) -> Effects {
+        let runs = used_paths(line, folder, &[PathAccess::Read])
+            .iter()
+            .any(|own| self.fetched.contains(own));
+        let code = line.effects().intersects(Effects::of(Effect::Code).with(Effect::Runs));
+        if runs && code { self.input_effects.with(Effect::Network) } else { self.input_effects }
+    }
+
+    /// What comes behind a program.
+    pub(super) fn record_output(&mut self, line: &CommandLine<'_>, folder: &PathTarget) {
+        self.input_effects = self.input_effects.union(line.effects());
+        let written = used_paths(line, folder, &[PathAccess::Write]);
+        if line.effects().contains(Effect::Network) {
+            self.fetched.extend(written.iter().cloned());
+        }
+        self.written.extend(written);
+    }
+
+    /// Whether a part before it makes a folder, or something in it.
+    pub(super) fn makes(&self, folder: &WorkspacePath) -> bool {
+        self.written.iter().any(|own| own.ancestors().any(|own| own == *folder))
+    }
+}
+
+/// The paths that a command line names for some use.
+fn used_paths(
+    line: &CommandLine<'_>,
+    folder: &PathTarget,
+    uses: &[PathAccess],
+) -> Vec<WorkspacePath> {
+    let all = line.with_nested();
+    let paths = all.iter().flat_map(|line| line.parsed_argvs()).flat_map(|own| &own.paths);
+    let own = paths.filter(|own| uses.contains(&own.access));
+    own.filter_map(|own| target_from(folder, &own.path).inside().cloned()).collect()
+}
+
+/// Stands for the names of all that is in a folder.
+pub(super) const ANY_NAME: &str = "*";
+
+/// The text that a stage reads, where the command itself has it: a here-document, or what `echo` and
+/// `printf` before it print.
+pub(super) fn literal_stdin(stages: &[PipelineStage], stage: &PipelineStage) -> Option<String> {
+    let heredoc = stage.redirects.iter().find_map(|redirect| match redirect {
+        Redirection::Here { text } => Some(text.clone()),
+        _ => None,
+    });
+    let at = stages.iter().position(|own| core::ptr::eq(own, stage))?;
+    let before = || {
+        let words = &stages.get(at.checked_sub(1)?)?.words;
+        let name = words.first().and_then(ShellWord::literal);
+        let text: Vec<String> = words.iter().skip(1).map(ShellWord::unexpanded).collect();
+        // Names alone: with a folder, or a pattern, `ls` lists less than all.
+        if name == Some("ls") && text.iter().all(|word| word.starts_with('-') || word == ".") {
+            return Some(ANY_NAME.into());
+        }
+        matches!(name, Some("echo" | "printf")).then(|| text.join(" "))
+    };
+    heredoc.or_else(before)
+}

@@ -1,0 +1,130 @@
+//! How much a call could cost, and whether that is too much.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::action::Action;
+use crate::capability::{Capabilities, Capability};
+use crate::code::Code;
+use crate::command_specs::{CommandLine, Effect};
+use crate::decision::Verdict;
+use crate::policy::decide::{Finding, PolicyInput, consequences, exec, verdict_text};
+use crate::policy::model::{Constraint, Policy, ToolRule};
+use crate::policy::risk_policy::Hazard;
+use crate::risk::Risk;
+
+/// How much a call could cost, whatever is decided about it, and what raises that.
+pub(super) fn assess(
+    policy: &Policy,
+    rule: Option<&ToolRule>,
+    input: &PolicyInput<'_>,
+    line: Option<&CommandLine<'_>>,
+    capabilities: Capabilities,
+) -> (Risk, Vec<Hazard>) {
+    let mut risk = match line {
+        Some(line) => consequences::risk(line),
+        // What the tests do is whatever the project's files say.
+        None if matches!(input.action, Action::Test { .. }) => Risk::Medium,
+        None if capabilities.have_side_effects() => Risk::Medium,
+        None => Risk::Low,
+    };
+    risk = risk.max(policy.risk_policy.floor(capabilities));
+    if input.action.is_unconfined() {
+        risk = Risk::High;
+    }
+    let mut hazards = Vec::new();
+    let is_lost = line.is_some_and(|line| {
+        consequences::is_irreversible(line) || consequences::changes_outside(input, line)
+    });
+    if is_lost || input.action.changes_outside() || input.facts.no_undo.is_some() {
+        hazards.push(Hazard::Irreversible);
+    }
+    if rule.is_some_and(|rule| is_executable_changed(rule, line)) {
+        hazards.push(Hazard::ExecutableChanged);
+    }
+    if !input.tainted.is_empty() {
+        hazards.push(Hazard::TaintedArgument);
+    }
+    for hazard in &hazards {
+        risk = risk.max(policy.risk_policy.raised_by(*hazard).unwrap_or(Risk::Low));
+    }
+    (risk, hazards)
+}
+
+/// Whether the program is another one than the policy pins. One that was not found does not run.
+fn is_executable_changed(rule: &ToolRule, line: Option<&CommandLine<'_>>) -> bool {
+    let (Constraint::Exec(exec), Some(line)) = (&rule.constraint, line) else { return false };
+    let pinned = exec::program_rule(exec, line.argv).and_then(|program| program.sha256);
+    let found = line.program.map(|fact| fact.sha256);
+    pinned.zip(found).is_some_and(|(pinned, found)| pinned != found)
+}
+
+/// What is too risky is refused; where the policy refuses nothing for that, it is asked every time.
+pub(super) fn check(
+    policy: &Policy,
+    input: &PolicyInput<'_>,
+    risk: Risk,
+    hazards: &[Hazard],
+) -> Option<Finding> {
+    let stakes = &policy.risk_policy;
+    let raised = |hazard: &&Hazard| stakes.raised_by(**hazard) == Some(risk);
+    let hazard = hazards.iter().find(raised);
+    let why = match hazard {
+        _ if input.action.is_unconfined() => "this machine has no sandbox, so nothing confines it",
+        Some(own) => own.description(),
+        None => "by what it needs",
+    };
+    let reason = match input.facts.no_undo.filter(|_| hazard == Some(&Hazard::Irreversible)) {
+        Some(unkept) => format!("the risk is {risk}: {why}; {}", unkept.reason()),
+        None => format!("the risk is {risk}: {why}"),
+    };
+    let finding = match stakes.block_at {
+        Some(level) if risk >= level => {
+            let hint = "tell the user what shall be done and what it could cost; they do it";
+            Finding::deny(Code::RiskBlocked, reason).with_suggestion(Some(hint))
+        }
+        None if risk == Risk::High => Finding::with_verdict(Verdict::AskEach, reason),
+        _ => return None,
+    };
+    Some(match &stakes.source {
+        Some(source) => finding.under_rule("risk", source),
+        None => Finding { rule: Some("risk".to_string()), ..finding },
+    })
+}
+
+/// What nobody knows is decided no milder than the policy says for that.
+pub(super) fn check_unknown(policy: &Policy, line: Option<&CommandLine<'_>>) -> Option<Finding> {
+    let (verdict, line) = policy.risk_policy.unknown.zip(line)?;
+    let is_unknown = line.with_nested().iter().any(|own| own.effects().contains(Effect::Unknown));
+    let reason = format!("nobody knows what `{}` does", line.display_name());
+    let finding = is_unknown.then(|| Finding::with_verdict(verdict, reason))?;
+    let hint = "use a program and options that are known";
+    let finding = finding.with_suggestion(Some(hint));
+    Some(match &policy.risk_policy.source {
+        Some(source) => finding.under_rule("risk/unknown", source),
+        None => finding,
+    })
+}
+
+/// What the profile denies it denies over every rule's own word.
+pub(super) fn check_ceiling(policy: &Policy, capabilities: Capabilities) -> Option<Finding> {
+    let profile = &policy.profile;
+    let denied = profile.first_denied(capabilities)?;
+    let label = capability_label(policy, denied);
+    let subject = format!("{label} under the profile `{}`", profile.name);
+    let finding = Finding::deny(Code::ProfileDenied, verdict_text(Verdict::Deny, &subject));
+    let rule = format!("profile/{}", profile.name);
+    Some(match &profile.source {
+        Some(source) => finding.under_rule(rule, source),
+        None => Finding { rule: Some(rule), ..finding },
+    })
+}
+
+/// A capability by its name, with the author's words for it.
+pub(super) fn capability_label(policy: &Policy, capability: Capability) -> alloc::string::String {
+    match policy.risk_policy.label(capability) {
+        Some(label) => format!("`{capability}` ({label})"),
+        None => format!("`{capability}`"),
+    }
+}

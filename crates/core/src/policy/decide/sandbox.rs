@@ -1,0 +1,93 @@
+//! The walls that a machine can give, against those that a policy wants; and what may run where it can
+//! give none.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::capability::{Capabilities, Capability};
+use crate::code::Code;
+use crate::command_specs::ParsedArgv;
+use crate::confinement::{SandboxTier, WorkspaceAccess};
+use crate::decision::Verdict;
+use crate::policy::commands::ExecRule;
+use crate::policy::decide::command_line::LocatedCommand;
+use crate::policy::decide::exec::{program_rule, reread_with_subcommands, subcommand};
+use crate::policy::decide::{Finding, PolicyInput};
+use crate::policy::model::Policy;
+
+/// The walls that the machine can give, against those that the policy wants.
+pub(super) fn check(policy: &Policy, input: &PolicyInput<'_>) -> Option<Finding> {
+    let floor = policy.sandbox.floor;
+    let hint = "`capsule doctor` names the missing layer and how to get it";
+    let reason = match input.facts.sandbox.as_ref()? {
+        Ok(walls) if walls.meets(floor) => return None,
+        Ok(walls) => {
+            let gaps: Vec<&str> = walls.gaps().map(|gap| gap.layer.name()).collect();
+            let (tier, gaps) = (walls.tier, gaps.join(", "));
+            let given = match walls.meets(SandboxTier::Landlock) {
+                true => format!("`{tier}`"),
+                false => "none".to_string(),
+            };
+            format!("the policy wants `{floor}` and this machine gives {given} (missing: {gaps})")
+        }
+        Err(why) => format!("the policy wants `{floor}` and there is no sandbox: {why}"),
+    };
+    Some(Finding::deny(Code::SandboxBelowFloor, reason).with_suggestion(Some(hint)))
+}
+
+/// The same for a command. Where the machine has no sandbox of any kind, the policy may let it run
+/// nevertheless: it says so of sandboxes as such, and the rules of all programs of the command name
+/// the power to run unconfined.
+pub(super) fn check_command(
+    policy: &Policy,
+    exec: &ExecRule,
+    input: &PolicyInput<'_>,
+    own: &LocatedCommand<'_>,
+) -> Option<Finding> {
+    let missing = check(policy, input)?;
+    if !policy.sandbox.optional || !input.action.is_unconfined() {
+        return Some(missing);
+    }
+    let shown = |own: &LocatedCommand<'_>| own.line.argv.first().cloned().unwrap_or_default();
+    if let Some(other) = own.with_nested().into_iter().find(|own| !names_unconfined(exec, own)) {
+        let hint =
+            format!("`{}` needs a sandbox: `capsule doctor` names what is missing", shown(other));
+        return Some(missing.with_suggestion(Some(hint)));
+    }
+    if policy.sandbox.workspace == WorkspaceAccess::Staged {
+        let hint = "what nothing confines cannot be staged: `capsule doctor` names what is missing";
+        return Some(missing.with_suggestion(Some(hint)));
+    }
+    None
+}
+
+/// Whether the rule of a command line names the power, in every way in which the line can be read.
+fn names_unconfined(exec: &ExecRule, own: &LocatedCommand<'_>) -> bool {
+    let Some(program) = program_rule(exec, own.line.argv) else { return false };
+    let reread = reread_with_subcommands(program, own.line);
+    let names = |reading: &ParsedArgv| {
+        let mut rule = &program.command;
+        for level in reading.levels.iter().skip(1) {
+            let Some(inner) = subcommand(rule, &level.name) else { break };
+            rule = inner;
+        }
+        rule.is_unconfined()
+    };
+    let mut readings = reread.as_ref().unwrap_or(own.line).parsed_argvs().peekable();
+    readings.peek().is_some() && readings.all(names)
+}
+
+/// What nothing confines is asked about every time, whatever any rule says.
+pub(super) fn check_unconfined(policy: &Policy, capabilities: Capabilities) -> Option<Finding> {
+    if !capabilities.contains(Capability::ProcUnconfined) {
+        return None;
+    }
+    let reason = "this machine has no sandbox, so nothing would confine it";
+    let hint = "only a sandbox spares the question: `capsule doctor` names what is missing";
+    let finding = Finding::with_verdict(Verdict::AskEach, reason).with_suggestion(Some(hint));
+    Some(match &policy.profile.source {
+        Some(source) => finding.under_rule(format!("profile/{}", policy.profile.name), source),
+        None => Finding { rule: Some(Capability::ProcUnconfined.to_string()), ..finding },
+    })
+}

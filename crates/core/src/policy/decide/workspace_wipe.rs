@@ -1,0 +1,28 @@
+//! What would remove the whole workspace.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use crate::code::Code;
+use crate::command_specs::{Effect, Effects};
+use crate::policy::decide::Finding;
+use crate::policy::decide::command_line::{LocatedCommand, LocatedPath};
+
+/// What would remove the workspace itself, or all that is in it.
+pub(super) fn whole_workspace(word: &str) -> Finding {
+    let reason = format!("`{word}` is the whole workspace");
+    let hint = "name the files or the folder that shall go";
+    Finding::deny(Code::PathWorkspace, reason).with_suggestion(Some(hint))
+}
+
+/// A walk over the whole workspace that removes whatever it finds.
+pub(super) fn check_whole_walk(own: &LocatedCommand<'_>) -> Option<Finding> {
+    let walks = own.line.parsed_argvs().any(|reading| reading.walks_all);
+    let removes = own.line.effects().intersects(Effects::of(Effect::Deletes));
+    let root = |place: &Result<Vec<LocatedPath<'_>>, _>| {
+        place.iter().flatten().any(|(path, _)| path.is_root())
+    };
+    let named = own.line.parsed_argvs().any(|reading| !reading.paths.is_empty());
+    let all = !named || own.path_arguments().any(|word| root(&word.locations));
+    (walks && removes && all).then(|| whole_workspace(&own.line.display_name()))
+}

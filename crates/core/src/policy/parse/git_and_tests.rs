@@ -1,0 +1,155 @@
+//! Reads constraints on the narrow tools.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::code::Code;
+use crate::confinement::ProcessLimits;
+use crate::diagnostic::Diagnostic;
+use crate::limits;
+use crate::path::WorkspacePath;
+use crate::policy::git_and_tests::{GitRule, TestRule};
+use crate::policy::parse::Context;
+use crate::policy::parse::exec::{environment, is_place, not_a_place, process_limits};
+use crate::policy::parse::tool::{in_range, millis};
+use crate::tool::ToolSignature;
+use crate::yaml::{KeySpec, Section, YamlNode, YamlValue, key};
+
+pub(super) const GIT: &[KeySpec] = &[];
+pub(super) const TEST: &[KeySpec] = &[key("command"), key("cwd"), key("filter"), key("env")];
+
+pub(super) fn git(
+    context: &mut Context<'_>,
+    signature: &ToolSignature,
+    section: &Section<'_>,
+) -> GitRule {
+    let takes = |name: &str| signature.argument(name).is_some();
+    let shows = |name: &str| signature.results.iter().any(|own| own.name == name);
+    let (results, results_max) = match takes("limit") {
+        true => (limits::LOG_ENTRIES, limits::LOG_ENTRIES_MAX),
+        false => (limits::STATUS_ENTRIES, limits::STATUS_ENTRIES),
+    };
+    let mut rule = GitRule { bytes: limits::READ_BYTES_MAX, results, results_max };
+    let mut keys = alloc::vec![key("timeout")];
+    if shows("text") {
+        keys.push(key("bytes"));
+    } else {
+        keys.push(key("results"));
+    }
+    if takes("limit") {
+        keys.push(key("results_max"));
+    }
+    let node = section.get("limits");
+    let Some(section) = node.and_then(|node| context.reader.section(node, "`limits`", &keys))
+    else {
+        return rule;
+    };
+    if let Some(node) = section.get("bytes") {
+        let size = context.reader.size(node);
+        rule.bytes =
+            in_range(context, node, size, 0..=limits::READ_BYTES_MAX).unwrap_or(rule.bytes);
+    }
+    let most = rule.results_max;
+    if let Some(node) = section.get("results_max") {
+        let number = context.reader.number(node);
+        rule.results_max = in_range(context, node, number, 0..=most).unwrap_or(most);
+    }
+    if let Some(node) = section.get("results") {
+        let number = context.reader.number(node);
+        rule.results = in_range(context, node, number, 0..=most).unwrap_or(rule.results);
+    }
+    rule.results = rule.results.min(rule.results_max);
+    rule
+}
+
+pub(super) fn test(
+    context: &mut Context<'_>,
+    section: &Section<'_>,
+    signature: &ToolSignature,
+) -> TestRule {
+    let mut bounds =
+        ProcessLimits { timeout_ms: millis(limits::TEST_TIME), ..ProcessLimits::default() };
+    let mut timeout_max = bounds.timeout_ms;
+    if let Some(node) = section.get("limits") {
+        process_limits(context, node, &mut bounds, &mut timeout_max);
+    }
+    let about = format!("`{}`", signature.id);
+    // Which command it is, no layer says.
+    let command = match context.layer {
+        Some(_) => section.get("command"),
+        None => context.reader.required(section, "command", &about),
+    };
+    TestRule {
+        command: command.map(|node| command_line(context, node)).unwrap_or_default(),
+        cwd: section
+            .get("cwd")
+            .and_then(|node| folder(context, node))
+            .unwrap_or_else(|| ".".into()),
+        filter: section.get("filter").and_then(|node| filter(context, node)),
+        env: section.get("env").map(|node| environment(context, node)).unwrap_or_default(),
+        limits: bounds,
+    }
+}
+
+/// The command line of the tests: its program by its name, or by where it is.
+fn command_line(context: &mut Context<'_>, node: &YamlNode) -> Vec<String> {
+    let words = words(context, node);
+    match words.first() {
+        Some(program) if program.contains('/') && !is_place(program) => {
+            let at = match &node.value {
+                YamlValue::List(items) => items.first().unwrap_or(node),
+                _ => node,
+            };
+            context.reader.problem(not_a_place(program, at));
+        }
+        Some(program) if !program.trim_matches('/').is_empty() && !program.starts_with('-') => {}
+        _ => {
+            let message = "the first word is a program: its name, or where it is";
+            let problem = Diagnostic::error(Code::PolicyType, node.span.clone(), message);
+            context.reader.problem(problem.hint("write it as `command: [cargo, test]`"));
+        }
+    }
+    words
+}
+
+/// A list of words.
+fn words(context: &mut Context<'_>, node: &YamlNode) -> Vec<String> {
+    let items = context.reader.list(node, "a list of words").unwrap_or_default();
+    items.iter().filter_map(|item| context.reader.line(item)).collect()
+}
+
+/// A folder of the workspace.
+fn folder(context: &mut Context<'_>, node: &YamlNode) -> Option<String> {
+    let text = context.reader.line(node)?;
+    match WorkspacePath::parse(&text) {
+        Ok(_) => Some(text),
+        Err(problem) => {
+            let message = format!("`{text}` {}", problem.reason());
+            context.error(Code::PolicyValue, node, message);
+            None
+        }
+    }
+}
+
+/// `filter: { append: true }` puts the word of a call behind the command; `args` are words that
+/// stand before it.
+fn filter(context: &mut Context<'_>, node: &YamlNode) -> Option<Vec<String>> {
+    let keys = [key("append"), key("args")];
+    let section = context.reader.section(node, "`filter`", &keys)?;
+    if let Some(node) = section.get("args") {
+        if section.get("append").is_some() {
+            let message = "`args` appends already; one of the two is enough";
+            context.error(Code::PolicyValue, node, message);
+        }
+        if matches!(&node.value, YamlValue::List(items) if items.is_empty()) {
+            context.error(Code::PolicyValue, node, "this list is empty; write `append: true`");
+        }
+        return Some(words(context, node));
+    }
+    let append = context.reader.required(&section, "append", "`filter`")?;
+    match context.reader.keyword(append, &["true", "false"]) {
+        Some("true") => Some(Vec::new()),
+        _ => None,
+    }
+}

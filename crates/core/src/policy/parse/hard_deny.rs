@@ -1,0 +1,185 @@
+//! Reads invariants.
+
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use crate::capability::Capability;
+use crate::code::Code;
+use crate::command_specs::{Effect, Effects};
+use crate::control_files;
+use crate::policy::builtin;
+use crate::policy::commands::TokenMatcher;
+use crate::policy::model::{DroppedRule, HardDenyRule};
+use crate::policy::parse::tool::text;
+use crate::policy::parse::{Context, exec};
+use crate::policy::patterns::{ArgumentPattern, ArgvPattern, NameIndex, PathPattern};
+use crate::tool::ToolName;
+use crate::yaml::{KeySpec, YamlNode, key};
+
+const NEVER: &[KeySpec] = &[
+    key("id"),
+    key("capabilities"),
+    key("paths"),
+    key("except"),
+    key("tool"),
+    key("argv"),
+    key("effects"),
+    key("into"),
+    key("because"),
+    key("suggest"),
+];
+
+/// What rules of the base policy may say besides: that they are about what is new alone, and which lists of
+/// [`control_files`] they mean.
+const BASE_ONLY: [KeySpec; 3] = [key("new"), key("listed"), key("except_listed")];
+/// Those lists.
+const LISTS: [(&str, &[&str]); 3] = [
+    ("tree", control_files::TREE),
+    ("ask", control_files::ASK),
+    ("harmless", control_files::HARMLESS),
+];
+
+pub(super) fn rules(context: &mut Context<'_>, node: &YamlNode) -> Vec<HardDenyRule> {
+    let items = context.reader.list(node, "a list of rules").unwrap_or_default();
+    let mut rules: Vec<HardDenyRule> = Vec::new();
+    for item in items {
+        let Some(rule) = rule(context, item) else { continue };
+        if rules.iter().any(|other| other.id == rule.id) {
+            let message = format!("another rule has the id `{}`", rule.id);
+            context.error(Code::PolicyDuplicateKey, item, message);
+        }
+        rules.push(rule);
+    }
+    rules
+}
+
+/// The rules of the base policy that are dropped, each with a reason.
+pub(super) fn dropped_rules(context: &mut Context<'_>, node: &YamlNode) -> Vec<DroppedRule> {
+    let items = context.reader.list(node, "a list of rules to drop").unwrap_or_default();
+    let lift = |item: &YamlNode| {
+        let section =
+            context.reader.section(item, "a dropped rule", &[key("id"), key("because")])?;
+        let id = context.reader.required(&section, "id", "a dropped rule")?;
+        let because = context.reader.required(&section, "because", "a dropped rule")?;
+        let (id, source) = (context.id(id)?, context.source(id));
+        let inherited = context.is_underlying(&source.span);
+        Some(DroppedRule { id, source, because: context.reader.line(because)?, inherited })
+    };
+    items.iter().filter_map(lift).collect()
+}
+
+fn rule(context: &mut Context<'_>, node: &YamlNode) -> Option<HardDenyRule> {
+    let mut keys = NEVER.to_vec();
+    if context.name == builtin::BASE_NAME {
+        keys.extend(BASE_ONLY);
+    }
+    let section = context.reader.section(node, "a `never` rule", &keys)?;
+    let id = context.reader.required(&section, "id", "a `never` rule");
+    let source = context.source(id.unwrap_or(node));
+    let id = id.and_then(|node| context.id(node));
+    let capabilities = match section.get("capabilities") {
+        Some(node) => context.capabilities(node),
+        None => Capability::ALL.into_iter().collect(),
+    };
+    let [paths, except] = [("paths", "listed"), ("except", "except_listed")].map(|(own, list)| {
+        let own = section.get(own).map(|node| context.paths(node)).unwrap_or_default();
+        let list = section.get(list).map(|node| listed(context, node)).unwrap_or_default();
+        [own, list].concat()
+    });
+    let new = section.get("new").and_then(|node| context.reader.boolean(node)).unwrap_or_default();
+    let tool = section.get("tool").and_then(|node| tool(context, node));
+    let argv = section.get("argv").map(|node| command_lines(context, node)).unwrap_or_default();
+    let effects = section.get("effects").map(|node| effects_of(context, node)).unwrap_or_default();
+    let into = section.get("into").map(|node| effects_of(context, node)).unwrap_or_default();
+    let nothing = paths.is_empty() && argv.is_empty() && effects.is_empty() && tool.is_none();
+    if nothing && context.reader.problems.is_empty() {
+        let message =
+            "the rule names no `paths`, `argv`, `effects` or `tool`, so it forbids nothing";
+        context.error(Code::PolicyMissingKey, node, message);
+    }
+    let because = text(context, &section, "because");
+    let suggest = text(context, &section, "suggest");
+    let id = id?;
+    Some(HardDenyRule {
+        id,
+        source,
+        capabilities,
+        paths,
+        index: NameIndex::default(),
+        except,
+        new,
+        tool,
+        argv,
+        effects,
+        into,
+        because,
+        suggest,
+    })
+}
+
+/// The patterns of a list that comes with the program.
+fn listed(context: &mut Context<'_>, node: &YamlNode) -> Vec<PathPattern> {
+    let word = context.reader.keyword(node, &LISTS.map(|(name, _)| name));
+    let list = LISTS.iter().find(|(name, _)| Some(*name) == word);
+    let source = context.source(node);
+    let patterns = list.into_iter().flat_map(|(_, patterns)| *patterns);
+    patterns.filter_map(|own| PathPattern::parse(own, source.clone(), "").ok()).collect()
+}
+
+/// A list of what commands can do.
+fn effects_of(context: &mut Context<'_>, node: &YamlNode) -> Effects {
+    let names = Effect::ALL.map(Effect::name);
+    let items = context.reader.list(node, "a list of effects").unwrap_or_default();
+    let words = items.iter().filter_map(|item| context.reader.keyword(item, &names));
+    words.filter_map(Effect::from_name).collect()
+}
+
+fn tool(context: &mut Context<'_>, node: &YamlNode) -> Option<ToolName> {
+    let name = context.reader.text(node)?;
+    match context.tools.find(name) {
+        Some(signature) => Some(ToolName::unchecked(signature.id)),
+        None => {
+            let message = format!("there is no tool `{}`", crate::escape::line(name));
+            context.error(Code::PolicyValue, node, message);
+            None
+        }
+    }
+}
+
+fn command_lines(context: &mut Context<'_>, node: &YamlNode) -> Vec<ArgvPattern> {
+    let items = context.reader.list(node, "a list of command lines").unwrap_or_default();
+    items.iter().filter_map(|item| command_line(context, item)).collect()
+}
+
+/// One command line: `[git, remote, { any: [add, set-url] }]`; `...` stands for any words.
+fn command_line(context: &mut Context<'_>, node: &YamlNode) -> Option<ArgvPattern> {
+    let items = context.reader.list(node, "a command line as a list of words")?;
+    let mut pattern =
+        ArgvPattern { source: context.source(node), arguments: Vec::new(), flags: Vec::new() };
+    for item in items {
+        match item.text() {
+            Some("...") => pattern.arguments.push(ArgumentPattern::Gap),
+            Some(flag) if flag.starts_with('-') => pattern.flags.push(flag.to_string()),
+            _ => pattern.arguments.push(ArgumentPattern::Any(word(context, item)?)),
+        }
+    }
+    if !matches!(pattern.arguments.first(), Some(ArgumentPattern::Any(_))) {
+        context.error(Code::PolicyType, node, "a command line begins with its program");
+        return None;
+    }
+    Some(pattern)
+}
+
+fn word(context: &mut Context<'_>, node: &YamlNode) -> Option<Vec<TokenMatcher>> {
+    if let Some(text) = node.text() {
+        return Some(alloc::vec![TokenMatcher::Exact(text.to_string())]);
+    }
+    let section = context.reader.section(node, "a word pattern", &[key("any"), key("regex")])?;
+    if let Some(regex) = section.get("regex") {
+        return exec::regex(context, regex).map(|regex| alloc::vec![TokenMatcher::Regex(regex)]);
+    }
+    let any = context.reader.required(&section, "any", "a word pattern")?;
+    let words = context.reader.lines(any, "a list of words");
+    Some(words.into_iter().map(|(word, _)| TokenMatcher::Exact(word)).collect())
+}

@@ -1,0 +1,126 @@
+//! Reads what a policy's author says that it decides.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::policy::model::{DecisionExpectation, PolicyTest};
+use crate::policy::parse::Context;
+use crate::policy::parse::tool::verdict;
+use crate::policy::profile::Profile;
+use crate::risk::Risk;
+use crate::tool::ToolName;
+use crate::yaml::{KeySpec, YamlNode, key};
+
+const TEST: &[KeySpec] = &[key("name"), key("profiles"), key("call"), key("expect")];
+const CALL: &[KeySpec] = &[key("tool"), key("args"), key("resolves")];
+const EXPECT: &[KeySpec] =
+    &[key("decision"), key("rule"), key("code"), key("risk"), key("capabilities")];
+
+/// The tests of a policy.
+pub(super) fn tests(
+    context: &mut Context<'_>,
+    node: &YamlNode,
+    profiles: &[Profile],
+) -> Vec<PolicyTest> {
+    let items = context.reader.list(node, "a list of tests").unwrap_or_default();
+    let mut tests: Vec<PolicyTest> = Vec::new();
+    for item in items {
+        let Some(test) = test(context, item, profiles) else { continue };
+        if tests.iter().any(|other| other.name == test.name) {
+            let message = format!("another test is called `{}`", test.name);
+            context.error(Code::PolicyDuplicateKey, item, message);
+        }
+        tests.push(test);
+    }
+    tests
+}
+
+fn test(context: &mut Context<'_>, node: &YamlNode, own: &[Profile]) -> Option<PolicyTest> {
+    let section = context.reader.section(node, "a test", TEST)?;
+    let name = context.reader.required(&section, "name", "a test");
+    let call = context.reader.required(&section, "call", "a test");
+    let expect = context.reader.required(&section, "expect", "a test");
+    let mut profiles = Vec::new();
+    if let Some(node) = section.get("profiles") {
+        for (profile, span) in context.reader.lines(node, "a list of profiles") {
+            let known = own.iter().map(|own| own.name.as_str()).chain(Profile::BUILTIN);
+            if !known.into_iter().any(|known| known == profile) {
+                let message = format!("there is no profile `{profile}`");
+                context.reader.problem(Diagnostic::error(Code::PolicyValue, span, message));
+            }
+            profiles.push(profile);
+        }
+    }
+    let name = context.reader.line(name?)?;
+    let source = context.source(node);
+    let section = context.reader.section(call?, "`call`", CALL)?;
+    let asked = context.reader.required(&section, "tool", "`call`")?;
+    let tool = context.reader.line(asked)?;
+    let Some(signature) = context.tools.find(&tool) else {
+        let message = format!("there is no tool `{tool}`");
+        context.error(Code::PolicyValue, asked, message);
+        return None;
+    };
+    let args = section.get("args").map_or_else(|| serde_json::json!({}), YamlNode::to_json);
+    if let Err(error) = signature.check(&args) {
+        context.error(Code::PolicyTest, section.get("args").unwrap_or(node), error.message);
+        return None;
+    }
+    let mut resolves = Vec::new();
+    for (text, span) in section
+        .get("resolves")
+        .map(|node| context.reader.lines(node, "a list of addresses"))
+        .unwrap_or_default()
+    {
+        match text.parse() {
+            Ok(address) => resolves.push(address),
+            Err(_) => context.reader.problem(Diagnostic::error(
+                Code::PolicyType,
+                span,
+                "an address such as `169.254.169.254` is needed",
+            )),
+        }
+    }
+    let expect = expectation(context, expect?)?;
+    let tool = ToolName::unchecked(signature.id);
+    Some(PolicyTest { source, name, profiles, tool, args, resolves, expect })
+}
+
+fn expectation(context: &mut Context<'_>, node: &YamlNode) -> Option<DecisionExpectation> {
+    let section = context.reader.section(node, "`expect`", EXPECT)?;
+    if section.entries().next().is_none() {
+        let message = "`expect` says nothing, so the test could not fail";
+        context.error(Code::PolicyMissingKey, node, message);
+        return None;
+    }
+    let decision = section.get("decision").and_then(|node| verdict(context, node));
+    let rule: Option<String> = section.get("rule").and_then(|node| context.reader.line(node));
+    let code = section.get("code").and_then(|node| code(context, node));
+    let levels = [Risk::Low, Risk::Medium, Risk::High];
+    let risk = section.get("risk").and_then(|node| {
+        let word = context.reader.keyword(node, &levels.map(Risk::name))?;
+        levels.into_iter().find(|own| own.name() == word)
+    });
+    let capabilities = section.get("capabilities").map(|node| context.capabilities(node));
+    Some(DecisionExpectation { decision, rule, code, risk, capabilities })
+}
+
+fn code(context: &mut Context<'_>, node: &YamlNode) -> Option<Code> {
+    let text = context.reader.text(node)?;
+    let code = Code::from_slug(text);
+    if code.is_none() {
+        let slugs: Vec<&'static str> = Code::ALL.iter().map(|own| own.slug()).collect();
+        let message = format!("there is no code `{}`", crate::escape::line(text));
+        let problem = Diagnostic::error(Code::PolicyValue, node.span.clone(), message);
+        let near = crate::tool::closest(text, slugs.iter().copied());
+        let hint = near.map_or_else(
+            || String::from("`capsule explain-code` lists them"),
+            |near| format!("did you mean `{near}`?"),
+        );
+        context.reader.problem(problem.hint(hint));
+    }
+    code
+}

@@ -1,0 +1,141 @@
+//! Reads what a policy says about risk, and how much one run may do in all.
+
+use alloc::format;
+use alloc::string::ToString;
+
+use crate::capability::Capability;
+use crate::code::Code;
+use crate::decision::Verdict;
+use crate::policy::budget::Budgets;
+use crate::policy::parse::tool::millis;
+use crate::policy::parse::{Context, approval};
+use crate::policy::risk_policy::{Hazard, RiskPolicy};
+use crate::risk::Risk;
+use crate::yaml::{KeySpec, Section, YamlNode, key, unsupported_key};
+
+const CAPABILITY: &[KeySpec] = &[key("risk"), key("label")];
+const RISK: &[KeySpec] = &[key("escalate"), key("block_at"), key("unknown")];
+const BUDGETS: &[KeySpec] = &[key("run"), key("loops"), key("attention")];
+const RUN: &[KeySpec] = &[
+    key("calls"),
+    key("wall"),
+    key("written"),
+    key("fetched"),
+    unsupported_key("llm_tokens"),
+    unsupported_key("llm_cost_usd"),
+];
+const LOOPS: &[KeySpec] =
+    &[key("same_call"), key("denied_in_a_row"), key("denied_total"), key("then")];
+
+/// What the sections `capabilities` and `risk` say.
+pub(super) fn risk_policy(context: &mut Context<'_>, top: &Section<'_>) -> RiskPolicy {
+    let mut stakes = RiskPolicy::default();
+    if let Some(node) = top.get("capabilities") {
+        capabilities(context, node, &mut stakes);
+        stakes.source = context.layer.map(|_| context.source(node));
+    }
+    let Some(node) = top.get("risk") else { return stakes };
+    let Some(section) = context.reader.section(node, "`risk`", RISK) else { return stakes };
+    stakes.source = Some(context.source(node));
+    if let Some(node) = section.get("escalate") {
+        escalate(context, node, &mut stakes);
+    }
+    if let Some(node) = section.get("block_at") {
+        stakes.source = Some(context.source(node));
+        stakes.block_at = match context.reader.keyword(node, &["high", "medium", "none"]) {
+            Some("none") => None,
+            Some("medium") => Some(Risk::Medium),
+            _ => Some(Risk::High),
+        };
+    }
+    if let Some(node) = section.get("unknown") {
+        let words = ["ask", "ask-each", "deny"];
+        stakes.unknown = context.reader.keyword(node, &words).and_then(Verdict::from_keyword);
+    }
+    stakes
+}
+
+fn level(context: &mut Context<'_>, node: &YamlNode) -> Option<Risk> {
+    let levels = [Risk::Low, Risk::Medium, Risk::High];
+    let word = context.reader.keyword(node, &levels.map(Risk::name))?;
+    levels.into_iter().find(|own| own.name() == word)
+}
+
+/// The least risk that each capability carries, and the author's words for it.
+fn capabilities(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPolicy) {
+    let keys = Capability::ALL.map(|own| key(own.name()));
+    let Some(map) = context.reader.section(node, "`capabilities`", &keys) else { return };
+    for (name, _, node) in map.entries() {
+        let Some(capability) = Capability::from_name(name) else { continue };
+        let what = format!("`{name}`");
+        let Some(section) = context.reader.section(node, &what, CAPABILITY) else { continue };
+        if let Some(risk) = section.get("risk").and_then(|node| level(context, node)) {
+            risk_policy.floors.push((capability, risk));
+        }
+        if let Some(label) = section.get("label").and_then(|node| context.reader.line(node)) {
+            risk_policy.labels.push((capability, label.to_string()));
+        }
+    }
+}
+
+/// What raises the risk; the list takes the place of the one that holds without it.
+fn escalate(context: &mut Context<'_>, node: &YamlNode, risk_policy: &mut RiskPolicy) {
+    let Some(items) = context.reader.list(node, "a list of what raises the risk") else { return };
+    risk_policy.escalate.clear();
+    for item in items {
+        let what = "an escalation";
+        let Some(section) = context.reader.section(item, what, &[key("when"), key("to")]) else {
+            continue;
+        };
+        let when = context.reader.required(&section, "when", what);
+        let to = context.reader.required(&section, "to", what);
+        let hazard = when
+            .and_then(|node| context.reader.keyword(node, &Hazard::ALL.map(Hazard::keyword)))
+            .and_then(Hazard::from_keyword);
+        let risk = to.and_then(|node| level(context, node));
+        let (Some(hazard), Some(risk)) = (hazard, risk) else { continue };
+        if risk_policy.raised_by(hazard).is_some() {
+            let message = format!("`{}` stands twice", hazard.keyword());
+            context.error(Code::PolicyDuplicateKey, item, message);
+        }
+        risk_policy.escalate.push((hazard, risk));
+    }
+}
+
+/// The budgets of a run.
+pub(super) fn budgets(context: &mut Context<'_>, node: &YamlNode) -> Budgets {
+    let mut budgets = Budgets { source: context.source(node), ..Budgets::default() };
+    let Some(section) = context.reader.section(node, "`budgets`", BUDGETS) else { return budgets };
+    if let Some(run) = section.get("run").and_then(|own| context.reader.section(own, "`run`", RUN))
+    {
+        budgets.calls = run.get("calls").and_then(|node| context.reader.number(node));
+        budgets.wall_ms =
+            run.get("wall").and_then(|node| context.reader.duration(node)).map(millis);
+        budgets.written = run.get("written").and_then(|node| context.reader.size(node));
+        budgets.fetched = run.get("fetched").and_then(|node| context.reader.size(node));
+    }
+    let attention = section.get("attention");
+    budgets.attention = attention.and_then(|own| approval::attention(context, own));
+    let loops = section.get("loops");
+    if let Some(own) = loops.and_then(|own| context.reader.section(own, "`loops`", LOOPS)) {
+        budgets.same_call = own.get("same_call").and_then(|node| at_least_one(context, node));
+        budgets.denied_in_a_row =
+            own.get("denied_in_a_row").and_then(|node| at_least_one(context, node));
+        budgets.denied_total = own.get("denied_total").and_then(|node| at_least_one(context, node));
+        if let Some(node) = own.get("then") {
+            budgets.asks_when_looping =
+                context.reader.keyword(node, &["stop", "pause"]) == Some("pause");
+        }
+    }
+    budgets
+}
+
+/// A bound that lets the first call through.
+fn at_least_one(context: &mut Context<'_>, node: &YamlNode) -> Option<u64> {
+    let number = context.reader.number(node)?;
+    if number == 0 {
+        context.error(Code::PolicyValue, node, "with 0, no call could be made at all");
+        return None;
+    }
+    Some(number)
+}

@@ -1,0 +1,108 @@
+//! What a policy says about risk: the least that each capability carries, what raises it, and from
+//! where on a call is refused.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::capability::{Capabilities, Capability};
+use crate::decision::Verdict;
+use crate::policy::model::SourceLocation;
+use crate::risk::Risk;
+
+/// What a policy says about risk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RiskPolicy {
+    /// Where it stands; none where the policy does not say.
+    pub source: Option<SourceLocation>,
+    /// The least risk that a capability carries.
+    pub floors: Vec<(Capability, Risk)>,
+    /// The author's words for a capability.
+    pub labels: Vec<(Capability, String)>,
+    /// What raises the risk of a call.
+    pub escalate: Vec<(Hazard, Risk)>,
+    /// From this on a call is refused; with none, what is of high risk is asked every time.
+    pub block_at: Option<Risk>,
+    /// What becomes at least of a command of which nobody knows what it does; none where its rule, or
+    /// the words for effects, say that alone.
+    pub unknown: Option<Verdict>,
+}
+
+/// What raises the risk of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hazard {
+    /// What it does no undo record can bring back.
+    Irreversible,
+    /// The program is not the one whose digest the policy names.
+    ExecutableChanged,
+    /// An argument derives from content that nobody vouches for.
+    TaintedArgument,
+}
+
+impl Hazard {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Irreversible, Self::ExecutableChanged, Self::TaintedArgument];
+
+    /// The word of the policy language.
+    #[must_use]
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            Self::Irreversible => "irreversible",
+            Self::ExecutableChanged => "executable-changed",
+            Self::TaintedArgument => "tainted-argument",
+        }
+    }
+
+    /// Reads the word.
+    #[must_use]
+    pub fn from_keyword(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|own| own.keyword() == word)
+    }
+
+    /// What it says about a call.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Irreversible => "what it does cannot be brought back",
+            Self::ExecutableChanged => "the program is not the one that the policy pins",
+            Self::TaintedArgument => "an argument derives from content that nobody vouches for",
+        }
+    }
+}
+
+impl Default for RiskPolicy {
+    fn default() -> Self {
+        Self {
+            source: None,
+            floors: Vec::new(),
+            labels: Vec::new(),
+            escalate: alloc::vec![
+                (Hazard::Irreversible, Risk::High),
+                (Hazard::ExecutableChanged, Risk::High),
+                (Hazard::TaintedArgument, Risk::Medium),
+            ],
+            block_at: Some(Risk::High),
+            unknown: None,
+        }
+    }
+}
+
+impl RiskPolicy {
+    /// The least risk of a call that needs these capabilities.
+    #[must_use]
+    pub fn floor(&self, capabilities: Capabilities) -> Risk {
+        let carried = self.floors.iter().filter(|(own, _)| capabilities.contains(*own));
+        carried.map(|(_, risk)| *risk).max().unwrap_or(Risk::Low)
+    }
+
+    /// What a hazard raises the risk to.
+    #[must_use]
+    pub fn raised_by(&self, hazard: Hazard) -> Option<Risk> {
+        self.escalate.iter().find(|(own, _)| *own == hazard).map(|(_, risk)| *risk)
+    }
+
+    /// The author's words for a capability.
+    #[must_use]
+    pub fn label(&self, capability: Capability) -> Option<&str> {
+        self.labels.iter().find(|(own, _)| *own == capability).map(|(_, label)| label.as_str())
+    }
+}

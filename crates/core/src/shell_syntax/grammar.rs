@@ -1,0 +1,110 @@
+//! The language in one table, for people and models. The reference page is made of it, and every
+//! example is read by the tests.
+
+/// One form of the language.
+#[derive(Clone, Copy, Debug)]
+pub struct GrammarRule {
+    /// How it is written, with the parts that vary in capitals.
+    pub syntax: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// A text that holds it.
+    pub example: &'static str,
+}
+
+const fn rule(form: &'static str, meaning: &'static str, example: &'static str) -> GrammarRule {
+    GrammarRule { syntax: form, meaning, example }
+}
+
+/// Every form, from the largest to the smallest.
+pub const GRAMMAR: &[GrammarRule] = &[
+    rule("LIST: PIPELINE && PIPELINE", "the second runs if the first ended with 0", "make && ls"),
+    rule(
+        "LIST: PIPELINE || PIPELINE",
+        "the second runs if the first ended with something else",
+        "grep -q x a || grep -q x b",
+    ),
+    rule(
+        "LIST: PIPELINE ; PIPELINE",
+        "both run, one after the other; a line end does the same",
+        "git status; git diff",
+    ),
+    rule(
+        "PIPELINE: STAGE | STAGE",
+        "both run together, and the second reads what the first prints; the status is the last one's",
+        "git log --oneline | head -n 5",
+    ),
+    rule("STAGE: WORD WORD ..", "a program and its arguments", "cargo test --workspace"),
+    rule(
+        "STAGE: NAME=VALUE WORD ..",
+        "the variable is set for this program alone, if the policy lists its name",
+        "CI=1 npm test",
+    ),
+    rule(
+        "STAGE: cd DIR",
+        "what follows runs in another folder of the workspace, if that is reached and there; `cd -` goes back",
+        "cd src && ls",
+    ),
+    rule(
+        "STAGE: time WORD ..",
+        "how long one plain program takes, without options and pipes",
+        "time make",
+    ),
+    rule("STAGE: type NAME .., command -v NAME ..", "where programs are", "type cargo"),
+    rule(
+        "REDIRECT: > FILE, 1> FILE",
+        "standard output goes into the file, emptied first",
+        "ls > a",
+    ),
+    rule("REDIRECT: >> FILE, 1>> FILE", "standard output goes to the end of the file", "ls >> a"),
+    rule("REDIRECT: 2> FILE, 2>> FILE", "the same for standard error", "make 2> errors.txt"),
+    rule(
+        "REDIRECT: 2>&1",
+        "standard error goes where standard output goes at this moment",
+        "make > log 2>&1",
+    ),
+    rule("REDIRECT: >&2, 1>&2", "and the other way round", "echo failed >&2"),
+    rule("REDIRECT: < FILE", "standard input comes from the file", "sort < a"),
+    rule(
+        "REDIRECT: <<'WORD'",
+        "standard input is what stands in the lines up to the word, as it is; the word is quoted",
+        "cat <<'EOF'\ncosts $5\nEOF",
+    ),
+    rule(
+        "REDIRECT: <<-'WORD'",
+        "the same without the tabs before each line",
+        "cat <<-'EOF'\n\tindented\n\tEOF",
+    ),
+    rule("REDIRECT: <<< WORD", "standard input is this word and a line end", "wc -c <<< 'text'"),
+    rule("WORD: 'TEXT'", "the text as it is", "grep '$HOME' a"),
+    rule(
+        "WORD: \"TEXT\"",
+        "the text, where `\\` before `$`, `\"`, `\\`, a backquote or a line end takes away its meaning",
+        "grep \"don't\" a",
+    ),
+    rule(
+        "WORD: $'TEXT'",
+        "the text, where `\\t`, `\\n` and `\\r` are a tab, a line end and a return, and `\\` before `\\`, `'` or `\"` takes away its meaning",
+        "cut -d $'\\t' -f 2 a",
+    ),
+    rule("WORD: \\CHARACTER", "the character as it is; a line end joins two lines", "ls a\\ b"),
+    rule(
+        "WORD: *",
+        "any characters of a name, also none; all matching names take the word's place",
+        "wc -l src/*.rs",
+    ),
+    rule(
+        "WORD: **/",
+        "the folder itself and every folder below it, none of them hidden or a link; a name or a pattern follows",
+        "wc -l src/**/*.rs",
+    ),
+    rule("WORD: ?", "one character of a name", "ls a?.txt"),
+    rule(
+        "WORD: [LIST], [!LIST]",
+        "one character of those named, or of all others",
+        "ls [a-f]*[!0-9]",
+    ),
+    rule("WORD: {A,B}", "a word with each of them in turn", "cp a.txt{,.bak}"),
+    rule("WORD: {1..5}, {a..e}, {01..10..3}", "a word with each of them in turn", "touch n{1..5}"),
+    rule("# TEXT", "where a word could begin: a comment up to the line end", "ls # all of it"),
+];

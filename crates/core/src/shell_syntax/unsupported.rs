@@ -1,0 +1,245 @@
+//! Everything of a shell's language that ours refuses, in one table.
+//!
+//! Each construct says what it is, what to do instead, and shows both: a text that is refused for it,
+//! and one that is accepted and does what was meant, where the language can say it at all. The tests
+//! read every example, and the reference page is made of this table.
+
+macro_rules! constructs {
+    ($( $variant:ident = $slug:literal, $message:literal, $suggestion:literal,
+        $refused:literal => $instead:literal; )*) => {
+        /// What a refused text holds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum UnsupportedSyntax { $( #[doc = concat!("For example `", $refused, "`.")] $variant, )* }
+
+        impl UnsupportedSyntax {
+            /// Every construct, in the table's order.
+            pub const ALL: &'static [Self] = &[ $( Self::$variant, )* ];
+
+            /// The stable name.
+            #[must_use]
+            pub const fn slug(self) -> &'static str {
+                match self { $( Self::$variant => $slug, )* }
+            }
+
+            /// What is refused: a fragment in lower case.
+            #[must_use]
+            pub const fn message(self) -> &'static str {
+                match self { $( Self::$variant => $message, )* }
+            }
+
+            /// What to do instead: a fragment in lower case.
+            #[must_use]
+            pub const fn suggestion(self) -> &'static str {
+                match self { $( Self::$variant => $suggestion, )* }
+            }
+
+            /// A text that is refused for it.
+            #[must_use]
+            pub const fn refused(self) -> &'static str {
+                match self { $( Self::$variant => $refused, )* }
+            }
+
+            /// A text of the language that does what was meant; empty where it has none.
+            #[must_use]
+            pub const fn instead(self) -> &'static str {
+                match self { $( Self::$variant => $instead, )* }
+            }
+        }
+    };
+}
+
+constructs! {
+    // ---- what is replaced by something else ----------------------------------------------------------
+    CommandSubstitution = "command-substitution",
+        "a command inside of a command is not run",
+        "run the inner command first, then write its output into the next one; `xargs` takes words from a pipe",
+        "wc -l $(git ls-files)" => "git ls-files | xargs wc -l";
+    Backquotes = "backquotes",
+        "a command inside of a command is not run",
+        "run the inner command first, then write its output into the next one; in text, use single quotes",
+        "git commit -m \"fix `parse`\"" => "git commit -m 'fix `parse`'";
+    Variable = "variable",
+        "variables are not replaced",
+        "write the value itself; in text, use single quotes",
+        "grep \"$HOME\" notes.md" => "grep '$HOME' notes.md";
+    SpecialParameter = "special-parameter",
+        "parameters such as `$?` and `$1` are not replaced",
+        "the status of each command is in its result; use `&&` and `||`; in text, use single quotes",
+        "make; echo $?" => "make && echo passed";
+    Arithmetic = "arithmetic",
+        "arithmetic is not done here",
+        "write the result, or use `expr`",
+        "head -n $((2 * 5)) a.txt" => "head -n 10 a.txt";
+    AnsiQuotes = "ansi-quotes",
+        "this escape is not the same in every shell",
+        "in `$'..'` write the character itself, or `\\t`, `\\n`, `\\r`, `\\\\`, `\\'`, `\\\"`",
+        "printf $'\\x41'" => "printf $'A\\t'";
+    LocaleQuotes = "locale-quotes",
+        "`$\"..\"` would be translated",
+        "leave the `$` out",
+        "echo $\"hello\"" => "echo \"hello\"";
+    ProcessSubstitution = "process-substitution",
+        "a command cannot stand for a file",
+        "write its output to a file first",
+        "diff <(sort a) b" => "sort a > a.sorted && diff a.sorted b";
+    UnquotedHereDocument = "unquoted-here-document",
+        "variables would be replaced in this here-document",
+        "quote the word behind `<<`, so that the text stays as it is",
+        "cat <<EOF\ntext\nEOF" => "cat <<'EOF'\ntext\nEOF";
+    Home = "home",
+        "`~` leads to a home folder, out of the workspace",
+        "write a path of the workspace; quote a `~` that is text",
+        "ls ~/project" => "ls .";
+
+    // ---- patterns and braces ---------------------------------------------------------------------------
+    RecursivePattern = "recursive-pattern",
+        "`**` stands for all folders below one, and only before a `/` with a name behind it",
+        "write `**/` and what is looked for, such as `**/*.rs`, or use `find`",
+        "ls src/**" => "ls src/**/*";
+    ExtendedPattern = "extended-pattern",
+        "extended patterns are not part of the language",
+        "use braces or two patterns; quote it if it is text",
+        "ls !(a).txt" => "ls {b,c}.txt";
+    PatternClass = "pattern-class",
+        "this class of characters is not the same everywhere",
+        "use plain characters and ranges such as `[a-z]`, `[0-9]`, `[!x]`; quote it if it is text",
+        "ls [[:upper:]]*" => "ls [A-Z]*";
+    HiddenPattern = "hidden-pattern",
+        "this pattern could match `.` and `..`",
+        "write `.[!.]*`",
+        "ls -d .*" => "ls -d .[!.]*";
+    ProgramPattern = "program-pattern",
+        "a pattern does not say which program is run",
+        "write the program's name",
+        "./build*.sh" => "./build-all.sh";
+    TargetPattern = "target-pattern",
+        "a pattern does not say which file is meant",
+        "write the one name, in quotes if it holds these characters",
+        "sort < *.txt" => "sort < a.txt";
+    Brace = "brace",
+        "these braces are not read alike everywhere",
+        "write `{a,b}` or `{1..5}`; quote braces that are text",
+        "echo {a,b" => "echo '{a,b'";
+
+    // ---- streams ---------------------------------------------------------------------------------------
+    BothStreams = "both-streams",
+        "both streams at once are written in another way",
+        "write `> file 2>&1`",
+        "make &> log" => "make > log 2>&1";
+    PipeBoth = "pipe-both",
+        "both streams at once are piped in another way",
+        "write `2>&1 |`",
+        "make |& tail" => "make 2>&1 | tail";
+    Clobber = "clobber",
+        "`>|` is not needed: nothing keeps `>` from overwriting",
+        "write `>`",
+        "sort a >| b" => "sort a > b";
+    ReadWrite = "read-write",
+        "a file is either read or written",
+        "write `<` or `>`",
+        "cat <> a" => "cat < a";
+    Descriptor = "descriptor",
+        "only standard input, output (1) and error (2) can be redirected",
+        "write `> file`, `2> file`, `2>&1` or `1>&2`, each with a space behind it",
+        "make 3> log" => "make 2> log";
+    NetworkFile = "network-file",
+        "this name would open a connection",
+        "use `http.get`",
+        "cat < /dev/tcp/localhost/80" => "";
+    NoTarget = "no-target",
+        "nothing stands behind this redirection",
+        "name the file; for a here-document, the word that ends it",
+        "sort >" => "sort > b";
+    HereDelimiter = "here-delimiter",
+        "this word cannot end a here-document",
+        "use a word of letters, such as `<<'EOF'`",
+        "cat <<''\n\n" => "cat <<'EOF'\nEOF";
+
+    // ---- the shape of commands -------------------------------------------------------------------------
+    Background = "background",
+        "nothing runs in the background",
+        "leave the `&` out and give the call a `timeout`; quote an `&` that is text",
+        "npm start &" => "npm start";
+    Subshell = "subshell",
+        "commands are not grouped",
+        "write them one after another with `&&`, or as calls of their own with `cwd`",
+        "(cd src && make)" => "cd src && make";
+    Group = "group",
+        "commands are not grouped",
+        "write them one after another",
+        "{ make; ls; } > log" => "make > log; ls >> log";
+    Parenthesis = "parenthesis",
+        "a parenthesis is not part of the language",
+        "quote it if it is text",
+        "echo a (b)" => "echo 'a (b)'";
+    Function = "function",
+        "functions are not part of the language",
+        "write the commands themselves",
+        "build() { make; }" => "make";
+    Keyword = "keyword",
+        "loops and conditions are not part of the language",
+        "use `&&` and `||`, `find -exec` or `xargs`, or several calls",
+        "for f in *.txt; do wc $f; done" => "wc *.txt";
+    Negation = "negation",
+        "`!` before a command is not part of the language",
+        "use `||`",
+        "! grep -q x a && ls" => "grep -q x a || ls";
+    Time = "time",
+        "`time` is not the same in every shell here",
+        "put it before one plain command without options; `/usr/bin/time` takes options",
+        "time -p make" => "/usr/bin/time -p make";
+    Builtin = "builtin",
+        "this exists only inside of a shell",
+        "there is no shell here; see the words with their alternatives",
+        "source venv/bin/activate" => "venv/bin/python -m pytest";
+    OnlyVariables = "only-variables",
+        "a variable without a command has no effect",
+        "put it before the command that needs it",
+        "CI=1" => "CI=1 make";
+    VariableForm = "variable-form",
+        "this is not a plain `NAME=value`",
+        "write `NAME=value` before the command, with another name if a shell owns this one",
+        "FLAGS+=-g make" => "FLAGS=-g make";
+    EmptyCommand = "empty-command",
+        "a command is missing here",
+        "write a command on both sides, or remove the sign",
+        "git log &&& ls" => "git log && ls";
+    NoProgram = "no-program",
+        "no program is named here",
+        "write the program first; `true > file` makes an empty file",
+        "> a.txt" => "true > a.txt";
+
+    // ---- characters ------------------------------------------------------------------------------------
+    OpenQuote = "open-quote",
+        "this quote is not closed",
+        "close it; a `'` of text goes into double quotes",
+        "echo don't" => "echo \"don't\"";
+    OpenHereDocument = "open-here-document",
+        "this here-document does not end",
+        "put its word on a line of its own behind the text",
+        "cat <<'EOF'\ntext" => "cat <<'EOF'\ntext\nEOF";
+    TrailingBackslash = "trailing-backslash",
+        "nothing follows this backslash",
+        "remove it, or quote it",
+        "echo a\\" => "echo 'a\\'";
+    CarriageReturn = "carriage-return",
+        "a carriage return is not a line end here",
+        "end lines with a line feed alone",
+        "ls\r\n" => "ls\n";
+    Control = "control",
+        "a control character cannot be seen",
+        "remove it; `printf` makes such characters",
+        "echo '\u{1b}[1m'" => "printf '\\033[1m'";
+    Invisible = "invisible",
+        "this character cannot be seen, or changes how others are read",
+        "remove it",
+        "ls\u{200b} -l" => "ls -l";
+    Space = "space",
+        "this looks like a space and is not one",
+        "use a space, or quote it if it is text",
+        "ls\u{a0}-l" => "ls -l";
+    TooMuch = "too-much",
+        "this is more than a command may hold",
+        "split it into several calls; write long text with `fs.write`",
+        "echo {1..9999}" => "seq 9999";
+}
