@@ -20,9 +20,13 @@ fuzz_target!(|text: &[u8]| {
 
 fn accepted(text: &[u8], named: &[Named]) {
     assert!(named.len() <= 2 * text.len());
-    let bytes: usize = named.iter().map(size).sum();
-    // The words of a value, and the value as one; each key with its section.
-    assert!(bytes <= 3 * text.len() + named.len() * text.len(), "{bytes}");
+    // A value that is a command line has the words of all its readings; each sign of it begins a bounded number.
+    let (count, longest) = named
+        .iter()
+        .map(size)
+        .fold((0, 0), |(count, longest), own| (count + own.0, own.1.max(longest)));
+    assert!(longest <= text.len(), "{longest}");
+    assert!(count <= 600 * (text.len() + 512), "{count}");
     let plain = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let marked = [b"\xef\xbb\xbf", plain].concat();
     assert_eq!(read(&marked).as_deref(), Ok(named));
@@ -39,14 +43,17 @@ fn accepted(text: &[u8], named: &[Named]) {
     }
 }
 
-fn size(named: &Named) -> usize {
+/// How many words it names, and how long the longest is.
+fn size(named: &Named) -> (usize, usize) {
     match named {
         Named::Hooks(path)
         | Named::Config(path)
         | Named::Attributes(path)
         | Named::Worktree(path)
-        | Named::Path(_, path) => path.len(),
-        Named::Command(_, words) => words.iter().map(Vec::len).sum(),
+        | Named::Path(_, path) => (1, path.len()),
+        Named::Command(_, words) => {
+            (words.len(), words.iter().map(Vec::len).max().unwrap_or_default())
+        }
     }
 }
 

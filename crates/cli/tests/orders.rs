@@ -400,6 +400,62 @@ fn what_a_configuration_names_is_protected() {
     check(rows, &WAYS);
 }
 
+/// C22: every word of a command line counts, whether a file stands there or not, and however it is spelled.
+#[test]
+fn every_word_of_a_command_that_a_configuration_names_is_protected() {
+    let rows: &[(&str, Lay, &[&str], &[&str])] = &[
+        (
+            "behind another word, before it is there",
+            |root| {
+                configure(root, "[core]\nfsmonitor = sh ./tools/new\neditor = env sh ci/new\n");
+                configure(root, "[diff]\nexternal = sh -e scripts/new\n");
+                configure(root, "[alias]\nx = \"!cd data && ./new\"\n");
+            },
+            &["tools/new", "ci/new", "scripts/new", "data/new"],
+            &["tools/own", "sh", "data/newer"],
+        ),
+        (
+            "with escapes, quotes, values by default, and in one word with an option",
+            |root| {
+                configure(root, "[core]\neditor = tools\\\\/own\npager = ${X:-ci/own}\n");
+                configure(root, "sshCommand = ssh -Fdata/ssh\n");
+                configure(root, "[diff]\nexternal = 'scri''pts'/own --rc=data/rc\n");
+            },
+            &["tools/own", "ci/own", "data/ssh", "scripts/own", "data/rc"],
+            &["data/own"],
+        ),
+        (
+            "a program whose name cannot be read, and files that one is given",
+            |root| {
+                configure(root, "[alias]\nx = \"!sh tools/$1\"\ny = \"!fmt -i scripts/*\"\n");
+            },
+            &["tools/own", "tools/new"],
+            &["scripts/own", "scripts/new"],
+        ),
+        (
+            "aliases made of options of git",
+            |root| {
+                configure(root, "[alias]\nv = -c core.editor=ci/own commit\n");
+                configure(root, "w = difftool -y -x data/new HEAD~1\n");
+                configure(root, "x = -c alias.yy=!scripts/own yy\n");
+                configure(root, "y = -c core.hooksPath=tools/hooks commit\n");
+            },
+            &["ci/own", "data/new", "scripts/own", "tools/hooks/new"],
+            &["tools/own", "data/own"],
+        ),
+        (
+            "aliases of subcommands that start nothing",
+            |root| {
+                configure(root, "[alias]\nlg = log --oneline\nco = checkout\nlog = log plain\n");
+                configure(root, "d = diff -- ci/own data/new\n");
+            },
+            &[],
+            &["plain", "ci/own", "data/new", "log", "checkout"],
+        ),
+    ];
+    check(rows, &[Way::Staged, Way::Direct, Way::Write]);
+}
+
 /// B11, C22: a repository that lies outside names hooks by a path that counts from the workspace.
 #[test]
 fn what_a_repository_outside_names_is_protected() {

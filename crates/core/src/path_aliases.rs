@@ -3,7 +3,6 @@
 //! `.git/hooks` may be a link to `tools/hooks`. Git then runs what stands in `tools/hooks`, and an
 //! invariant that protects `.git/hooks/**` has to protect that as well. So a place is judged under every
 //! name that it goes by, and whatever a policy says of a name holds for what it leads to.
-
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -19,6 +18,8 @@ pub struct PathAliases {
     aliases: PathMap,
     /// The names of folders whose entries go by them, and not what lies beneath those.
     lists: PathMap,
+    /// The names of a place by which nothing beneath it goes.
+    exact: PathMap,
     /// What a name leads through on its way: links, itself among them, folders, and where nothing is yet that
     /// one could enter. The name leads elsewhere once something else stands there.
     traversed: PathMap,
@@ -57,6 +58,12 @@ impl PathAliases {
         self.count += usize::from(is_new);
     }
 
+    /// Notes that a name leads to a place, and to nothing beneath it.
+    pub fn lead_exactly(&mut self, name: &WorkspacePath, place: &WorkspacePath) {
+        let is_new = self.exact.entry(self.key(place.clone())).or_default().insert(name.clone());
+        self.count += usize::from(is_new);
+    }
+
     /// Notes that a name leads through something.
     pub fn add_traversal(&mut self, name: &WorkspacePath, through: WorkspacePath) {
         let through = self.key(through);
@@ -80,7 +87,8 @@ impl PathAliases {
             let folder = self.lists.get(&path.parent()?)?;
             Some(folder.iter().map(|name| name.join(path.name().unwrap_or_default())))
         };
-        path.ancestors().flat_map(of).chain(entry().into_iter().flatten()).collect()
+        let exact = self.exact.get(&self.key(path.clone())).into_iter().flatten().cloned();
+        path.ancestors().flat_map(of).chain(entry().into_iter().flatten()).chain(exact).collect()
     }
 
     /// The names that lead elsewhere once something else than a folder stands at a path.
@@ -117,9 +125,12 @@ mod tests {
         assert!(!orders.add_alias(&path("tools"), &path("tools")), "its own name");
         orders.add_traversal(&path(".git"), path("data"));
         orders.list(&path("$PATH"), &path("data"));
+        orders.lead_exactly(&path("$ENV/RC"), &path("data/rc"));
         for (asked, names) in [
             ("data/repo", ".git $PATH/repo"),
             ("data/x", "$PATH/x"),
+            ("data/rc", "$PATH/rc $ENV/RC"),
+            ("data/rc/x", ""),
             ("data/x/y", ""),
             ("data/repo/hooks/x", ".git/hooks/x"),
             ("tools/x", ".git/hooks/x"),
@@ -132,6 +143,6 @@ mod tests {
         }
         assert_eq!(orders.names_through(&path("data")).count(), 1);
         assert_eq!(orders.names_through(&path("data/repo")).count(), 0);
-        assert_eq!(orders.count(), 4);
+        assert_eq!(orders.count(), 5);
     }
 }

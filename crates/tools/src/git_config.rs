@@ -9,6 +9,8 @@ mod lexer;
 pub use keys::{Judgement, judge};
 pub use lexer::{Setting, settings};
 
+use crate::command_words::CommandWords;
+
 /// What an entry of a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
@@ -37,6 +39,38 @@ pub struct Broken {
 const PROGRAMS: [&str; 10] =
     ["hook", "template", "script", "plugin", "exec", "bin", "tool", "module", "driver", "helper"];
 
+/// How deep settings are read that stand in aliases of others: `-c alias.x='-c ...'`.
+const DEPTH: usize = 4;
+/// Subcommands of git that start no program and read no configuration which their words name.
+const HARMLESS: [&str; 24] = [
+    "add",
+    "blame",
+    "branch",
+    "checkout",
+    "cherry-pick",
+    "clean",
+    "commit",
+    "describe",
+    "diff",
+    "log",
+    "ls-files",
+    "merge",
+    "mv",
+    "reflog",
+    "reset",
+    "restore",
+    "rev-parse",
+    "rm",
+    "shortlog",
+    "show",
+    "stash",
+    "status",
+    "switch",
+    "tag",
+];
+/// Options of git by which an alias names directories of programs.
+const DIRECTORIES: [&str; 2] = ["--exec-path=", "--template="];
+
 /// What a configuration names.
 ///
 /// # Errors
@@ -49,6 +83,11 @@ impl Setting {
     /// What it names.
     #[must_use]
     pub fn names(&self) -> Vec<Named> {
+        self.names_within(DEPTH)
+    }
+
+    /// The same of a setting that stands in an alias, with how deep others may stand in it.
+    fn names_within(&self, depth: usize) -> Vec<Named> {
         let Self { section, subsection, key, value } = self;
         if section.is_empty() {
             return Vec::new();
@@ -62,61 +101,90 @@ impl Setting {
         let short = format!("{section}.{key}");
         let value = value.as_deref().unwrap_or_default();
         let path = || value.strip_prefix(b":(optional)").unwrap_or(value).to_vec();
-        let command = |value: &[u8]| Named::Command(short.clone(), words(value));
-        let named = match judge(&whole) {
-            Some(Judgement::Data) => None,
-            Some(Judgement::Hooks) => Some(Named::Hooks(path())),
-            Some(Judgement::Config) => Some(Named::Config(path())),
-            Some(Judgement::Attributes) => Some(Named::Attributes(path())),
-            Some(Judgement::Worktree) => Some(Named::Worktree(path())),
-            Some(Judgement::Directory | Judgement::Trust) => {
-                Some(Named::Path(short.clone(), path()))
-            }
-            Some(Judgement::Alias) => value.strip_prefix(b"!").map(command),
+        let path_of = |named: fn(Vec<u8>) -> Named| vec![named(path())];
+        match judge(&whole) {
+            Some(Judgement::Data) => Vec::new(),
+            Some(Judgement::Hooks) => path_of(Named::Hooks),
+            Some(Judgement::Config) => path_of(Named::Config),
+            Some(Judgement::Attributes) => path_of(Named::Attributes),
+            Some(Judgement::Worktree) => path_of(Named::Worktree),
+            Some(Judgement::Directory | Judgement::Trust) => vec![Named::Path(short, path())],
+            Some(Judgement::Alias) => match value.strip_prefix(b"!") {
+                Some(value) => command(&short, value),
+                None if section == "alias" => alias(&short, value, depth),
+                None => Vec::new(),
+            },
             Some(Judgement::Address) => {
                 // What an address is replaced by is what its section is about.
                 let address = if section == "url" { subsection.as_deref() } else { Some(value) };
-                address.and_then(|own| own.strip_prefix(b"ext::")).map(command)
+                let value = address.and_then(|own| own.strip_prefix(b"ext::"));
+                value.map(|value| command(&short, value)).unwrap_or_default()
             }
-            Some(Judgement::Command) => Some(command(value)),
-            None => return unknown(&short, path(), command(value)),
-        };
-        named.into_iter().collect()
+            Some(Judgement::Command) => command(&short, value),
+            None => unknown(&short, path(), value),
+        }
     }
 }
 
 /// What the value of a key could name that no table knows: a command, and where its name says so a folder
 /// of programs.
-fn unknown(key: &str, path: Vec<u8>, command: Named) -> Vec<Named> {
+fn unknown(key: &str, path: Vec<u8>, value: &[u8]) -> Vec<Named> {
     let holds_programs = PROGRAMS.iter().any(|own| key.contains(own));
     let folder = holds_programs.then(|| Named::Path(key.into(), path));
-    folder.into_iter().chain([command]).collect()
+    folder.into_iter().chain(command(key, value)).collect()
 }
 
-/// The words of a value that a shell may be given. More than a shell would see: what stands in quotes is
-/// taken apart, too.
-fn words(value: &[u8]) -> Vec<Vec<u8>> {
-    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"'\"`;|&()<>=$!".contains(byte);
-    let words = value.split(ends).filter(|word| !word.is_empty()).map(<[u8]>::to_vec);
-    let words = words.chain(behind(value, ends));
-    // As one, and as a path with spaces in it.
-    let whole = std::iter::once(value.to_vec()).filter(|own| own.iter().any(ends));
-    words.chain(whole).collect()
+/// What a command line names: its words, and directories of programs whose names cannot be read.
+#[must_use]
+pub fn command(key: &str, value: &[u8]) -> Vec<Named> {
+    let CommandWords { words, directories } = CommandWords::read(value);
+    let directories = directories.into_iter().map(|own| Named::Path(key.into(), own));
+    directories.chain((!words.is_empty()).then(|| Named::Command(key.into(), words))).collect()
 }
 
-/// What stands behind a folder that only a shell knows: `$TOP/x`, `${TOP}/x`, `$(top)/x`, `"$TOP"/x`.
-fn behind(value: &[u8], ends: impl Fn(&u8) -> bool + Copy) -> impl Iterator<Item = Vec<u8>> {
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let slashes = value.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-    slashes.filter_map(move |(at, _)| {
-        let before = value.get(..at)?;
-        let name = before.iter().rev().take_while(|byte| is_name(byte)).count();
-        let sign = before.len().checked_sub(name + 1).and_then(|at| before.get(at));
-        let is_variable = name > 0 && sign == Some(&b'$');
-        let is_closed = before.last().is_some_and(|last| b")}\"'`".contains(last));
-        let rest = value.get(at + 1..)?.split(ends).next()?;
-        ((is_variable || is_closed) && !rest.is_empty()).then(|| rest.to_vec())
-    })
+/// What an alias names that is made of words for git. Options of git and of some of its subcommands start programs,
+/// set keys, and name directories of programs.
+fn alias(key: &str, value: &[u8], depth: usize) -> Vec<Named> {
+    let subcommand = value.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
+    if subcommand.is_none_or(|own| HARMLESS.iter().any(|name| name.as_bytes() == own)) {
+        return Vec::new();
+    }
+    let mut named = command(key, value);
+    let words = CommandWords::read(value).words;
+    for directory in words.iter().filter_map(|word| {
+        DIRECTORIES.iter().find_map(|option| word.strip_prefix(option.as_bytes()))
+    }) {
+        named.push(Named::Path(key.into(), directory.to_vec()));
+    }
+    let Some(depth) = depth.checked_sub(1) else { return named };
+    for word in words {
+        let equals = word.iter().position(|byte| *byte == b'=');
+        let setting = equals.and_then(|at| {
+            Setting::of(word.get(..at)?, word.get(at + 1..)?.to_vec()).filter(Setting::is_plain)
+        });
+        named.extend(setting.into_iter().flat_map(|own| own.names_within(depth)));
+    }
+    named
+}
+
+impl Setting {
+    /// A setting by its whole key.
+    #[must_use]
+    pub fn of(key: &[u8], value: Vec<u8>) -> Option<Self> {
+        let first = key.iter().position(|byte| *byte == b'.')?;
+        let last = key.iter().rposition(|byte| *byte == b'.')?;
+        let lower = |text: &[u8]| String::from_utf8_lossy(text).to_lowercase();
+        let subsection = key.get(first + 1..last).map(<[u8]>::to_vec);
+        let (section, key) = (lower(key.get(..first)?), lower(key.get(last + 1..)?));
+        Some(Self { section, subsection, key, value: Some(value) })
+    }
+
+    /// Whether its names are ones that git takes, so that a word is a setting and no other option.
+    fn is_plain(&self) -> bool {
+        let is_name =
+            |text: &str| text.bytes().all(|own| own.is_ascii_alphanumeric() || own == b'-');
+        !self.key.is_empty() && is_name(&self.section) && is_name(&self.key)
+    }
 }
 
 #[cfg(test)]
@@ -157,12 +225,17 @@ mod tests {
                 "[filter \"x\"]\nclean = ./c.sh %f\nrequired",
                 vec!["filter.clean ./c.sh,%f,./c.sh %f"],
             ),
-            ("[alias]\nst = \"!sh -c './x;y'\"", vec!["alias.st sh,-c,./x,y,sh -c './x;y'"]),
+            ("[alias]\nst = \"!sh -c './x;y'\"", vec!["alias.st sh,-c,./x,y,sh -c './x;y',./x;y"]),
             (
                 "[alias]\nst = \"!$(top)/a/b.sh $X/c\"",
                 vec!["alias.st top,/a/b.sh,X/c,a/b.sh,c,$(top)/a/b.sh $X/c"],
             ),
             ("[alias]\nst = status src", vec![]),
+            ("[alias]\nlg = log --oneline\nco = checkout\nd = diff -- src/main.rs", vec![]),
+            (
+                "[alias]\nd = difftool -y -x ./d",
+                vec!["alias.d difftool,-y,-x,./d,difftool -y -x ./d"],
+            ),
             ("[branch \"b\"]\nmerge = refs/heads/b\n[remote \"o\"]\nurl = ../o", vec![]),
             ("[remote \"o\"]\nuploadpack = ./up", vec!["remote.uploadpack ./up"]),
             ("[remote \"o\"]\nurl = ext::./x y", vec!["remote.url ./x,y,./x y"]),
@@ -180,6 +253,25 @@ mod tests {
         ] {
             assert_eq!(told(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn settings_in_an_alias_are_judged_as_settings() {
+        for (alias, expected) in [
+            ("-c core.hooksPath=tools/h commit", "hooks tools/h"),
+            ("-c include.path=tools/c x", "config tools/c"),
+            ("-c init.templateDir=t clone", "path init.templatedir t"),
+            ("clone -cinit.templateDir=t", "path init.templatedir t"),
+            ("clone --config=init.templateDir=t", "path init.templatedir t"),
+            ("-c alias.y='-c core.hooksPath=h commit' y", "hooks h"),
+            ("--exec-path=tools x", "path alias.x tools"),
+            ("clone --template=t", "path alias.x t"),
+        ] {
+            let told = told(&format!("[alias]\nx = \"{alias}\""));
+            assert!(told.iter().any(|own| own == expected), "{alias}: {told:?}");
+        }
+        let deep = "-calias.a=".repeat(10_000);
+        assert!(!told(&format!("[alias]\nx = {deep}./d")).is_empty());
     }
 
     #[test]

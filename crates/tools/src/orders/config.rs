@@ -1,7 +1,6 @@
 //! What the configuration of a repository names: hooks, more configuration, attributes, and commands that
 //! lie in the workspace. Each goes by the name of the place whose orders it gives: a folder of hooks by
 //! `.git/hooks`, and whatever a key names by that of the configuration.
-
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,6 +25,9 @@ use crate::workspace::{NotFound, kind, told};
 
 /// The files of a repository.
 const OWN: [&str; 2] = ["config", "config.worktree"];
+
+/// Words behind which a command line names the directory that it enters.
+const ENTERING: [&[u8]; 3] = [b"cd", b"pushd", b"-C"];
 
 /// A repository whose configuration is read.
 struct Repository<'r> {
@@ -143,7 +145,10 @@ impl Gather<'_> {
             }
             Named::Command(key, words) => {
                 let name = name.join(OWN[0]).join(&key);
-                let folders = folders(repository);
+                let mut folders = folders(repository);
+                let entered: Vec<_> =
+                    folders.iter().flat_map(|own| self.entered(own, &words)).collect();
+                folders.extend(entered);
                 for (at, word) in words.iter().enumerate() {
                     for folder in &folders {
                         self.command(&name, folder, (word, at == 0))?;
@@ -175,22 +180,28 @@ impl Gather<'_> {
         }
     }
 
-    /// A word of a command names a file: one that is there, or the program, which somebody could make. A program
-    /// without a folder is not looked for here.
+    /// The directories that a command line enters, beneath the one that it is run in.
+    fn entered(&self, folder: &Path, words: &[Vec<u8>]) -> Vec<PathBuf> {
+        let pairs = words.iter().zip(words.iter().skip(1));
+        let entered = pairs.filter(|(word, _)| ENTERING.contains(&word.as_slice()));
+        let folders = entered.filter_map(|(_, word)| Some(folder.join(self.expanded(word)?)));
+        folders.filter(|own| own != folder).collect()
+    }
+
+    /// A word of a command names a file: one that is there, or one that could be made. A word without a slash
+    /// names what is there alone; as the program, it is looked for elsewhere.
     fn command(
         &mut self,
         name: &WorkspacePath,
         folder: &Path,
         (word, first): (&[u8], bool),
     ) -> Result<(), CodedError> {
-        let Some(path) = self.expanded(word) else { return Ok(()) };
+        let has_slash = word.contains(&b'/');
+        let Some(path) = self.expanded(word).filter(|_| has_slash || !first) else { return Ok(()) };
         let End::Inside(end) = self.host.follow(folder, &path).end else { return Ok(()) };
-        if first && !word.contains(&b'/') {
-            return Ok(());
-        }
         let is_order = match self.host.kind(&end) {
             Some(kind) => kind == FileType::RegularFile,
-            None => first,
+            None => has_slash,
         };
         if is_order { self.leads_from(name, folder, word) } else { Ok(()) }
     }

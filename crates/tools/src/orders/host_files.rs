@@ -2,7 +2,6 @@
 //! are: by a link, by a hard link, by a bind mount, or because the home directory lies here. Which files those are
 //! is a table ([`control_files`](capsule_core::control_files)); variables of the environment name others in
 //! their place.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType, Metadata};
@@ -19,9 +18,10 @@ use capsule_core::path::WorkspacePath;
 use rustix::fs::{AtFlags, FileType as Kind, statat};
 use rustix::process::geteuid;
 
-use super::Gather;
 use super::trail::End;
 use super::user::{Account, Variables, accounts};
+use super::{Gather, too_many};
+use crate::command_words::CommandWords;
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::told;
 
@@ -30,7 +30,7 @@ const HOME: &str = "$HOME";
 /// And the directories in which the shell looks for programs.
 pub(crate) const PATH: &str = "$PATH";
 /// And what variables name that are not in the table.
-const VARIABLES: &str = "$ENV";
+pub(crate) const VARIABLES: &str = "$ENV";
 /// Variables by which a program that starts another only tells of itself.
 const TOLD: [&str; 3] = ["_", "CARGO_MANIFEST_PATH", "npm_package_json"];
 /// The directory of the home directory in which everything is configuration, hidden or not.
@@ -276,7 +276,8 @@ impl Gather<'_> {
 
     /// A command line names files of the workspace: those that are there, and those that could be made.
     fn command_line(&mut self, name: &WorkspacePath, value: &OsStr) -> Result<(), CodedError> {
-        for word in words(value).filter(|word| word.contains(&b'/')) {
+        let words = CommandWords::read(value.as_bytes()).words;
+        for word in words.iter().filter(|word| is_path(word)) {
             let path = self.expand(Path::new(OsStr::from_bytes(word)));
             let End::Inside(place) = self.host.follow(Path::new(""), &path).end else { continue };
             let kind = self.host.kind(&place);
@@ -287,8 +288,9 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// Files of the workspace that any other variable names by an absolute path: a program that is not listed
-    /// may obey them.
+    /// Files of the workspace that any other variable names, whether they are there or not: a program that is
+    /// not listed may obey them. A word without a slash is a path by chance alone; a directory is none of them, and
+    /// what lies beneath a path goes by no name of it.
     fn named_by_variables(
         &mut self,
         names: &[OsString],
@@ -300,14 +302,25 @@ impl Gather<'_> {
         }
         for variable in names {
             let shown = variable.to_string_lossy();
-            let value = variables(&shown).filter(|_| !TOLD.contains(&&*shown));
-            for word in value.as_deref().into_iter().flat_map(words) {
-                let path = Path::new(OsStr::from_bytes(word));
-                if path.is_absolute()
-                    && let End::Inside(place) = self.host.follow(Path::new(""), path).end
-                    && self.host.kind(&place) == Some(Kind::RegularFile)
+            let Some(value) = variables(&shown).filter(|_| !TOLD.contains(&&*shown)) else {
+                continue;
+            };
+            let name = name.join(&shown);
+            for word in
+                CommandWords::read(value.as_bytes()).words.iter().filter(|word| is_path(word))
+            {
+                let path = self.expand(Path::new(OsStr::from_bytes(word)));
+                let End::Inside(place) = self.host.follow(Path::new(""), &path).end else {
+                    continue;
+                };
+                if matches!(self.host.kind(&place), Some(Kind::RegularFile) | None)
+                    && let Ok(place) = told(place.as_os_str())
                 {
-                    self.leads(&name.join(&shown), path)?;
+                    let _end = self.noted(&name, &path);
+                    self.orders.lead_exactly(&name, &place);
+                }
+                if self.orders.count() > limits::PATH_ALIASES {
+                    return Err(too_many());
                 }
             }
         }
@@ -382,10 +395,9 @@ impl Visitor for Finder<'_, '_> {
     }
 }
 
-/// The words of a value among which there may be paths.
-fn words(value: &OsStr) -> impl Iterator<Item = &[u8]> {
-    let parts = |byte: &u8| byte.is_ascii_whitespace() || b"'\"|;&()<>=,:".contains(byte);
-    value.as_bytes().split(parts).filter(|word| !word.is_empty())
+/// Whether a word is one that the system takes for a path.
+fn is_path(word: &[u8]) -> bool {
+    word.contains(&b'/') && !word.contains(&0) && word.len() <= limits::PATH_BYTES
 }
 
 /// A name that rules know something of the host by.

@@ -4,7 +4,6 @@
 //! to is judged under that name, too ([`Orders`]), and so is what is in a [`repository`] by another name
 //! than `.git`, and what the [`config`]uration of a repository names. It is looked for when the workspace is first walked,
 //! in the workspace as the host has it, beneath whatever a run has staged.
-
 mod config;
 mod host_files;
 mod mounts;
@@ -29,7 +28,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 
 use crate::walk::{Entry, Next, Visitor, walk};
 use crate::workspace::{Workspace, told};
-pub(crate) use host_files::PATH;
+pub(crate) use host_files::{PATH, VARIABLES};
 use mounts::Mounts;
 use outer::Outer;
 pub(crate) use repository::{GIT, PARTS, around, is_whole};

@@ -1,6 +1,5 @@
 //! What gives orders to every repository of the user, wherever it lies: the configuration of the user and of
 //! the machine, and what variables of the environment say.
-
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -12,7 +11,7 @@ use capsule_core::path::WorkspacePath;
 use rustix::fs::stat;
 
 use super::{GIT, Gather};
-use crate::git_config::{Named, Setting};
+use crate::git_config::{self, Named, Setting};
 
 /// Says what a variable of the user's environment holds.
 pub(crate) type Variables<'v> = &'v dyn Fn(&str) -> Option<OsString>;
@@ -107,9 +106,7 @@ fn settings(variables: Variables<'_>) -> Vec<Named> {
     let mut all = Vec::new();
     for name in COMMANDS {
         let value = text(name).unwrap_or_default();
-        let words = value.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec);
-        let words: Vec<Vec<u8>> = words.filter(|word| !word.is_empty()).collect();
-        all.extend((!words.is_empty()).then(|| Named::Command(name.into(), words)));
+        all.extend(git_config::command(name, &value));
     }
     for name in PATHS {
         all.extend(text(name).map(|value| Named::Path(name.into(), value)));
@@ -118,27 +115,17 @@ fn settings(variables: Variables<'_>) -> Vec<Named> {
     for number in 0..count.unwrap_or(0).min(limits::CONFIG_FILES) {
         let pair = |what: &str| text(&format!("GIT_CONFIG_{what}_{number}"));
         if let Some((key, value)) = pair("KEY").zip(pair("VALUE")) {
-            all.extend(setting(&key, value).into_iter().flat_map(|own| own.names()));
+            all.extend(Setting::of(&key, value).into_iter().flat_map(|own| own.names()));
         }
     }
     for word in quoted(&text("GIT_CONFIG_PARAMETERS").unwrap_or_default()) {
         let equals = word.iter().position(|byte| *byte == b'=');
         if let Some((key, value)) = equals.and_then(|at| word.split_at_checked(at)) {
             let value = value.get(1..).unwrap_or_default().to_vec();
-            all.extend(setting(key, value).into_iter().flat_map(|own| own.names()));
+            all.extend(Setting::of(key, value).into_iter().flat_map(|own| own.names()));
         }
     }
     all
-}
-
-/// A setting by its whole key.
-fn setting(key: &[u8], value: Vec<u8>) -> Option<Setting> {
-    let first = key.iter().position(|byte| *byte == b'.')?;
-    let last = key.iter().rposition(|byte| *byte == b'.')?;
-    let lower = |text: &[u8]| String::from_utf8_lossy(text).to_lowercase();
-    let subsection = key.get(first + 1..last).map(<[u8]>::to_vec);
-    let (section, key) = (lower(key.get(..first)?), lower(key.get(last + 1..)?));
-    Some(Setting { section, subsection, key, value: Some(value) })
 }
 
 /// The words of settings that one git hands to another: `'KEY'='VALUE'`, apart by spaces. A quote in them
@@ -220,7 +207,7 @@ mod tests {
             Named::Hooks(path) => format!("hooks {}", String::from_utf8_lossy(path)),
             Named::Path(key, path) => format!("{key} {}", String::from_utf8_lossy(path)),
             Named::Command(key, words) => {
-                format!("{key} {}", String::from_utf8_lossy(&words.concat()))
+                format!("{key} {}", String::from_utf8_lossy(&words.join(&b',')))
             }
             other => format!("{other:?}"),
         };
@@ -254,7 +241,7 @@ mod tests {
     #[test]
     fn variables_are_read_as_settings() {
         assert!(told(&[]).is_empty());
-        assert_eq!(told(&[("GIT_EDITOR", "./ed -w")]), ["GIT_EDITOR ./ed-w"]);
+        assert_eq!(told(&[("GIT_EDITOR", "./ed -w")]), ["GIT_EDITOR ./ed,-w,./ed -w"]);
         assert_eq!(told(&[("GIT_TEMPLATE_DIR", "t")]), ["GIT_TEMPLATE_DIR t"]);
         let counted = [
             ("GIT_CONFIG_COUNT", "2"),

@@ -1,5 +1,4 @@
 //! Other names of what must not be changed, as far as the look at a workspace tells them.
-
 use std::rc::Rc;
 
 use capsule_core::action::{FileKind, PathFact, PathLocation};
@@ -12,7 +11,7 @@ use capsule_core::policy::{Invariants, PathScope};
 use rustix::fs::{AtFlags, statat};
 
 use super::{Drawn, Known, Veil};
-use crate::orders::{PATH, Variables, around, gather};
+use crate::orders::{PATH, VARIABLES, Variables, around, gather};
 use crate::repository::{self, Protects};
 use crate::workspace::Workspace;
 
@@ -167,7 +166,8 @@ impl Stand {
 }
 
 /// The names of a path. Where the shell looks for programs at the root itself, by `.` or nothing in its path,
-/// only programs count: everything else that stands there is the project's.
+/// only programs count: everything else that stands there is the project's. A directory is no file that a variable
+/// names.
 pub(crate) fn names(
     orders: &PathAliases,
     path: &WorkspacePath,
@@ -175,6 +175,9 @@ pub(crate) fn names(
 ) -> Vec<WorkspacePath> {
     let mut names = orders.aliases_of(path);
     let at_root = path.components().count() == 1;
+    if stand == Stand::Folder {
+        names.retain(|name| name.components().next() != Some(VARIABLES));
+    }
     if stand == Stand::Folder || at_root && stand == Stand::File {
         names.retain(|name| name.components().next() != Some(PATH));
     }
