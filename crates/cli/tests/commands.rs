@@ -345,7 +345,7 @@ fn a_killed_run_leaves_nothing_and_says_so() {
         wait_until("everything ends", || processes(&word).is_empty());
     }
     let list = capsule.run(&["list-runs"]).exits(0);
-    assert_eq!(list.stdout.matches("crashed, outcome unknown").count(), 5, "{}", list.stdout);
+    assert_eq!(list.stdout.matches("1 unknown").count(), 5, "{}", list.stdout);
     let report = capsule.run(&["report", "latest"]).exits(0);
     assert!(report.stdout.contains("UNKNOWN") && report.stdout.contains("never written"));
     let sql = rusqlite::Connection::open(capsule.store()).unwrap();

@@ -822,7 +822,7 @@ fn changes_end_once() {
     let run = early["run"].as_str().unwrap();
     assert_eq!(
         (&early["staged"], &early["changes"][0]["path"]),
-        (&json!({ "paths": 1, "refused": false, "asked": false }), &json!("n"))
+        (&json!({ "paths": 1, "refused": false, "asked": false, "cut_short": null }), &json!("n"))
     );
     let _ = bed.run(&["apply", run]).exits(0);
     assert_eq!(bed.run(&["changes", run, "--json"]).json()["staged"], Value::Null);

@@ -7,11 +7,16 @@ impl Story {
     /// itself.
     #[must_use]
     pub fn list_of(&self, call: &CallStory) -> Option<(&CallStory, Vec<&CallStory>)> {
-        let own = |other: &&CallStory| other.step == call.step && other.attempt == call.attempt;
-        let is_before = |other: &&CallStory| other.is_list() && other.call <= call.call;
-        let whole = self.calls.iter().filter(own).rfind(is_before)?;
-        let parts = self.calls.iter().filter(own).skip_while(|other| other.call <= whole.call);
-        let parts: Vec<&CallStory> = parts.take_while(|other| other.is_part()).collect();
+        // Most calls have nothing to do with a list, and no other call is looked at for them.
+        if !call.is_list() && !call.is_part() {
+            return None;
+        }
+        let own = |other: &CallStory| other.step == call.step && other.attempt == call.attempt;
+        let is_whole = |other: &CallStory| other.is_list() && other.call <= call.call && own(other);
+        let at = self.calls.iter().rposition(is_whole)?;
+        let (whole, after) = self.calls.get(at..)?.split_first()?;
+        let parts: Vec<&CallStory> =
+            after.iter().filter(|other| own(other)).take_while(|other| other.is_part()).collect();
         let is_one = whole.call == call.call || parts.iter().any(|part| part.call == call.call);
         is_one.then_some((whole, parts))
     }

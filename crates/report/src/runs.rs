@@ -14,7 +14,6 @@ fn word(run: &RunSummary) -> String {
         RunState::Sealed(_) if run.suspended => "suspended".into(),
         RunState::Sealed(exit) => Summary::exit_word(exit).into(),
         RunState::Running => "running".into(),
-        RunState::Crashed if run.unknown > 0 => "crashed, outcome unknown".into(),
         RunState::Crashed => "crashed".into(),
     }
 }
@@ -42,6 +41,9 @@ pub fn run_line(run: &RunSummary, layout: Layout) -> String {
     }
     if run.asked > 0 {
         calls.push_str(&format!(", {} asked", run.asked));
+    }
+    if run.unknown > 0 && matches!(run.state, RunState::Crashed) {
+        calls.push_str(&format!(", {} unknown", run.unknown));
     }
     let columns = [
         pad(&run.label, 8),

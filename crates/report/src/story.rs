@@ -1,5 +1,4 @@
 //! What the events of a run add up to.
-
 use std::collections::BTreeMap;
 
 use capsule_core::action::{Action, Facts};
@@ -318,7 +317,7 @@ impl Story {
             let step = self.steps.iter().find(|step| step.number == number);
             match step {
                 Some(step) => self.call_of(step),
-                None => self.calls.iter().find(|call| call.call == number),
+                None => self.calls.iter().rev().find(|call| call.call == number),
             }
         };
         by_step().or_else(by_place)

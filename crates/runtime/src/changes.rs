@@ -1,5 +1,4 @@
 //! What a run changed in its staged workspace, from its record, and what may become of it.
-
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -72,6 +71,8 @@ pub struct Subject {
     pub became: Became,
     /// Whether somebody began to apply them.
     pub is_begun: bool,
+    /// How those runs ended, or that they go on.
+    applies: Vec<RunState>,
     opened: Box<RunOpened>,
     texts: Texts,
     folder: PathBuf,
@@ -178,7 +179,10 @@ impl Subject {
             // Whoever names the run that applies changes means those.
             return Self::read(store, path, &subject.to_string());
         }
-        let is_begun = !store.about(run, RunKind::Apply)?.is_empty();
+        let applies = store.about(run, RunKind::Apply)?;
+        let applies =
+            applies.iter().map(|own| store.state(own)).collect::<Result<Vec<_>, StoreError>>()?;
+        let is_begun = !applies.is_empty();
         let folder = place(path, id);
         let is_staged = fs::symlink_metadata(&folder).is_ok_and(|own| own.is_dir());
         let state = store.state(run)?;
@@ -186,7 +190,7 @@ impl Subject {
             true => Became::Waiting,
             false => became(store, run, &changes)?,
         };
-        Ok(Self { id, changes, state, is_staged, became, is_begun, opened, texts, folder })
+        Ok(Self { id, changes, state, is_staged, became, is_begun, applies, opened, texts, folder })
     }
 
     /// The folder that it worked in, by its path.
@@ -269,6 +273,17 @@ impl Subject {
             }
             _ => Ok(()),
         }
+    }
+
+    /// How many of the changes an apply left in the workspace that did not come to its end; none where no
+    /// apply was cut short, or one goes on.
+    #[must_use]
+    pub fn cut_short(&self) -> Option<usize> {
+        if !self.is_staged || !self.is_begun || self.applies.contains(&RunState::Running) {
+            return None;
+        }
+        let applied = self.staging().map_or(0, |own| own.applied(&self.changes));
+        (applied > 0 || self.applies.contains(&RunState::Crashed)).then_some(applied)
     }
 
     /// Drops the changes, and writes that down first.

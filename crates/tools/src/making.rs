@@ -373,7 +373,7 @@ impl Maker {
         };
         let is_compared = || {
             let replaced = node::stat_at(place.folder.as_fd(), beside);
-            replaced.is_ok_and(|now| now.is_some_and(|now| is_unwritten(&now, &compared)))
+            replaced.is_ok_and(|now| now.is_some_and(|now| node::is_unwritten(&now, &compared)))
         };
         let replace = || renameat(&place.folder, beside, &place.folder, place.name);
         match exchange(swap, replace, is_compared) {
@@ -469,14 +469,6 @@ impl Place<'_> {
         let folder = openat(&self.folder, self.name, flags, Mode::empty())?;
         node::set_mode(&folder, Mode::from_raw_mode(mode))
     }
-}
-
-/// Whether it is the same file, and nobody wrote to it in between.
-fn is_unwritten(now: &Stat, then: &Stat) -> bool {
-    let looks = |stat: &Stat| {
-        (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
-    };
-    looks(now) == looks(then)
 }
 
 /// Removes a file of ours, if it is there.

@@ -180,6 +180,14 @@ pub(crate) fn open(
     if same(&fstat(file.as_fd())?, stat) { Ok(file.into()) } else { Err(Errno::AGAIN) }
 }
 
+/// Whether it is the same file, and nobody wrote to it in between.
+pub(crate) fn is_unwritten(now: &Stat, then: &Stat) -> bool {
+    let looks = |stat: &Stat| {
+        (stat.st_dev, stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+    };
+    looks(now) == looks(then)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,5 @@
 //! `capsule changes`, `apply` and `discard`: what commands changed in a staged workspace, and what
 //! becomes of it.
-
 use std::rc::Rc;
 
 use capsule_core::change::{Change, FileState};
@@ -70,15 +69,7 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
 
 fn told_json(subject: &Subject, made: &waiting::Made, changes: Vec<Value>) -> Value {
     let in_workspace = made.changes.iter().map(|own| change_json(own, None));
-    json!({
-        "schema": 1,
-        "run": subject.id,
-        "staged": subject.is_staged.then(|| staged_json(subject)),
-        "direct": subject.is_direct(),
-        "changes": changes,
-        "in_workspace": in_workspace.collect::<Vec<_>>(),
-        "uncommitted": made.uncommitted(),
-    })
+    json!({ "schema": 1, "run": subject.id, "staged": subject.is_staged.then(|| staged_json(subject)), "direct": subject.is_direct(), "changes": changes, "in_workspace": in_workspace.collect::<Vec<_>>(), "uncommitted": made.uncommitted(), })
 }
 
 /// What shows the lines of a run's staged files.
@@ -97,19 +88,13 @@ pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<St
     let shown = escape::block(&diff).into_owned();
     let mut lines: Vec<String> = shown.lines().map(|line| format!("  {line}")).collect();
     if masked > 0 {
-        lines.push(format!(
-            "  {CARE}{masked} masked{CARE:#}: it looks like a secret; what stands there is applied, too"
-        ));
+        lines.push(format!( "  {CARE}{masked} masked{CARE:#}: it looks like a secret; what stands there is applied, too" ));
     }
     lines
 }
 
 fn staged_json(subject: &Subject) -> Value {
-    json!({
-        "paths": subject.changes.0.len(),
-        "refused": subject.changes.refused().is_some(),
-        "asked": subject.changes.asked().next().is_some(),
-    })
+    json!({ "paths": subject.changes.0.len(), "refused": subject.changes.refused().is_some(), "asked": subject.changes.asked().next().is_some(), "cut_short": subject.cut_short(), })
 }
 
 /// Makes what a run changed in the workspace itself.
@@ -165,10 +150,7 @@ pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Res
         0 => String::new(),
         left_out => format!(", {left_out} left out and dropped"),
     };
-    screen.complain(&format!(
-        "{GOOD}✔{GOOD:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}",
-        done.label
-    ));
+    screen.complain(&format!( "{GOOD}✔{GOOD:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}", done.label ));
     Ok(done.exit.status())
 }
 
@@ -180,13 +162,23 @@ pub(super) fn discard(
 ) -> Result<u8, Failure> {
     let (subject, label) = subject(&open_store(around, screen)?, around, &args.run)?;
     means(around, (&args.run, &label), subject.workspace())?;
+    let stay = subject.cut_short();
     subject.discard(&mut Store::open(&around.store)?)?;
     let changes = subject.changes.0.len();
     if screen.json {
-        screen.say_json(&json!({ "schema": 1, "run": subject.id, "discarded": changes }))?;
+        screen.say_json(
+            &json!({ "schema": 1, "run": subject.id, "discarded": changes, "stay": stay }),
+        )?;
     } else {
         let changes = counted(changes, "change");
-        screen.complain(&format!("{GOOD}✔{GOOD:#} {changes} of {label} discarded"));
+        let stay = match stay {
+            None => String::new(),
+            Some(stay) => format!(
+                "; an apply was cut short, and {stay} of them stay in the workspace · \
+                 capsule undo {label} takes back what it left"
+            ),
+        };
+        screen.complain(&format!("{GOOD}✔{GOOD:#} {changes} of {label} discarded{stay}"));
     }
     Ok(0)
 }
@@ -218,6 +210,15 @@ pub(super) fn tell_copied(copied: Option<&str>, screen: &Screen) {
 
 /// What can become of the staged changes of a run.
 pub(super) fn ways(subject: &Subject, label: &str) -> String {
+    if let Some(applied) = subject.cut_short() {
+        let all = counted(subject.changes.0.len(), "change");
+        return format!(
+            "an apply was cut short: {applied} of {all} {} in the workspace · \
+             capsule apply {label} goes on with it · capsule undo {label} takes \
+             back what it left · capsule discard {label}",
+            if applied == 1 { "is" } else { "are" }
+        );
+    }
     match subject.state {
         RunState::Sealed(_) => ways_at_end(subject.changes.refused().is_some(), label),
         RunState::Running => "the run goes on; at its end they can be applied or discarded".into(),

@@ -1,6 +1,5 @@
 //! `capsule undo`: brings back what stood in the workspace before a run, or one of its calls, changed it.
 //! It is shown first, nothing that changed since is lost, and the undo is a run that is undone in turn.
-
 use std::rc::Rc;
 
 use capsule_core::change::{Change, FileState};
@@ -34,6 +33,9 @@ pub(crate) fn run(args: &Undo, around: &Surroundings, screen: &Screen) -> Result
     drop(store);
     let first = told.iter().find_map(Told::problem);
     let ready = looked.iter().filter(|own| is_ready(own)).count();
+    if first.is_none() && ready == 0 && !args.dry_run {
+        asked.undoing.clear_leftovers(&law.workspace)?;
+    }
     if first.is_some() || ready == 0 || args.dry_run {
         return asked.preview(&told, first, args.dry_run, screen);
     }
@@ -215,16 +217,7 @@ impl Asked {
             .iter()
             .map(|(call, why)| json!({ "call": call, "why": why }))
             .collect();
-        json!({
-            "schema": 1,
-            "subject": self.undoing.run,
-            "call": self.undoing.call,
-            "workspace": self.undoing.workspace(),
-            "dry_run": dry_run,
-            "run": null,
-            "changes": told.iter().map(path_json).collect::<Vec<_>>(),
-            "uncovered": uncovered,
-        })
+        json!({ "schema": 1, "subject": self.undoing.run, "call": self.undoing.call, "workspace": self.undoing.workspace(), "dry_run": dry_run, "run": null, "changes": told.iter().map(path_json).collect::<Vec<_>>(), "uncovered": uncovered, })
     }
 }
 

@@ -281,3 +281,42 @@ fn a_killed_swap_can_be_gone_on_with() {
     }
     assert!(interrupted > 0, "none was interrupted");
 }
+
+/// After an apply that was killed, `changes`, `show-run` and `discard` say how much of it stands, and an undo
+/// takes back all that it left, by the name of either run and even where no change was made.
+#[test]
+fn an_apply_that_was_cut_short_is_reported_and_taken_back() {
+    let mut cut = 0;
+    for round in 0..8_u32 {
+        let (bed, before, run) = with_swaps();
+        killed(&bed, &["apply", &run], Duration::from_millis(2) * (round / 2));
+        let told = bed.run(&["changes", &run, "--json"]).exits(0).json();
+        let Some(applied) = told["staged"]["cut_short"].as_u64() else { continue };
+        cut += 1;
+        let id = told["run"].as_str().unwrap();
+        let left = bed.capsule.workspace().join(format!(".capsule-apply-{id}.tmp"));
+        fs::write(&left, "half").unwrap();
+        for words in [&["changes", &run][..], &["show-run", &run]] {
+            let told = bed.run(words).exits(0);
+            let told = format!("{}{}", told.stdout, told.stderr);
+            assert!(told.contains("an apply was cut short"), "{told}");
+            assert!(told.contains("goes on with it · capsule undo"), "{told}");
+        }
+        if round % 2 == 0 {
+            // The newest run is the one that applied them.
+            let undone = if round % 4 == 0 { "latest" } else { run.as_str() };
+            let _ = bed.run(&["undo", undone]).exits(0);
+            assert!(!left.exists(), "round {round}");
+            fs::write(&left, "once more").unwrap();
+            let _ = bed.run(&["undo", &run]).exits(0);
+            assert!(!left.exists(), "round {round}: nothing was left to undo");
+        } else {
+            let told = bed.run(&["discard", &run]).exits(0).stderr;
+            assert!(told.contains(&format!("{applied} of them stay in the workspace")), "{told}");
+            assert!(!left.exists());
+            let _ = bed.run(&["undo", &run]).exits(0);
+        }
+        same(&bed, &before, round);
+    }
+    assert!(cut > 0, "none was cut short");
+}

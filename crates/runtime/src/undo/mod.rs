@@ -1,6 +1,5 @@
 //! What a run changed in the workspace, the other way round: read from its record, compared with what
 //! stands there now, and brought back by a run of its own.
-
 mod chain;
 mod record;
 mod undone;
@@ -88,6 +87,7 @@ impl Undoing {
                 .with_suggestion("wait for its end")
                 .into());
         }
+        again.extend(record.applies().filter(|_| !again.is_empty()));
         let leaf = applied.iter().chain(&record.calls).map(|own| own.leaf).max().unwrap_or(0);
         let mut undoing = Self {
             run: record.id,
@@ -134,16 +134,8 @@ impl Undoing {
         for call in calls {
             self.uncovered.extend(call.uncovered().map(|why| (call.number, why)));
             let Some(changes) = call.kept else { continue };
-            chain.add(call.number, call.is_done, changes).map_err(|broken| {
-                let chain::Broken { path, first, second } = broken;
-                let message = format!(
-                    "`{path}` was changed by something else between call {first} and call {second}, \
-                     which would be lost"
-                );
-                let label = &self.record.opened.label;
-                CodedError::new(Code::UndoConflict, message)
-                    .with_suggestion(format!("undo the later one alone: `capsule undo {label}:{second}`"))
-            })?;
+            chain.add(call.number, call.is_done, changes).map_err(|broken| { let chain::Broken { path, first, second } = broken; let message = format!( "`{path}` was changed by something else between call {first} and call {second}, \
+                     which would be lost" ); let label = &self.record.opened.label; CodedError::new(Code::UndoConflict, message) .with_suggestion(format!("undo the later one alone: `capsule undo {label}:{second}`")) })?;
         }
         (self.changes, self.between) = chain.back().into_iter().unzip();
         Ok(())
@@ -180,17 +172,27 @@ impl Undoing {
         Law::again(&self.record.opened, &self.record.texts, |policy| policy.for_undo())
     }
 
+    fn undo(&self, workspace: &Rc<Workspace>) -> Undo {
+        let what = (self.run.to_string(), self.changes.clone());
+        let how = (self.again.as_slice(), self.made());
+        Undo::new(workspace, Kept::at(self.place.clone()), what, how)
+    }
+
+    /// Removes what a run that was killed left beside the paths, where nothing else is to be undone.
+    ///
+    /// # Errors
+    /// It cannot be removed, or somebody else is at work in the workspace.
+    pub fn clear_leftovers(&self, workspace: &Rc<Workspace>) -> Result<(), CodedError> {
+        self.undo(workspace).clear_leftovers()
+    }
+
     /// Compares everything with what stands in the workspace now. Nothing is changed. Where some of the
     /// calls were undone already, what stands there is one of those that stood there between them.
     ///
     /// # Errors
     /// Something cannot be looked at.
     pub fn look(&mut self, workspace: &Rc<Workspace>) -> Result<Vec<Looked>, CodedError> {
-        let look = |own: &Self| {
-            let what = (own.run.to_string(), own.changes.clone());
-            let how = (own.again.as_slice(), own.made());
-            Undo::new(workspace, Kept::at(own.place.clone()), what, how).look()
-        };
+        let look = |own: &Self| own.undo(workspace).look();
         let looked = look(self)?;
         let mut is_other = false;
         for ((change, between), own) in self.changes.iter_mut().zip(&self.between).zip(&looked) {

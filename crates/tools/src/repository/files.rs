@@ -1,9 +1,9 @@
 //! The files of a repository: as they were before a run, and as they are with what it changed.
-
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
+use std::ops::Bound;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -150,6 +150,39 @@ impl Files for Outside {
     }
 }
 
+/// What a run changed, by path. It is looked up where it is kept: a copy of it for each call would cost more
+/// the more calls there were.
+pub(crate) struct RunChanges<'c> {
+    /// All of it, as far as it is known.
+    known: &'c BTreeMap<String, Change>,
+    /// What one call changed, which counts where both name a path.
+    newest: BTreeMap<&'c str, &'c Change>,
+}
+
+impl<'c> RunChanges<'c> {
+    pub(crate) fn new(
+        known: &'c BTreeMap<String, Change>,
+        newest: impl IntoIterator<Item = &'c Change>,
+    ) -> Self {
+        let newest = newest.into_iter().map(|own| (own.path.as_str(), own)).collect();
+        Self { known, newest }
+    }
+
+    fn get(&self, path: &str) -> Option<&'c Change> {
+        self.newest.get(path).copied().or_else(|| self.known.get(path))
+    }
+
+    /// Those whose paths begin so.
+    fn beneath<'s>(&'s self, start: &'s str) -> impl Iterator<Item = &'c Change> + 's {
+        let begins = move |own: &&Change| own.path.starts_with(start);
+        let known = self.known.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+        let known = known.map(|(_, own)| own).take_while(begins);
+        let known = known.filter(|own| !self.newest.contains_key(own.path.as_str()));
+        let newest = self.newest.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+        known.chain(newest.map(|(_, own)| *own).take_while(begins))
+    }
+}
+
 /// Files with what a run changed.
 pub(super) struct Changed<'c> {
     /// As they were.
@@ -157,7 +190,7 @@ pub(super) struct Changed<'c> {
     /// Where those lie that the run changed.
     pub staged: Disk<'c>,
     /// What it changed.
-    pub changes: &'c BTreeMap<&'c str, &'c Change>,
+    pub changes: RunChanges<'c>,
 }
 
 impl Files for Changed<'_> {
@@ -180,12 +213,11 @@ impl Files for Changed<'_> {
             |name: &str| if path.is_empty() { name.into() } else { format!("{path}/{name}") };
         let mut names: BTreeMap<String, bool> = before
             .into_iter()
-            .filter(|(name, _)| !self.changes.contains_key(join(name).as_str()))
+            .filter(|(name, _)| self.changes.get(&join(name)).is_none())
             .collect();
         let beneath = join("");
-        let changed = self.changes.range(beneath.as_str()..);
-        for (path, change) in changed.take_while(|(own, _)| own.starts_with(&beneath)) {
-            let (folder, name) = split(path);
+        for change in self.changes.beneath(&beneath) {
+            let (folder, name) = split(&change.path);
             if folder.len() + 1 == beneath.len().max(1)
                 && let Some(after) = &change.after
             {

@@ -1,5 +1,4 @@
 //! Looks through what a run made of repositories.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -11,7 +10,7 @@ use capsule_core::path_aliases::PathAliases;
 
 use super::compare::{Comparison, Moved, Refusal};
 use super::database::Database;
-use super::files::{Changed, Disk, Files};
+use super::files::{Changed, Disk, Files, RunChanges};
 use super::id::{Format, ObjectId};
 use super::index::Index;
 use super::own::Own;
@@ -45,13 +44,12 @@ pub(crate) struct Review<'r> {
 pub(crate) fn review<'r>(
     workspace: &'r Workspace,
     (before, staged): (BorrowedFd<'r>, BorrowedFd<'r>),
-    (all, some): (impl Iterator<Item = &'r Change>, impl Iterator<Item = &'r Change>),
+    (all, some): (RunChanges<'r>, impl Iterator<Item = &'r Change>),
     (orders, protects): (&'r PathAliases, &'r dyn Protects),
 ) -> Reviewed {
     let disk = |root| Disk { workspace, root };
     let (before, staged) = (disk(before), disk(staged));
-    let changes = all.map(|own| (own.path.as_str(), own)).collect();
-    let after = Changed { before, staged, changes: &changes };
+    let after = Changed { before, staged, changes: all };
     // Those that the changes remove are still there.
     let objects: Vec<&dyn Files> = vec![&after, &before];
     let files = (&before as &dyn Files, &after as &dyn Files);

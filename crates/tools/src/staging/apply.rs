@@ -1,8 +1,8 @@
 //! Applies staged changes to the workspace: all of them are compared before the first is made, each is
 //! made whole or not at all, and what they replace is kept for an undo first. Whoever is interrupted
 //! can begin again: what was applied already is known by its content.
-
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::making::{
     Maker, Place, Source, is_half_done, links, lock, makes_room, replaced, split, system,
 };
 use crate::node;
-use crate::repository::Reviewed;
+use crate::repository::{Reviewed, RunChanges};
 use crate::tool::Cancel;
 use crate::undo::{Keeper, Keeping};
 use crate::veil::Veil;
@@ -140,7 +140,9 @@ impl Applying {
         let (veil, orders) = &self.names;
         let veil = veil.borrow();
         let protects = veil.protecting(orders);
-        self.staging.reviewed((self.changes.iter(), self.changes.iter()), (orders, &protects))
+        let known = BTreeMap::new();
+        let all = RunChanges::new(&known, &self.changes);
+        self.staging.reviewed((all, self.changes.iter()), (orders, &protects))
     }
 
     /// What stands at the place of a change, if that is what the record says, or the change is made there

@@ -1,6 +1,5 @@
 //! What a call changed is collected when it ends, judged within the bounds of its permit, and handed
 //! over with its outcome.
-
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -23,7 +22,7 @@ use super::scan::entries;
 use super::{Staging, split};
 use crate::node;
 use crate::orders::{GIT, PARTS, around, is_whole};
-use crate::repository::{Protects, Reviewed, review};
+use crate::repository::{Protects, Reviewed, RunChanges, review};
 use crate::veil::Veil;
 use crate::workspace::own::{is_store, stores_of};
 use crate::workspace::pointer::SHARED;
@@ -96,8 +95,9 @@ impl Operation for Staged {
                 let reviewed = {
                     let veil = veil.borrow();
                     let known = self.staging.known.borrow();
-                    let all = (known.0.values(), changes.iter());
-                    self.staging.reviewed(all, (&orders, &veil.protecting(&orders)))
+                    let all = RunChanges::new(&known.0, &changes);
+                    self.staging
+                        .reviewed((all, changes.iter()), (&orders, &veil.protecting(&orders)))
                 };
                 let scope = match writes {
                     Writes::Command(scope) => Some(scope),
@@ -250,7 +250,7 @@ impl Staging {
     /// made.
     pub(super) fn reviewed<'c>(
         &'c self,
-        (all, some): (impl Iterator<Item = &'c Change>, impl Iterator<Item = &'c Change>),
+        (all, some): (RunChanges<'c>, impl Iterator<Item = &'c Change>),
         (orders, protects): (&'c PathAliases, &'c dyn Protects),
     ) -> Reviewed {
         let seen = (self.lower.root(), self.upper.as_fd());

@@ -5,7 +5,6 @@
 //! folder becomes a [`copy`] of the workspace, and what differs in it is what changed. Here is what
 //! becomes of it: [`scan`] reads the changes out of it, [`judge`] has those of each call judged and recorded, and
 //! [`apply`] makes them in the workspace.
-
 mod apply;
 mod copied;
 mod copy;
@@ -339,6 +338,25 @@ impl Staging {
                 let _ = unlinkat(&folder, name.as_str(), flags);
             }
         }
+    }
+
+    /// How many of the changes the workspace holds already.
+    #[must_use]
+    pub fn applied(&self, changes: &ChangeSet) -> usize {
+        let is_applied = |change: &&Change| {
+            let (folder, name) = split(&change.path);
+            let node = match self.lower_folder(folder) {
+                Ok(folder) => match node::stat_at(folder.as_fd(), name) {
+                    Ok(Some(stat)) => node::read(folder.as_fd(), name, &stat).ok(),
+                    Ok(None) => None,
+                    Err(_) => return false,
+                },
+                Err(NotFound::Missing) => None,
+                Err(_) => return false,
+            };
+            change.matches_after(node.as_ref())
+        };
+        changes.0.values().filter(is_applied).count()
     }
 
     /// How many paths the run changed, as it is recorded.

@@ -6,6 +6,7 @@
 //! and believes none that has other bytes than its name says. Where the file system can, a file shares
 //! its bytes with the original.
 
+mod comparison;
 mod keeper;
 mod kept;
 mod restore;

@@ -3,7 +3,6 @@
 //! Every path is compared with what the call left before the first is touched, and everything that is to
 //! come back is read and compared with its digest. What goes away for it is kept first, so that an undo
 //! is undone like any other call, and so that one which fails half-way is taken back at once.
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,6 +26,7 @@ use crate::repository::is_same_index;
 use crate::saving::count_lines;
 use crate::staging::{applying, is_index, read_index};
 use crate::tool::Cancel;
+use crate::undo::comparison::{is_before, is_left};
 use crate::veil::Veil;
 use crate::workspace::{Workspace, kind};
 
@@ -50,6 +50,11 @@ pub struct Undo {
 
 /// What stands at a path, and when it last changed.
 type Here = (Option<FileState>, Option<i64>);
+
+fn busy() -> CodedError {
+    CodedError::new(Code::UndoConflict, "an undo or apply is at work here")
+        .with_suggestion("wait for its end")
+}
 
 /// What an undo leaves beside its targets when it is killed.
 fn beside(run: &str) -> String {
@@ -125,11 +130,20 @@ impl Undo {
     ) -> Self {
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         // Whoever was killed may have been undoing it, or applying it.
-        let own = again.first().map(|_| applying(&run));
-        let leftovers = again.iter().map(|run| beside(run)).chain(own).collect();
+        let all = again.iter().chain(again.first().map(|_| &run));
+        let leftovers = all.flat_map(|run| [beside(run), applying(run)]).collect();
         let (workspace, beside) = (Rc::clone(workspace), String::new());
         let maker = Maker { workspace, beside, leftovers, links: links(&changes), differs };
         Self { maker, kept, run, changes, again: !again.is_empty(), made }
+    }
+
+    /// Removes what a run that was killed left beside the paths.
+    ///
+    /// # Errors
+    /// It cannot be removed, or somebody else is at work here.
+    pub fn clear_leftovers(&self) -> Result<(), CodedError> {
+        let _lock = self.maker.lock().ok_or_else(busy)?;
+        self.maker.clear_leftovers(&self.changes)
     }
 
     /// Looks at every path, and at what was kept. Nothing is changed.
@@ -309,12 +323,9 @@ impl Restoring {
         let orders = veil.borrow().orders_now(&undo.maker.workspace)?;
         let names = (Rc::clone(veil), orders);
         undo.maker.beside = beside(&keeper.run());
-        let lock = undo.maker.lock().ok_or_else(|| {
-            let message = "somebody else undoes or applies something in this workspace";
-            CodedError::new(Code::UndoConflict, message).with_suggestion("wait for its end")
-        })?;
-        let (ready, looked, unkept) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Ok(Self { undo, keeper, cancel, names, ready, looked, unkept, _lock: lock })
+        let _lock = undo.maker.lock().ok_or_else(busy)?;
+        let (ready, looked, unkept) = Default::default();
+        Ok(Self { undo, keeper, cancel, names, ready, looked, unkept, _lock })
     }
 
     /// Compares everything, and keeps what goes away; nothing where nothing does.
@@ -454,27 +465,6 @@ impl Restoring {
         };
         problem
     }
-}
-
-/// Whether what stands there is what the call left.
-fn is_left(change: &Change, now: Option<&FileState>) -> bool {
-    match (&change.before, now) {
-        // What the call made anew has the permissions that the user's mask left it.
-        (Some(left), Some(now)) if change.after.is_none() => left.same_except_mode(now),
-        (left, now) => left.as_ref() == now,
-    }
-}
-
-/// Whether what stands there is what is to come back.
-fn is_before(change: &Change, now: Option<&FileState>) -> bool {
-    let now = now.map(|now| Change {
-        path: String::new(),
-        before: Some(now.clone()),
-        after: None,
-        refused: None,
-        asked: None,
-    });
-    now.and_then(|own| own.reverted().after) == change.after
 }
 
 /// What a file holds, if it is small enough for its lines to be counted.
