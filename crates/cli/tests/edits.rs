@@ -210,6 +210,7 @@ fn an_edit_quotes_only_what_may_be_read() {
         let made = bed.call("fs.edit", &edit("private/plan.txt", "first line", "other line"));
         (answers, made, bed.read("private/plan.txt"))
     };
+    let tells = ["line", "matched", "added", "removed", "bytes_total", "encoding"];
     let (answers, made, after) = edits("");
     for (answer, code) in &answers {
         assert_eq!(answer["code"], *code, "{answer}");
@@ -220,10 +221,16 @@ fn an_edit_quotes_only_what_may_be_read() {
     }
     assert_eq!(made["status"], "ok", "{made}");
     assert!(after.starts_with("other line\n"), "{after}");
+    // An edit that is made tells that it was, and nothing of the file.
+    assert_eq!(made["result"]["changed"], true, "{made}");
+    for field in tells {
+        assert!(!made.to_string().contains(&format!("\"{field}\"")), "`{field}` in {made}");
+    }
     // With a word about reading, it is quoted.
-    let (answers, ..) = edits("  fs.read: { decision: allow, paths: [\"**\"] }\n");
+    let (answers, made, _) = edits("  fs.read: { decision: allow, paths: [\"**\"] }\n");
     assert!(answers[0].0.to_string().contains("1234"), "{}", answers[0].0);
     assert!(answers[1].0.to_string().contains("lines 3, 4"), "{}", answers[1].0);
+    assert_eq!((&made["result"]["line"], &made["result"]["matched"]), (&json!(1), &json!("exact")));
     // Where that word is about other files, it is not edited.
     for read in [
         "  fs.read: { decision: allow, paths: [\"docs/**\"] }\n",

@@ -1,7 +1,6 @@
 //! The golden table of decisions (house rule 19): what every shipped policy says about one call a row.
 //! A change of a policy, of what is known of programs, or of the rules of deciding is reviewed as its
 //! diff. `INSTA_UPDATE=always cargo test -p capsule-cli --test golden` writes it anew.
-
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -278,6 +277,58 @@ fn decisions_are_as_reviewed() {
         table.push_str(&line(&cells, &call(row)));
     }
     insta::assert_snapshot!("decisions", table);
+}
+
+/// A policy that closes hidden files, links and a folder to every tool of files.
+const NARROW: &str = r#"version: 1
+tools:
+  fs.read: { decision: allow, paths: { allow: ["**"], deny: ["docs/**", "src/**"], hidden: deny } }
+  fs.list: { decision: allow, paths: { allow: ["a/**"], hidden: deny } }
+  fs.write: { decision: allow, paths: { allow: ["**"], deny: ["notes.md", "src/**"], hidden: deny } }
+  fs.edit: { decision: allow, paths: { allow: ["a/**"], hidden: deny } }
+  http.get: { decision: allow, urls: ["https://example.com/**"] }
+  shell.run: { form: command, denied_tokens: [x], executables: { git: { subcommands: { log: { flags: { deny: [--all] } } } } } }
+"#;
+
+/// What a denial suggests goes to the model: it never advises to open more, whatever the policy.
+#[test]
+fn no_denial_suggests_to_open_more() {
+    const OPENING: [&str; 16] = [
+        "widen",
+        "raise",
+        "let the policy",
+        "`path:`",
+        "paths.deny",
+        "paths.allow",
+        "take it out",
+        "change the rule",
+        "add the",
+        "add a",
+        "--profile",
+        "decision `allow`",
+        "set `hidden",
+        ": allow`",
+        "in the policy",
+        "`lift",
+    ];
+    let (draft, _) = PolicyDraft::parse(NARROW, "narrow.yaml", "/home/ada", CATALOGUE).unwrap();
+    let roots = BindRoots { workspace: "/home/ada/work".into(), ..BindRoots::default() };
+    let mut policies: Vec<Arc<Policy>> = POLICIES.map(policy).into();
+    policies.push(Arc::new(draft.bind(&roots, "/home/ada", CATALOGUE).unwrap()));
+    let rows = rows();
+    let mut seen = BTreeSet::new();
+    for (policy, row) in policies.iter().flat_map(|own| rows.iter().map(move |row| (own, row))) {
+        let decision = decide(policy, row);
+        let denied = decision.verdict == Verdict::Deny;
+        let Some(suggestion) = decision.suggestion.filter(|_| denied) else { continue };
+        let advice = OPENING.iter().find(|words| suggestion.contains(*words));
+        assert_eq!(advice, None, "{}: {suggestion}", call(row));
+        seen.insert((decision.code.slug(), suggestion));
+    }
+    let codes: BTreeSet<&str> = seen.iter().map(|(code, _)| *code).collect();
+    for code in ["path.hidden", "path.not-allowed", "exec.not-allowed", "policy.never"] {
+        assert!(codes.contains(code), "no denial by {code} suggests something: {codes:?}");
+    }
 }
 
 /// A policy that lets some programs run where there is no sandbox.

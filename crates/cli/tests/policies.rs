@@ -603,10 +603,23 @@ fn patterns_of_other_programs_are_refused_or_noted() {
             assert_eq!(ran.status, status, "{list} {pattern}: {}", ran.stderr);
             assert!(ran.stderr.contains(hint), "{list} {pattern}: {}", ran.stderr);
         }
-        assert!(
-            check(list, "*.env").exits(0).stderr.contains("`**/*.env` for any folder"),
-            "{list}"
-        );
+        // Where a list opens, nothing wider is advised.
+        let opens = !list.contains("deny") && !list.starts_with("never: [{ id: a, paths: [P]");
+        for (pattern, closing, opening) in [
+            ("*.env", "`**/*.env` for any folder", "`./*.env` if the top"),
+            ("secrets/", "`**/secrets/` for any folder", "`./secrets/` if the top"),
+            ("-secrets/**", "write `secrets/**` to close it", "write `secrets/**` under `deny`"),
+            ("not secrets/**", "write `secrets/**` to close it", "write `secrets/**` under `deny`"),
+        ] {
+            let ran = check(list, pattern).exits(0);
+            let hint = if opens { opening } else { closing };
+            assert!(ran.stderr.contains(hint), "{list} {pattern}: {}", ran.stderr);
+            assert!(
+                !opens || !ran.stderr.contains("any folder"),
+                "{list} {pattern}: {}",
+                ran.stderr
+            );
+        }
         assert!(!check(list, "./*.env").exits(0).stderr.contains("for any folder"), "{list}");
     }
     let denies = lists[1];
@@ -723,7 +736,10 @@ fn what_is_said_in_vain_is_noted() {
         let told = scopes(own);
         let says =
             format!("cannot change all of `{pattern}`: what its `reads` does not name is hidden");
-        assert!(told.contains(&says) && told.contains("help: name the same"), "{own}:\n{told}");
+        assert!(
+            told.contains(&says) && told.contains("help: leave out of `writes`"),
+            "{own}:\n{told}"
+        );
         assert_eq!(told.matches("cannot change").count(), 1, "{own}:\n{told}");
     }
     for own in [

@@ -1,5 +1,4 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
-
 use std::path::Path;
 
 use capsule_core::capability::Capability;
@@ -390,7 +389,7 @@ fn unseen(
             "`{name}` cannot change all of `{}`: what its `reads` does not name is hidden from it",
             pattern.text
         );
-        let hint = "name the same places in `reads`, or fewer in `writes`";
+        let hint = "leave out of `writes` what `reads` does not name";
         notes.push(note(&pattern.source, message).hint(hint));
     }
 }

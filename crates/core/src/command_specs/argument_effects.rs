@@ -1,5 +1,4 @@
 //! What single words of a command line mean for what the command does.
-
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::mem;
@@ -58,6 +57,9 @@ impl ArgvParser {
             let (effects, why) = (Effects::of(effect), Some(why.to_string()));
             let own = EffectSpec { effects, why, ..EffectSpec::default() }.matched(text);
             added.push(MatchedEffect { guessed: kind == ArgKind::Code, ..own });
+        }
+        if matches!(kind, ArgKind::Setting | ArgKind::Define) {
+            self.parsed.modules.extend(embedded::setting_program(text));
         }
         match argument_paths::argument_paths(place, kind, text) {
             Some(paths) => {

@@ -3,7 +3,6 @@
 //! A word may be a path, a revision, or a revision with a path in it. Where it is not known which,
 //! every reading counts: one that is surely a path is judged as one, one that may be a path is
 //! judged where something stands there or a rule closes the name.
-
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -158,9 +157,11 @@ fn paths_by_kind(place: ArgPosition, kind: ArgKind, text: &str) -> Option<Vec<Pa
             Some(alloc::vec![PathUse { access: PathAccess::Delete, ..PathUse::read(text) }])
         }
         (ArgKind::Url, _) => Some(file_url_path(text).map(PathUse::read).into_iter().collect()),
-        (ArgKind::Setting, _) if !text.contains('=') => {
-            Some(PathUse::outside(text).into_iter().collect())
+        (ArgKind::Setting, _) => {
+            let target = (!text.contains('=')).then(|| PathUse::outside(text)).flatten();
+            Some(target.into_iter().chain(embedded::setting_paths(text)).collect())
         }
+        (ArgKind::Define, _) => Some(embedded::setting_paths(text)),
         (ArgKind::Argument, _) => {
             let value = text.split_once('=').map(|(_, value)| value);
             Some([Some(text), value].into_iter().flatten().filter_map(PathUse::absolute).collect())

@@ -4,9 +4,10 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::command_specs::parsed_argv::new_level;
 use crate::command_specs::{
     ANY_SUBCOMMAND, ArgKind, CommandLevel, CommandSpec, Effect, EffectSpec, Effects, MatchedEffect,
-    OptionSpec, OptionStyle, ParsedArgv, ParsedFlag, PathUse, argument_paths, module,
+    OptionSpec, OptionStyle, ParsedArgv, ParsedFlag, PathUse, argument_paths, effect, module,
 };
 
 impl ParsedArgv {
@@ -35,10 +36,6 @@ impl ParsedArgv {
         walk.read_level(new_level(&name, knowledge.is_some()), rest, knowledge, expect_subcommands);
         walk.parsed
     }
-}
-
-pub(super) fn new_level(name: &str, known: bool) -> CommandLevel {
-    CommandLevel { name: name.to_string(), known, flags: Vec::new(), operands: Vec::new() }
 }
 
 fn matched_effect(effect: Effect, word: &str) -> MatchedEffect {
@@ -151,7 +148,7 @@ impl ArgvParser {
     /// What holds for all words of a level.
     fn enter(&mut self, command: &CommandSpec) {
         self.starts_others = command.starts_others();
-        self.is_local = !command.base_effect.effects.intersects(ELSEWHERE);
+        self.is_local = !command.base_effect.effects.intersects(effect::ELSEWHERE);
         self.parsed.walks_all = command.is_recursive;
         self.parsed.opens_named_only = command.opens_named_only;
     }
@@ -463,11 +460,7 @@ impl ArgvParser {
                 self.read_argument(argument_paths::ArgPosition::of(options_end), kind, word);
             seen.operand_effects.extend(added);
             self.parsed.names_script |= kind == ArgKind::Script;
-            seen.module = match kind {
-                ArgKind::Module => Some(word.to_string()),
-                ArgKind::Script => module::installed(word).map(ToString::to_string),
-                _ => None,
-            };
+            seen.module = module::named_by(kind, word);
         }
         seen.last = paths..self.parsed.paths.len();
         own.operands.push(word.to_string());
@@ -487,14 +480,6 @@ impl ArgvParser {
         self.parsed.nested.push(from..to);
     }
 }
-
-/// What a command does that may be about files of other computers.
-const ELSEWHERE: Effects = Effects::of(Effect::Network)
-    .with(Effect::Publishes)
-    .with(Effect::System)
-    .with(Effect::Shell)
-    .with(Effect::Secrets)
-    .with(Effect::Destroys);
 
 /// Whether a word that looks like an option is text to a program that takes it so: one of its letters
 /// is no option, and none before it takes the rest as its value.

@@ -241,3 +241,11 @@ impl EffectSpec {
         }
     }
 }
+
+/// What a command does that may be about files of other computers.
+pub(super) const ELSEWHERE: Effects = Effects::of(Effect::Network)
+    .with(Effect::Publishes)
+    .with(Effect::System)
+    .with(Effect::Shell)
+    .with(Effect::Secrets)
+    .with(Effect::Destroys);

@@ -5,7 +5,6 @@
 //! whatever is not plain reading. It refines a decision and never replaces the sandbox: a program
 //! that is not known is judged by its words alone, and what a program does when it runs is held by
 //! the walls around it.
-
 mod argument_effects;
 mod argument_paths;
 mod argv_parser;
@@ -41,6 +40,8 @@ pub enum ArgKind {
     Literal,
     /// A target of a build, or `NAME=VALUE`, which may say what a build runs.
     Setting,
+    /// `NAME=VALUE` for a build that puts it into no line of a shell by itself, and may run it.
+    Define,
     /// What is given to a program of the project: text, unless it leads somewhere else.
     Argument,
     /// A path that is read.

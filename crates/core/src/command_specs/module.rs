@@ -1,9 +1,10 @@
 //! Programs that another one runs by their names: `python -m pip install`, `node node_modules/.bin/tsc`.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 
-use crate::command_specs::argv_parser::{ArgvParser, LevelState, new_level};
-use crate::command_specs::{CommandLevel, CommandSpec, base_name, find_spec};
+use crate::command_specs::argv_parser::{ArgvParser, LevelState};
+use crate::command_specs::parsed_argv::new_level;
+use crate::command_specs::{ArgKind, CommandLevel, CommandSpec, base_name, find_spec};
 
 impl ArgvParser {
     /// Goes on with the words of the program that is run by its name, if something is known of it; gives back
@@ -45,6 +46,15 @@ pub(super) fn installed(script: &str) -> Option<&str> {
     let folder = script.strip_suffix(name)?.trim_end_matches('/');
     let is_installed = base_name(folder).ends_with("bin") || name.contains('.');
     (is_installed && find_spec(name).is_some()).then_some(name)
+}
+
+/// The module that an operand of this kind names.
+pub(super) fn named_by(kind: ArgKind, operand: &str) -> Option<String> {
+    match kind {
+        ArgKind::Module => Some(operand.to_string()),
+        ArgKind::Script => installed(operand).map(ToString::to_string),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

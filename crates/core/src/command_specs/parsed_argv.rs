@@ -1,6 +1,5 @@
 //! A command line, read with what is known about its program.
-
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -31,7 +30,7 @@ pub struct ParsedArgv {
     pub names_script: bool,
     /// The files that its options name to be run or followed.
     pub scripts: Vec<String>,
-    /// The programs that it runs by the names of their modules.
+    /// The programs that it runs by the names of their modules, or that the value of a setting names.
     pub modules: Vec<String>,
     /// The variables that its words set for a command line of its own, with their values.
     pub variables: Vec<(String, String)>,
@@ -55,8 +54,7 @@ impl CommandLevel {
     /// ends. These two long options have no other meaning anywhere; of the short ones this cannot be
     /// said.
     pub(super) fn asks_for_help(&self) -> bool {
-        matches!(self.flags.as_slice(), [ParsedFlag { spelled, names, value: None, effect: None }]
-            if !names.is_empty() && matches!(spelled.as_str(), "--help" | "--version"))
+        matches!(self.flags.as_slice(), [ParsedFlag { spelled, names, value: None, effect: None }] if !names.is_empty() && matches!(spelled.as_str(), "--help" | "--version"))
     }
 }
 
@@ -153,6 +151,11 @@ impl ParsedArgv {
     pub fn matched_effects(&self) -> impl Iterator<Item = &MatchedEffect> {
         self.base_effects.iter().chain(&self.argument_effects)
     }
+}
+
+/// A level of which nothing but the name was read.
+pub(super) fn new_level(name: &str, known: bool) -> CommandLevel {
+    CommandLevel { name: name.to_string(), known, flags: Vec::new(), operands: Vec::new() }
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 //! Reads a file of program knowledge.
-
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -65,6 +64,7 @@ const WORDS: &[(&str, ArgKind)] = &[
     ("text", ArgKind::Text),
     ("literal", ArgKind::Literal),
     ("setting", ArgKind::Setting),
+    ("define", ArgKind::Define),
     ("argument", ArgKind::Argument),
     ("path", ArgKind::Path),
     ("written", ArgKind::WrittenPath),

@@ -1,5 +1,4 @@
 //! Patterns for paths that mean less here than in gitignore or in a regular expression.
-
 use capsule_core::decision::Verdict;
 use capsule_core::diagnostic::Diagnostics;
 use capsule_core::policy::{Constraint, FileRule, PathPattern, Policy};
@@ -65,34 +64,86 @@ fn each<'p>(
     }
 }
 
-/// What a pattern means that its author may have meant otherwise, and how the other is written.
+/// What a pattern means that its author may have meant otherwise, and how the other is written. Where a list
+/// opens, nothing wider is advised.
 fn misread(text: &str, list: List) -> Option<(String, String)> {
+    let closes = list == List::Closes;
+    let advice = |wider: String, same: &str| if closes { wider } else { same.to_owned() };
+    if let Some((sign, rest)) = operator(text) {
+        let message =
+            format!("`{sign}` takes nothing out of a list: `{text}` is a name as it stands");
+        let taken_out = format!("write `{rest}` under `deny` of the tool's `paths` to close it");
+        return Some((message, advice(format!("write `{rest}` to close it"), &taken_out)));
+    }
     let hidden = |(head, last): &(&str, &str)| *last == ".*" && !head.ends_with("/.");
     if let Some((head, last)) = text.rsplit_once('/').filter(hidden) {
         let message =
             format!("`{text}` names what begins with a dot in `{head}`, and nothing else");
-        return Some((message, format!("write `{head}/**` for all, `{head}/./{last}` for that")));
+        let same = format!("write `{head}/./{last}` for that");
+        return Some((
+            message,
+            advice(format!("write `{head}/**` for all, `{head}/./{last}` for that"), &same),
+        ));
     }
     if let Some((before, _)) =
         text.split_once("\\*").filter(|(before, _)| before.ends_with(|c: char| c.is_alphanumeric()))
     {
         let message =
             format!("`\\*` in `{text}` names the character `*`, and no folder `{before}`");
-        return Some((message, format!("write `{}` for that", text.replace('\\', "/"))));
+        let wider = format!("write `{}` for that", text.replace('\\', "/"));
+        return Some((message, advice(wider, "leave it out if no name has that character")));
     }
     if text.contains(", ") {
         let message = format!("`{text}` is one pattern, which names a comma");
-        return Some((message, "make a pattern of each".into()));
+        let same = "leave it out if no name has a comma";
+        return Some((message, advice("make a pattern of each".into(), same)));
     }
     let name = text.trim_end_matches('/');
     let top = !name.is_empty() && !name.contains('/') && !matches!(name, "**" | "~" | ".");
-    let wild = name.contains(['*', '?', '[']);
+    let wild = name.contains(['*', '?', '[']) || name != text;
     // Whoever opens one file by its name means that one.
-    if !top || list == List::Opens && !wild {
+    if !top || !closes && !wild {
         return None;
     }
     let message = format!("`{text}` is looked for at the top of the workspace only");
-    Some((message, format!("write `**/{text}` for any folder, or `./{text}` for the top")))
+    let same = format!("write `./{text}` if the top is meant");
+    let wider = format!("write `**/{text}` for any folder, or `./{text}` for the top");
+    Some((message, advice(wider, &same)))
+}
+
+/// A sign or a word by which other programs take out what follows: `- x` and `-x`, `not x`, `exclude: x`. A name
+/// may begin so, and a pattern that says it plainly begins with `./`.
+fn operator(text: &str) -> Option<(&str, &str)> {
+    const WORDS: [&str; 16] = [
+        "not",
+        "no",
+        "except",
+        "exclude",
+        "excluding",
+        "ignore",
+        "without",
+        "deny",
+        "unless",
+        "and",
+        "or",
+        "include",
+        "including",
+        "allow",
+        "only",
+        "but",
+    ];
+    let first = text.chars().next()?;
+    if matches!(first, '-' | '+' | '^' | '#' | '=') {
+        let (sign, rest) = text.split_at(first.len_utf8());
+        // `--exclude=secrets/**`
+        let value = rest.strip_prefix('-').and_then(|own| own.split_once(['=', ' ']));
+        let rest = value.map_or(rest, |(_, value)| value).trim_start();
+        return (!rest.is_empty()).then_some((sign, rest));
+    }
+    let (word, rest) = text.split_once([' ', ':', '(', '='])?;
+    let is_operator = WORDS.iter().any(|own| own.eq_ignore_ascii_case(word));
+    let rest = rest.trim_matches([' ', ':', '(', ')']);
+    (is_operator && !rest.is_empty()).then_some((word, rest))
 }
 
 #[cfg(test)]
@@ -104,12 +155,31 @@ mod tests {
         use List::{Closes, Opens};
         for (text, list, expected) in [
             ("*.env", Closes, Some("`**/*.env`")),
-            ("*.env", Opens, Some("`**/*.env`")),
+            ("*.env", Opens, Some("`./*.env` if the top")),
             (".env", Closes, Some("`**/.env`")),
             ("secrets/", Closes, Some("`**/secrets/`")),
             ("node_modules", Closes, Some("`./node_modules`")),
             ("README.md", Opens, None),
-            ("docs/", Opens, None),
+            ("docs/", Opens, Some("`./docs/` if the top")),
+            ("./docs/", Opens, None),
+            ("docs/gen/", Opens, None),
+            ("secrets\\*", Opens, Some("leave it out")),
+            ("secrets/.*", Opens, Some("`secrets/./.*`")),
+            ("-secrets/**", Closes, Some("write `secrets/**` to close")),
+            ("-secrets/**", Opens, Some("under `deny`")),
+            ("- secrets/**", Closes, Some("write `secrets/**` to close")),
+            ("+ secrets/**", Closes, Some("write `secrets/**` to close")),
+            ("#secrets/**", Closes, Some("write `secrets/**` to close")),
+            ("--exclude=secrets/**", Closes, Some("write `secrets/**` to close")),
+            ("not secrets/**", Closes, Some("write `secrets/**` to close")),
+            ("NOT secrets/**", Opens, Some("under `deny`")),
+            ("not(secrets/**)", Closes, Some("write `secrets/**` to close")),
+            ("exclude: secrets/**", Closes, Some("write `secrets/**` to close")),
+            ("./-secrets/**", Closes, None),
+            ("./not secrets/**", Closes, None),
+            ("notes/**", Closes, None),
+            ("no-go/**", Closes, None),
+            ("@types/**", Opens, None),
             ("**", Closes, None),
             ("**/*.env", Closes, None),
             ("./*.env", Closes, None),
@@ -125,6 +195,27 @@ mod tests {
             let is_told =
                 told.as_deref().zip(expected).is_some_and(|(own, part)| own.contains(part));
             assert!(is_told || told.is_none() && expected.is_none(), "{text}: {told:?}");
+        }
+    }
+
+    /// A list that opens gets no advice to open more, whatever the pattern.
+    #[test]
+    fn no_note_advises_to_open_more() {
+        for text in [
+            "*.env",
+            "docs/",
+            "docs/.*",
+            "docs\\*",
+            "a/**, b/**",
+            "-docs/**",
+            "not docs/**",
+            "*",
+            "[ab].md",
+        ] {
+            let (_, hint) = misread(text, List::Opens).unwrap();
+            assert!(!hint.contains("**/") && !hint.contains("for all"), "{text}: {hint}");
+            assert!(!hint.contains("a pattern of each"), "{text}: {hint}");
+            assert!(!hint.contains("/**") || hint.contains("under `deny`"), "{text}: {hint}");
         }
     }
 }

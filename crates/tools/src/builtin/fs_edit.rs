@@ -1,5 +1,4 @@
 //! `fs.edit`: puts one text in place of another in a file, where it is sure which place is meant.
-
 use std::time::{Duration, Instant};
 
 use capsule_core::action::{Action, PathTarget};
@@ -212,7 +211,8 @@ impl Operation for Editor {
         };
         let saved = fits(&edited.bytes).and_then(|()| self.saving.put(&edited.bytes, deadline));
         match saved {
-            Ok(()) => Outcome::done(output(path, &edited)),
+            Ok(()) if quotes => Outcome::done(output(path, &edited)),
+            Ok(()) => Outcome::done(made_unquoted(path)),
             Err(problem) => Outcome::failed(problem),
         }
     }
@@ -273,6 +273,12 @@ fn output(path: &WorkspacePath, edited: &Edited) -> Output {
         Encoding::Utf8 => output,
         other => output.with("encoding", other.word()),
     }
+}
+
+/// What is told of an edit that was made in a file that the policy does not open to `fs.read`: that it was. How
+/// it matched and where, how large the file is and how it says its text would tell of what stands in it.
+fn made_unquoted(path: &WorkspacePath) -> Output {
+    Output::default().with("path", path.to_string()).with("changed", true)
 }
 
 /// What is told of an edit that is not made. What the file holds stands in the output alone, where

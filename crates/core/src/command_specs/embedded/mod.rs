@@ -1,13 +1,13 @@
 //! The small languages that stand in words of command lines: scripts of `sed`, programs of `awk`,
 //! statements in SQL, addresses. Each is read just far enough to tell printing from the rest; what
 //! cannot be told is unknown.
-
 mod awk;
 mod code;
 mod sed;
 mod setting;
 mod sql;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::command_specs::argument_paths::{PathAccess, PathUse};
@@ -24,6 +24,7 @@ pub(crate) fn effects_of_text(kind: ArgKind, text: &str) -> Vec<(Effect, &'stati
         ArgKind::Awk => awk::effects(text),
         ArgKind::Code => code::effects(text),
         ArgKind::Setting => setting::effects(text),
+        ArgKind::Define => setting::defined(text),
         ArgKind::Sql => sql::effects(text),
         ArgKind::Url if HttpUrl::is_metadata_service(text) => {
             alloc::vec![(Effect::Secrets, "hands out the credentials of the machine")]
@@ -68,6 +69,16 @@ pub(super) fn sql_paths(text: &str) -> Vec<PathUse> {
         })
     });
     named.collect()
+}
+
+/// The paths that a command line names which stands in the words of a build.
+pub(super) fn setting_paths(text: &str) -> Vec<PathUse> {
+    setting::paths(text)
+}
+
+/// The program of such a command line.
+pub(super) fn setting_program(text: &str) -> Option<String> {
+    setting::program(text)
 }
 
 /// The files outside of the workspace that a program text names.

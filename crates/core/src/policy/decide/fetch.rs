@@ -1,5 +1,4 @@
 //! Constraints on URLs.
-
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -94,7 +93,7 @@ fn unmatched_address(fetch: &FetchRule, address: &HttpUrl) -> Finding {
         let reason = format!(
             "what `{shown}` means depends on how its server decodes it, so no `*` names it"
         );
-        let hint = "write the path plainly, or let the policy spell this one";
+        let hint = "write the path plainly";
         return Finding::deny(Code::NetNotAllowed, reason).with_suggestion(Some(hint));
     }
     let named: Vec<&str> = fetch.allow.iter().map(|rule| rule.pattern.as_str()).collect();

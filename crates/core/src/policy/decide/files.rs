@@ -1,5 +1,4 @@
 //! Constraints on paths.
-
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -402,7 +401,7 @@ impl PathDenial<'_> {
             Self::Hidden => (
                 Code::PathHidden,
                 "is hidden, and hidden files are denied".into(),
-                "leave hidden files alone, or set `hidden: allow` for this tool".into(),
+                "leave hidden files alone".into(),
             ),
             Self::Link => (
                 Code::PathSymlink,
@@ -412,7 +411,7 @@ impl PathDenial<'_> {
             Self::Denied(pattern) => (
                 Code::PathNotAllowed,
                 format!("is closed by `paths.deny: {}`", pattern.text),
-                "leave it alone, or take it out of `paths.deny` if it is needed".into(),
+                "leave it alone".into(),
             ),
             Self::NotAllowed => {
                 let allowed: Vec<&str> =

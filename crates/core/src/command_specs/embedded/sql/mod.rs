@@ -3,7 +3,6 @@
 //!
 //! Which dialect a text is in, it does not say. So a statement only asks if all of its words say so in
 //! every dialect; where the dialects do not agree on what is text, nothing is taken for text.
-
 mod lexer;
 mod words;
 
@@ -24,6 +23,8 @@ const CLIENT: (Effect, &str) =
     (Effect::Starts, "is a command that may run programs or write files");
 // Some need no semicolon between two statements.
 const MORE: (Effect, &str) = (Effect::Unknown, "does more than its first word says");
+const COMPUTED: (Effect, &str) =
+    (Effect::Unknown, "computes the name of a file or an address when it runs");
 const UNSURE: (Effect, &str) =
     (Effect::Unknown, "is read in more than one way, and may do more than ask");
 
@@ -67,18 +68,26 @@ fn statement_effects(statement: &Statement) -> Found {
         "drop" | "truncate" | "dropdatabase" | "flushall" | "flushdb" => alloc::vec![DESTROYS],
         "delete" | "update" if !says(statement, "where") => alloc::vec![DESTROYS],
         "copy" => copy(statement),
+        // Some run what they explain.
+        "explain" if says(statement, "copy") => copy(statement),
         "pragma" => return pragma(statement),
         "set" if is_of_server(statement) => alloc::vec![UNKNOWN],
         "set" => asks(statement, first),
         word if has(words::CLIENT, word) => alloc::vec![CLIENT],
         word if has(words::RUNS, word) => {
-            alloc::vec![(Effect::Code, "runs a procedure or opens another database")]
+            let opens = [(Effect::Code, "runs a procedure or opens another database")];
+            let is_computed = word == "attach" && !is_literal(database(statement));
+            opens.into_iter().chain(is_computed.then_some(COMPUTED)).collect()
         }
         word if has(words::CHANGES, word) => {
             let more = with_neighbours(statement).skip(1).any(|(word, _, is_call)| {
                 matches!(word, "drop" | "truncate" | "exec" | "shutdown") && !is_call
             });
-            [CHANGES].into_iter().chain(more.then_some(MORE)).collect()
+            // `vacuum into` writes a file.
+            let mut places = behind(statement, &["into"]).into_iter();
+            let is_computed = word == "vacuum" && places.any(|own| !is_literal(own));
+            let more = more.then_some(MORE).into_iter().chain(is_computed.then_some(COMPUTED));
+            [CHANGES].into_iter().chain(more).collect()
         }
         word if has(words::ASKS, word) => asks(statement, first),
         _ => alloc::vec![UNKNOWN],
@@ -128,16 +137,67 @@ fn copy(statement: &Statement) -> Found {
     if says(statement, "program") {
         return alloc::vec![(Effect::Starts, "starts a program by `copy`")];
     }
-    if says(statement, "from") && !says(statement, "to") {
-        return alloc::vec![CHANGES];
+    let places = behind(statement, &["to", "from"]);
+    let is_told = !places.is_empty() && places.iter().all(|own| is_literal(own));
+    let is_printed = |own: &&[Token]| own.first() == Some(&Token::Word("stdout".to_string()));
+    let mut found = match () {
+        () if says(statement, "from") && !says(statement, "to") => alloc::vec![CHANGES],
+        () if places.iter().any(is_printed) => Vec::new(),
+        () => alloc::vec![
+            (Effect::Writes, "writes a file"),
+            (Effect::Opens, "writes or reads files on the database's side")
+        ],
+    };
+    found.extend((!is_told).then_some(COMPUTED));
+    found
+}
+
+/// What stands behind some words of a statement, outside of every parenthesis.
+fn behind<'s>(statement: &'s Statement, words: &[&str]) -> Vec<&'s [Token]> {
+    let mut depth = 0_usize;
+    let mut found = Vec::new();
+    for (at, token) in statement.iter().enumerate() {
+        match token {
+            Token::Sign('(') => depth += 1,
+            Token::Sign(')') => depth = depth.saturating_sub(1),
+            Token::Word(word) if depth == 0 && words.contains(&word.as_str()) => {
+                found.extend(statement.get(at + 1..));
+            }
+            _ => {}
+        }
     }
-    if says(statement, "stdout") {
-        return Vec::new();
+    found
+}
+
+/// What `attach` opens.
+fn database(statement: &Statement) -> &[Token] {
+    const BEFORE: &str = "attach or replace database if not exists";
+    let is_before = |own: &Token| matches!(own, Token::Word(word) if has(BEFORE, word));
+    let at = statement.iter().take_while(|own| is_before(own)).count();
+    statement.get(at..).unwrap_or_default()
+}
+
+/// Whether the name of a file is one text in quotes, or the standard input or output: all else is computed
+/// when the statement runs.
+fn is_literal(place: &[Token]) -> bool {
+    match place {
+        [Token::Word(word), ..] => matches!(word.as_str(), "stdin" | "stdout"),
+        [Token::Quoted(_)] => true,
+        [Token::Quoted(_), next, ..] => {
+            matches!(next, Token::Word(_) | Token::Sign('(' | ')' | ','))
+        }
+        _ => false,
     }
-    alloc::vec![
-        (Effect::Writes, "writes a file"),
-        (Effect::Opens, "writes or reads files on the database's side")
-    ]
+}
+
+/// Whether the first argument of a function is a literal, or a list of them in brackets.
+fn is_literal_argument(arguments: &[Token]) -> bool {
+    let [Token::Sign('['), items @ ..] = arguments else { return is_literal(arguments) };
+    let Some(end) = items.iter().position(|own| *own == Token::Sign(']')) else { return false };
+    let (items, rest) = items.split_at(end);
+    let mut parts = items.split(|own| *own == Token::Sign(','));
+    parts.all(|own| matches!(own, [Token::Quoted(_)]))
+        && matches!(rest.get(1), Some(Token::Sign(',' | ')')))
 }
 
 fn pragma(statement: &Statement) -> Found {
@@ -197,7 +257,7 @@ fn calls(statement: &Statement) -> Found {
     let mut found = Vec::new();
     let mut before: Option<&Token> = None;
     let mut name_before: Option<&Token> = None;
-    for token in statement {
+    for (at, token) in statement.iter().enumerate() {
         let called = match (token, before) {
             (Token::Sign('('), Some(Token::Word(word))) => Some((word.as_str(), name_before)),
             // A name in quotes or brackets.
@@ -212,6 +272,12 @@ fn calls(statement: &Statement) -> Found {
             let computes = has(words::FUNCTIONS, word) && !is_of_schema;
             let reads = word.starts_with("read_")
                 || matches!(word, "parquet_scan" | "sniff_csv" | "readfile");
+            let is_listed = word == "glob"
+                && matches!(behind, Some(Token::Word(own)) if matches!(own.as_str(), "from" | "join"));
+            let arguments = statement.get(at + 1..).unwrap_or_default();
+            if (reads || is_listed) && !is_literal_argument(arguments) {
+                found.push(COMPUTED);
+            }
             let is_known =
                 computes || has(words::BEFORE_PARENTHESIS, word) || word.starts_with("pragma_");
             match () {
@@ -234,10 +300,7 @@ fn calls(statement: &Statement) -> Found {
         found.push((Effect::Code, "reaches files or programs on the database's side"));
     }
     // A client puts the value of a variable here, whatever that is.
-    let is_variable = |pair: &[Token]| {
-        matches!(pair, [before, Token::Sign(':'), Token::Word(_) | Token::Quoted(_) | Token::Sign('{')]
-            if *before != Token::Sign(':') && !matches!(before, Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit())))
-    };
+    let is_variable = |pair: &[Token]| matches!(pair, [before, Token::Sign(':'), Token::Word(_) | Token::Quoted(_) | Token::Sign('{')] if *before != Token::Sign(':') && !matches!(before, Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit())));
     if statement.windows(3).any(is_variable) {
         found.push((Effect::Unknown, "holds a variable of which only the client knows the value"));
     }
@@ -384,6 +447,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_in_quotes_is_not_computed() {
+        for text in [
+            "copy t to 'x.csv'",
+            "copy t to 'x.parquet' (format parquet)",
+            "copy (select a from t) to 'x.csv' with (header)",
+            "copy t (a, b) from 'x.csv' delimiter ','",
+            "copy t from stdin",
+            "copy t to stdout",
+            "select * from read_csv('x.csv', header = true)",
+            "from read_parquet(['a.parquet', 'b.parquet'])",
+            "select * from glob('data/*')",
+            "select name from t where glob(pattern, name)",
+            "attach 'x.db' as x",
+            "attach if not exists 'x.db'",
+            "vacuum into 'y.db'",
+            "vacuum",
+        ] {
+            assert!(!effects(text).contains(&COMPUTED), "{text}: {:?}", effects(text));
+        }
+    }
+
+    #[test]
     fn places_are_in_quotes_of_any_kind() {
         for text in [
             "copy t to '/home/x'",
@@ -476,6 +561,33 @@ mod tests {
             ("install httpfs", Effect::Code),
             ("load httpfs", Effect::Code),
             ("copy t to 'x.csv'", Effect::Writes),
+            // A file or an address that is computed.
+            ("copy t to ('https'||'://e/x')", Effect::Unknown),
+            ("copy t to 'https'||'://e/x'", Effect::Unknown),
+            ("copy t to getvariable('x')", Effect::Unknown),
+            ("copy t to concat('https', '://e/x')", Effect::Unknown),
+            ("copy t from ('ht'||'tps://e/x')", Effect::Unknown),
+            ("copy stdout to ('https'||'://e/x')", Effect::Unknown),
+            ("copy (select 1 as stdout) to ('https'||'://e/x')", Effect::Unknown),
+            ("copy t to 'ht'\n'tps://e/x'", Effect::Unknown),
+            ("copy t to 'x'.replace('x', 'y')", Effect::Unknown),
+            ("explain analyze copy t to ('https'||'://e/x')", Effect::Unknown),
+            ("from read_csv('ht'||'tps://e/x')", Effect::Unknown),
+            ("select * from read_csv(getvariable('x'))", Effect::Unknown),
+            ("select * from read_parquet(['a', 'ht'||'tps://e/x'])", Effect::Unknown),
+            ("select * from parquet_scan(concat('a', 'b'))", Effect::Unknown),
+            ("select * from read_text(x)", Effect::Unknown),
+            ("from glob('/e'||'tc/*')", Effect::Unknown),
+            ("select readfile('a'||'b')", Effect::Unknown),
+            ("attach ('a'||'b') as x", Effect::Unknown),
+            ("attach 'x'||y", Effect::Unknown),
+            ("attach database if not exists 'x'||y as z", Effect::Unknown),
+            ("vacuum into 'a'||'b'", Effect::Unknown),
+            (".read '|id'", Effect::Starts),
+            (".read x.sql", Effect::Starts),
+            (".output |sh", Effect::Starts),
+            (".import '|id' t", Effect::Starts),
+            ("copy t to program 'sh'", Effect::Starts),
         ] {
             let found = effects(text);
             assert!(found.iter().any(|(own, _)| *own == effect), "{text}: {found:?}");
