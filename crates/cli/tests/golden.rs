@@ -1,6 +1,7 @@
 //! The golden table of decisions (house rule 19): what every shipped policy says about one call a row.
 //! A change of a policy, of what is known of programs, or of the rules of deciding is reviewed as its
 //! diff. `INSTA_UPDATE=always cargo test -p capsule-cli --test golden` writes it anew.
+
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -3,6 +3,7 @@
 //! `.git/hooks` may be a link to `tools/hooks`. Git then runs what stands in `tools/hooks`, and an
 //! invariant that protects `.git/hooks/**` has to protect that as well. So a place is judged under every
 //! name that it goes by, and whatever a policy says of a name holds for what it leads to.
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
 //! What the events of a run add up to.
+
 use std::collections::BTreeMap;
 
 use capsule_core::action::{Action, Facts};

@@ -1,4 +1,5 @@
 //! What a run changed in its staged workspace, from its record, and what may become of it.
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

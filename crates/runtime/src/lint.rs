@@ -1,4 +1,5 @@
 //! What a policy says that its author probably did not mean. The policy works as written.
+
 use std::path::Path;
 
 use capsule_core::capability::Capability;

@@ -3,6 +3,7 @@
 //! A tool is one file under [`builtin`]: its signature (facts for everyone), its preflight (what a
 //! call means, what is found on disk, and the hands that could do it), and its run, which needs a
 //! permit. A new tool is a file and a line in the list of [`TOOLS`].
+
 pub mod builtin;
 mod command_words;
 mod commands;
@@ -49,14 +50,30 @@ pub use undo::{Keeper, Kept, Looked, Standing, Undo};
 pub use veil::{Conceals, Veil, VeilError};
 pub use workspace::Workspace;
 
-macro_rules! tools { ($($file:ident::$tool:ident,)*) => {
-/// Every tool of this build.
-pub const TOOLS: &[&dyn Tool] = &[$(&builtin::$file::$tool,)*];
+macro_rules! tools {
+    ($($file:ident::$tool:ident,)*) => {
+        /// Every tool of this build.
+        pub const TOOLS: &[&dyn Tool] = &[$(&builtin::$file::$tool,)*];
 
-/// Their signatures.
-pub const CATALOGUE: Catalogue = Catalogue(&[$(&builtin::$file::SIGNATURE,)*]); }; }
+        /// Their signatures.
+        pub const CATALOGUE: Catalogue = Catalogue(&[$(&builtin::$file::SIGNATURE,)*]);
+    };
+}
 
-tools! { fs_search::FsSearch, fs_list::FsList, fs_read::FsRead, fs_write::FsWrite, fs_edit::FsEdit, fs_delete::FsDelete, http_get::HttpGet, shell_run::ShellRun, git_status::GitStatus, git_diff::GitDiff, git_log::GitLog, test_run::TestRun, }
+tools! {
+    fs_search::FsSearch,
+    fs_list::FsList,
+    fs_read::FsRead,
+    fs_write::FsWrite,
+    fs_edit::FsEdit,
+    fs_delete::FsDelete,
+    http_get::HttpGet,
+    shell_run::ShellRun,
+    git_status::GitStatus,
+    git_diff::GitDiff,
+    git_log::GitLog,
+    test_run::TestRun,
+}
 
 /// What is behind commands that only a person can give. No policy, plan or model can name these.
 const OF_PERSONS: &[&dyn Tool] =

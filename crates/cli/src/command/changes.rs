@@ -1,5 +1,6 @@
 //! `capsule changes`, `apply` and `discard`: what commands changed in a staged workspace, and what
 //! becomes of it.
+
 use std::rc::Rc;
 
 use capsule_core::change::{Change, FileState};
@@ -69,7 +70,15 @@ pub(super) fn show(args: &Changes, around: &Surroundings, screen: &Screen) -> Re
 
 fn told_json(subject: &Subject, made: &waiting::Made, changes: Vec<Value>) -> Value {
     let in_workspace = made.changes.iter().map(|own| change_json(own, None));
-    json!({ "schema": 1, "run": subject.id, "staged": subject.is_staged.then(|| staged_json(subject)), "direct": subject.is_direct(), "changes": changes, "in_workspace": in_workspace.collect::<Vec<_>>(), "uncommitted": made.uncommitted(), })
+    json!({
+        "schema": 1,
+        "run": subject.id,
+        "staged": subject.is_staged.then(|| staged_json(subject)),
+        "direct": subject.is_direct(),
+        "changes": changes,
+        "in_workspace": in_workspace.collect::<Vec<_>>(),
+        "uncommitted": made.uncommitted(),
+    })
 }
 
 /// What shows the lines of a run's staged files.
@@ -88,13 +97,20 @@ pub(super) fn diff_lines(change: &Change, diff: Option<(String, u64)>) -> Vec<St
     let shown = escape::block(&diff).into_owned();
     let mut lines: Vec<String> = shown.lines().map(|line| format!("  {line}")).collect();
     if masked > 0 {
-        lines.push(format!( "  {CARE}{masked} masked{CARE:#}: it looks like a secret; what stands there is applied, too" ));
+        lines.push(format!(
+            "  {CARE}{masked} masked{CARE:#}: it looks like a secret; what stands there is applied, too"
+        ));
     }
     lines
 }
 
 fn staged_json(subject: &Subject) -> Value {
-    json!({ "paths": subject.changes.0.len(), "refused": subject.changes.refused().is_some(), "asked": subject.changes.asked().next().is_some(), "cut_short": subject.cut_short(), })
+    json!({
+        "paths": subject.changes.0.len(),
+        "refused": subject.changes.refused().is_some(),
+        "asked": subject.changes.asked().next().is_some(),
+        "cut_short": subject.cut_short(),
+    })
 }
 
 /// Makes what a run changed in the workspace itself.
@@ -150,7 +166,10 @@ pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Res
         0 => String::new(),
         left_out => format!(", {left_out} left out and dropped"),
     };
-    screen.complain(&format!( "{GOOD}✔{GOOD:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}", done.label ));
+    screen.complain(&format!(
+        "{GOOD}✔{GOOD:#} {changes} of {label} {applied}{left_out} · recorded as {} · capsule undo {label}",
+        done.label
+    ));
     Ok(done.exit.status())
 }
 

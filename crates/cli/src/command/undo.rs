@@ -1,5 +1,6 @@
 //! `capsule undo`: brings back what stood in the workspace before a run, or one of its calls, changed it.
 //! It is shown first, nothing that changed since is lost, and the undo is a run that is undone in turn.
+
 use std::rc::Rc;
 
 use capsule_core::change::{Change, FileState};
@@ -217,7 +218,16 @@ impl Asked {
             .iter()
             .map(|(call, why)| json!({ "call": call, "why": why }))
             .collect();
-        json!({ "schema": 1, "subject": self.undoing.run, "call": self.undoing.call, "workspace": self.undoing.workspace(), "dry_run": dry_run, "run": null, "changes": told.iter().map(path_json).collect::<Vec<_>>(), "uncovered": uncovered, })
+        json!({
+            "schema": 1,
+            "subject": self.undoing.run,
+            "call": self.undoing.call,
+            "workspace": self.undoing.workspace(),
+            "dry_run": dry_run,
+            "run": null,
+            "changes": told.iter().map(path_json).collect::<Vec<_>>(),
+            "uncovered": uncovered,
+        })
     }
 }
 

@@ -1,4 +1,5 @@
 //! What single words of a command line mean for what the command does.
+
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::mem;

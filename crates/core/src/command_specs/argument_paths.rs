@@ -3,6 +3,7 @@
 //! A word may be a path, a revision, or a revision with a path in it. Where it is not known which,
 //! every reading counts: one that is surely a path is judged as one, one that may be a path is
 //! judged where something stands there or a rule closes the name.
+
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -5,6 +5,7 @@
 //! whatever is not plain reading. It refines a decision and never replaces the sandbox: a program
 //! that is not known is judged by its words alone, and what a program does when it runs is held by
 //! the walls around it.
+
 mod argument_effects;
 mod argument_paths;
 mod argv_parser;

@@ -1,4 +1,5 @@
 //! A command line, read with what is known about its program.
+
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -54,7 +55,8 @@ impl CommandLevel {
     /// ends. These two long options have no other meaning anywhere; of the short ones this cannot be
     /// said.
     pub(super) fn asks_for_help(&self) -> bool {
-        matches!(self.flags.as_slice(), [ParsedFlag { spelled, names, value: None, effect: None }] if !names.is_empty() && matches!(spelled.as_str(), "--help" | "--version"))
+        matches!(self.flags.as_slice(), [ParsedFlag { spelled, names, value: None, effect: None }]
+            if !names.is_empty() && matches!(spelled.as_str(), "--help" | "--version"))
     }
 }
 

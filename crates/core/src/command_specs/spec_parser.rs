@@ -1,4 +1,5 @@
 //! Reads a file of program knowledge.
+
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 

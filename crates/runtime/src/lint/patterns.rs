@@ -1,4 +1,5 @@
 //! Patterns for paths that mean less here than in gitignore or in a regular expression.
+
 use capsule_core::decision::Verdict;
 use capsule_core::diagnostic::Diagnostics;
 use capsule_core::policy::{Constraint, FileRule, PathPattern, Policy};

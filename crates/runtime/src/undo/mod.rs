@@ -1,5 +1,6 @@
 //! What a run changed in the workspace, the other way round: read from its record, compared with what
 //! stands there now, and brought back by a run of its own.
+
 mod chain;
 mod record;
 mod undone;
@@ -134,8 +135,16 @@ impl Undoing {
         for call in calls {
             self.uncovered.extend(call.uncovered().map(|why| (call.number, why)));
             let Some(changes) = call.kept else { continue };
-            chain.add(call.number, call.is_done, changes).map_err(|broken| { let chain::Broken { path, first, second } = broken; let message = format!( "`{path}` was changed by something else between call {first} and call {second}, \
-                     which would be lost" ); let label = &self.record.opened.label; CodedError::new(Code::UndoConflict, message) .with_suggestion(format!("undo the later one alone: `capsule undo {label}:{second}`")) })?;
+            chain.add(call.number, call.is_done, changes).map_err(|broken| {
+                let chain::Broken { path, first, second } = broken;
+                let message = format!(
+                    "`{path}` was changed by something else between call {first} and call {second}, \
+                     which would be lost"
+                );
+                let label = &self.record.opened.label;
+                CodedError::new(Code::UndoConflict, message)
+                    .with_suggestion(format!("undo the later one alone: `capsule undo {label}:{second}`"))
+            })?;
         }
         (self.changes, self.between) = chain.back().into_iter().unzip();
         Ok(())

@@ -3,6 +3,7 @@
 //! Both are the one-line forms that tools for signed notes share: a name, a number that tells keys of one
 //! name apart, and the key, with a plus between them. The private line lies beside the store in a file
 //! of its own and nowhere else.
+
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -165,7 +166,14 @@ impl Signer {
         }
         let text = read(file).map_err(|error| failed(error.to_string()))?;
         let signer = Self::parse(text.trim_end_matches('\n'));
-        signer.map(Some).ok_or_else(|| StoreError::Key { why: "it is not a private key of this form".into(), suggestion: Some(format!( "put `{}` away or bring back the key that was there; without one, `capsule init` makes another", path.display() )), path: path.clone(), })
+        signer.map(Some).ok_or_else(|| StoreError::Key {
+            why: "it is not a private key of this form".into(),
+            suggestion: Some(format!(
+                "put `{}` away or bring back the key that was there; without one, `capsule init` makes another",
+                path.display()
+            )),
+            path: path.clone(),
+        })
     }
 
     /// Makes a key and puts it beside a store, where none may be yet. Without an origin the log is called

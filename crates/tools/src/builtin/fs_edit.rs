@@ -1,4 +1,5 @@
 //! `fs.edit`: puts one text in place of another in a file, where it is sure which place is meant.
+
 use std::time::{Duration, Instant};
 
 use capsule_core::action::{Action, PathTarget};

@@ -1,6 +1,7 @@
 //! What the configuration of a repository names: hooks, more configuration, attributes, and commands that
 //! lie in the workspace. Each goes by the name of the place whose orders it gives: a folder of hooks by
 //! `.git/hooks`, and whatever a key names by that of the configuration.
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;

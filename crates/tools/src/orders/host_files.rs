@@ -2,6 +2,7 @@
 //! are: by a link, by a hard link, by a bind mount, or because the home directory lies here. Which files those are
 //! is a table ([`control_files`](capsule_core::control_files)); variables of the environment name others in
 //! their place.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType, Metadata};

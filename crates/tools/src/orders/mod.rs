@@ -4,6 +4,7 @@
 //! to is judged under that name, too ([`Orders`]), and so is what is in a [`repository`] by another name
 //! than `.git`, and what the [`config`]uration of a repository names. It is looked for when the workspace is first walked,
 //! in the workspace as the host has it, beneath whatever a run has staged.
+
 mod config;
 mod host_files;
 mod mounts;

@@ -1,5 +1,6 @@
 //! What gives orders to every repository of the user, wherever it lies: the configuration of the user and of
 //! the machine, and what variables of the environment say.
+
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};

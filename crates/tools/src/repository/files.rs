@@ -1,4 +1,5 @@
 //! The files of a repository: as they were before a run, and as they are with what it changed.
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;

@@ -11,6 +11,7 @@
 //!
 //! What cannot be read is refused. The reader is our own: it reads by descriptors and within bounds, refuses
 //! what has two readings, and nothing that it misreads has the name that it was asked for (ADR 50).
+
 mod commit_graph;
 mod compare;
 mod database;
@@ -43,6 +44,7 @@ use index::Index;
 use layout::{Part, part};
 
 pub(crate) use files::RunChanges;
+
 pub(crate) use review::{Reviewed, review};
 pub(crate) use snapshot::RepositorySnapshot;
 

@@ -1,4 +1,5 @@
 //! Looks through what a run made of repositories.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::Path;

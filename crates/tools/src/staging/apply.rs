@@ -1,6 +1,7 @@
 //! Applies staged changes to the workspace: all of them are compared before the first is made, each is
 //! made whole or not at all, and what they replace is kept for an undo first. Whoever is interrupted
 //! can begin again: what was applied already is known by its content.
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,5 +1,6 @@
 //! What a call changed is collected when it ends, judged within the bounds of its permit, and handed
 //! over with its outcome.
+
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};

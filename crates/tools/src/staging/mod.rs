@@ -5,6 +5,7 @@
 //! folder becomes a [`copy`] of the workspace, and what differs in it is what changed. Here is what
 //! becomes of it: [`scan`] reads the changes out of it, [`judge`] has those of each call judged and recorded, and
 //! [`apply`] makes them in the workspace.
+
 mod apply;
 mod copied;
 mod copy;

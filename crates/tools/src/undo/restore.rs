@@ -3,6 +3,7 @@
 //! Every path is compared with what the call left before the first is touched, and everything that is to
 //! come back is read and compared with its digest. What goes away for it is kept first, so that an undo
 //! is undone like any other call, and so that one which fails half-way is taken back at once.
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;

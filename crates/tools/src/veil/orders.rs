@@ -1,4 +1,5 @@
 //! Other names of what must not be changed, as far as the look at a workspace tells them.
+
 use std::rc::Rc;
 
 use capsule_core::action::{FileKind, PathFact, PathLocation};

@@ -1,6 +1,7 @@
 //! The small languages that stand in words of command lines: scripts of `sed`, programs of `awk`,
 //! statements in SQL, addresses. Each is read just far enough to tell printing from the rest; what
 //! cannot be told is unknown.
+
 mod awk;
 mod code;
 mod sed;

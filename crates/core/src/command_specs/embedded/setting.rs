@@ -1,5 +1,6 @@
 //! `NAME=VALUE` among the words of a build: some names say which command is run, and a value goes into the
 //! lines that a shell reads.
+
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
 //! Constraints on URLs.
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

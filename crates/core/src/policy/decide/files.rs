@@ -1,4 +1,5 @@
 //! Constraints on paths.
+
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;

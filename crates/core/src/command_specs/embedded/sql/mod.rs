@@ -3,6 +3,7 @@
 //!
 //! Which dialect a text is in, it does not say. So a statement only asks if all of its words say so in
 //! every dialect; where the dialects do not agree on what is text, nothing is taken for text.
+
 mod lexer;
 mod words;
 
@@ -300,7 +301,10 @@ fn calls(statement: &Statement) -> Found {
         found.push((Effect::Code, "reaches files or programs on the database's side"));
     }
     // A client puts the value of a variable here, whatever that is.
-    let is_variable = |pair: &[Token]| matches!(pair, [before, Token::Sign(':'), Token::Word(_) | Token::Quoted(_) | Token::Sign('{')] if *before != Token::Sign(':') && !matches!(before, Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit())));
+    let is_variable = |pair: &[Token]| {
+        matches!(pair, [before, Token::Sign(':'), Token::Word(_) | Token::Quoted(_) | Token::Sign('{')]
+            if *before != Token::Sign(':') && !matches!(before, Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit())))
+    };
     if statement.windows(3).any(is_variable) {
         found.push((Effect::Unknown, "holds a variable of which only the client knows the value"));
     }
