@@ -291,7 +291,7 @@ tools:
   shell.run: { form: command, denied_tokens: [x], executables: { git: { subcommands: { log: { flags: { deny: [--all] } } } } } }
 "#;
 
-/// What a denial suggests goes to the model: it never advises to open more, whatever the policy.
+/// The suggestion of a denial goes to the model: it never advises to open more, whatever the policy.
 #[test]
 fn no_denial_suggests_to_open_more() {
     const OPENING: [&str; 16] = [

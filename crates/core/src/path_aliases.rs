@@ -60,7 +60,7 @@ impl PathAliases {
     }
 
     /// Notes that a name leads to a place, and to nothing beneath it.
-    pub fn lead_exactly(&mut self, name: &WorkspacePath, place: &WorkspacePath) {
+    pub fn add_exact_alias(&mut self, name: &WorkspacePath, place: &WorkspacePath) {
         let is_new = self.exact.entry(self.key(place.clone())).or_default().insert(name.clone());
         self.count += usize::from(is_new);
     }
@@ -126,7 +126,7 @@ mod tests {
         assert!(!orders.add_alias(&path("tools"), &path("tools")), "its own name");
         orders.add_traversal(&path(".git"), path("data"));
         orders.list(&path("$PATH"), &path("data"));
-        orders.lead_exactly(&path("$ENV/RC"), &path("data/rc"));
+        orders.add_exact_alias(&path("$ENV/RC"), &path("data/rc"));
         for (asked, names) in [
             ("data/repo", ".git $PATH/repo"),
             ("data/x", "$PATH/x"),

@@ -304,14 +304,15 @@ impl Visible {
         let mut at = from;
         while let Some((shown, end)) = unit.character(bytes, at, open) {
             // Much that is invisible is shown, as in a narrow text.
-            let leads = may_lead(shown) && self.gap_before(at) <= APART;
+            let is_shown = self.gap_before(at) > APART;
+            let leads = may_lead(shown) && !is_shown;
             let next = |(_, end): &(char, usize)| unit.character(bytes, *end, open);
             let seen = core::iter::successors(Some((shown, end)), next);
             let seen: Vec<_> = seen.take(if leads { SEQUENCE + 4 } else { 1 }).collect();
             let text: String = seen.iter().map(|(own, _)| *own).collect();
-            let hidden = match self.gap_before(at) {
-                gap if gap > APART => Known::Sure(0),
-                _ => hidden(text.as_bytes(), self.text.last().copied(), open),
+            let hidden = match is_shown {
+                true => Known::Sure(0),
+                false => hidden(text.as_bytes(), self.text.last().copied(), open),
             };
             match hidden {
                 Known::Depends => return,

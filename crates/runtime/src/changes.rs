@@ -70,9 +70,7 @@ pub struct Subject {
     pub is_staged: bool,
     /// What became of them.
     pub became: Became,
-    /// Whether somebody began to apply them.
-    pub is_begun: bool,
-    /// How those runs ended, or that they go on.
+    /// How the runs ended that applied them, or that one goes on.
     applies: Vec<RunState>,
     opened: Box<RunOpened>,
     texts: Texts,
@@ -183,7 +181,6 @@ impl Subject {
         let applies = store.about(run, RunKind::Apply)?;
         let applies =
             applies.iter().map(|own| store.state(own)).collect::<Result<Vec<_>, StoreError>>()?;
-        let is_begun = !applies.is_empty();
         let folder = place(path, id);
         let is_staged = fs::symlink_metadata(&folder).is_ok_and(|own| own.is_dir());
         let state = store.state(run)?;
@@ -191,7 +188,7 @@ impl Subject {
             true => Became::Waiting,
             false => became(store, run, &changes)?,
         };
-        Ok(Self { id, changes, state, is_staged, became, is_begun, applies, opened, texts, folder })
+        Ok(Self { id, changes, state, is_staged, became, applies, opened, texts, folder })
     }
 
     /// The folder that it worked in, by its path.
@@ -218,7 +215,7 @@ impl Subject {
     /// When there is nothing to apply, or the run is not at its end.
     pub fn check_state(&self) -> Result<(), CodedError> {
         // Whoever was stopped over applying them may have applied all of them: that is looked for.
-        if self.became != Became::Lost || !self.is_begun {
+        if self.became != Became::Lost || !self.is_begun() {
             self.can_end("applied")?;
         }
         if !matches!(self.state, RunState::Sealed(_)) {
@@ -276,11 +273,17 @@ impl Subject {
         }
     }
 
+    /// Whether an apply of them began.
+    #[must_use]
+    pub fn is_begun(&self) -> bool {
+        !self.applies.is_empty()
+    }
+
     /// How many of the changes an apply left in the workspace that did not come to its end; none where no
     /// apply was cut short, or one goes on.
     #[must_use]
     pub fn cut_short(&self) -> Option<usize> {
-        if !self.is_staged || !self.is_begun || self.applies.contains(&RunState::Running) {
+        if !self.is_staged || !self.is_begun() || self.applies.contains(&RunState::Running) {
             return None;
         }
         let applied = self.staging().map_or(0, |own| own.applied(&self.changes));
@@ -319,7 +322,7 @@ impl Subject {
             remove(&self.folder)?;
             note(store)?;
         }
-        if let Some(staging) = self.staging().filter(|_| self.is_begun) {
+        if let Some(staging) = self.staging().filter(|_| self.is_begun()) {
             staging.tidy(&self.id.to_string(), &self.changes);
         }
         Ok(remove(&self.folder)?)

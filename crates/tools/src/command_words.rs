@@ -22,7 +22,7 @@ const RUNNERS: [&[u8]; 29] = [
 /// Up to how many values by default, and how many words behind unknown directories, are read of one text.
 const READ: usize = 256;
 
-/// What a command line names.
+/// The words and directories that a command line names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandWords {
     /// Words that may be paths, in their order; the first one is the program.
@@ -50,7 +50,7 @@ struct Reader {
     seen: BTreeSet<Vec<u8>>,
 }
 
-/// What ends a word in some reading.
+/// Whether a byte ends a word in some reading.
 fn ends(byte: &u8) -> bool {
     byte.is_ascii_whitespace() || b"'\"`;|&()<>=$!".contains(byte)
 }
@@ -109,7 +109,7 @@ impl Reader {
     }
 }
 
-/// What stands behind a directory that only a shell knows: `$TOP/x`, `${TOP}/x`, `$(top)/x`, `"$TOP"/x`.
+/// The paths behind a directory that only a shell knows: `$TOP/x`, `${TOP}/x`, `$(top)/x`, `"$TOP"/x`.
 fn behind(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = value.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.filter_map(move |(at, _)| {
@@ -217,7 +217,7 @@ impl Line {
         }
     }
 
-    /// Something comes that is not known: of the word before, the directory is.
+    /// An unknown part follows: of the word before it, the directory is known.
     fn unknown(&mut self) {
         let slash = self.word.iter().rposition(|byte| *byte == b'/');
         let directory = slash.and_then(|at| self.word.get(..at)).unwrap_or_default();

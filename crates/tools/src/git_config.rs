@@ -137,7 +137,11 @@ fn unknown(key: &str, path: Vec<u8>, value: &[u8]) -> Vec<Named> {
 /// What a command line names: its words, and directories of programs whose names cannot be read.
 #[must_use]
 pub fn command(key: &str, value: &[u8]) -> Vec<Named> {
-    let CommandWords { words, directories } = CommandWords::read(value);
+    named_by_words(key, CommandWords::read(value))
+}
+
+/// The same of words that were read.
+fn named_by_words(key: &str, CommandWords { words, directories }: CommandWords) -> Vec<Named> {
     let directories = directories.into_iter().map(|own| Named::Path(key.into(), own));
     directories.chain((!words.is_empty()).then(|| Named::Command(key.into(), words))).collect()
 }
@@ -149,21 +153,18 @@ fn alias(key: &str, value: &[u8], depth: usize) -> Vec<Named> {
     if subcommand.is_none_or(|own| HARMLESS.iter().any(|name| name.as_bytes() == own)) {
         return Vec::new();
     }
-    let mut named = command(key, value);
-    let words = CommandWords::read(value).words;
-    for directory in words.iter().filter_map(|word| {
-        DIRECTORIES.iter().find_map(|option| word.strip_prefix(option.as_bytes()))
-    }) {
-        named.push(Named::Path(key.into(), directory.to_vec()));
+    let read = CommandWords::read(value);
+    let mut named = Vec::new();
+    for word in &read.words {
+        let option = |option: &&str| word.strip_prefix(option.as_bytes());
+        let directory = DIRECTORIES.iter().find_map(option);
+        named.extend(directory.map(|own| Named::Path(key.into(), own.to_vec())));
+        if let Some(depth) = depth.checked_sub(1) {
+            let setting = Setting::parse(word).filter(Setting::is_plain);
+            named.extend(setting.into_iter().flat_map(|own| own.names_within(depth)));
+        }
     }
-    let Some(depth) = depth.checked_sub(1) else { return named };
-    for word in words {
-        let equals = word.iter().position(|byte| *byte == b'=');
-        let setting = equals.and_then(|at| {
-            Setting::of(word.get(..at)?, word.get(at + 1..)?.to_vec()).filter(Setting::is_plain)
-        });
-        named.extend(setting.into_iter().flat_map(|own| own.names_within(depth)));
-    }
+    named.extend(named_by_words(key, read));
     named
 }
 
@@ -177,6 +178,13 @@ impl Setting {
         let subsection = key.get(first + 1..last).map(<[u8]>::to_vec);
         let (section, key) = (lower(key.get(..first)?), lower(key.get(last + 1..)?));
         Some(Self { section, subsection, key, value: Some(value) })
+    }
+
+    /// A setting in one word: `KEY=VALUE`.
+    #[must_use]
+    pub fn parse(word: &[u8]) -> Option<Self> {
+        let equals = word.iter().position(|byte| *byte == b'=')?;
+        Self::of(word.get(..equals)?, word.get(equals + 1..)?.to_vec())
     }
 
     /// Whether its names are ones that git takes, so that a word is a setting and no other option.

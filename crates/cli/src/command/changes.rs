@@ -124,7 +124,7 @@ pub(super) fn apply(args: &Apply, around: &Surroundings, screen: &Screen) -> Res
     let law = subject.law(&changes)?;
     let text = String::from_utf8_lossy(&json::canonical(&changes)).into_owned();
     let mut asked = json!({ "run": subject.id, "changes": text });
-    if let (Value::Object(map), true) = (&mut asked, subject.is_begun) {
+    if let (Value::Object(map), true) = (&mut asked, subject.is_begun()) {
         map.insert("again".into(), "yes".into());
     }
     let one = One {

@@ -125,7 +125,7 @@ impl ApprovalAnswer {
     }
 }
 
-/// What a question came to.
+/// The outcome of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerKind {

@@ -1,4 +1,4 @@
-//! What single words of a command line mean for what the command does.
+//! The effects of single arguments of a command line.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -42,7 +42,7 @@ impl ArgvParser {
         }
     }
 
-    /// What a word adds that is of some kind; the paths that it names are noted.
+    /// The effects that an argument of some kind adds; the paths that it names are noted.
     pub(super) fn read_argument(
         &mut self,
         place: argument_paths::ArgPosition,
@@ -79,7 +79,7 @@ impl ArgvParser {
     }
 }
 
-/// What a command does that is given such a word. A lone dash is standard input: as a program it
+/// The effects of a command that is given such an argument. A lone dash is standard input: as a program it
 /// is a text that nobody has seen. A program that stands at an address comes from elsewhere.
 fn effects_of(kind: ArgKind, text: &str) -> Effects {
     match (kind, text) {

@@ -148,7 +148,7 @@ impl ArgvParser {
     /// What holds for all words of a level.
     fn enter(&mut self, command: &CommandSpec) {
         self.starts_others = command.starts_others();
-        self.is_local = !command.base_effect.effects.intersects(effect::ELSEWHERE);
+        self.is_local = !command.base_effect.effects.intersects(effect::REMOTE_EFFECTS);
         self.parsed.walks_all = command.is_recursive;
         self.parsed.opens_named_only = command.opens_named_only;
     }

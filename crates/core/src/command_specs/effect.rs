@@ -242,8 +242,8 @@ impl EffectSpec {
     }
 }
 
-/// What a command does that may be about files of other computers.
-pub(super) const ELSEWHERE: Effects = Effects::of(Effect::Network)
+/// Effects of commands whose words may name files of other computers.
+pub(super) const REMOTE_EFFECTS: Effects = Effects::of(Effect::Network)
     .with(Effect::Publishes)
     .with(Effect::System)
     .with(Effect::Shell)

@@ -377,7 +377,7 @@ pub struct CallStarted {
     pub covers: Option<UndoCoverage>,
 }
 
-/// What the undo record of a call covers.
+/// The paths and bytes that the undo record of a call covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoCoverage {
     /// How many paths can be brought back, those among them that were not there.

@@ -37,7 +37,7 @@ pub struct AwaitingApproval {
     pub(super) redacted: RedactedCall,
 }
 
-/// What a question came to without being shown.
+/// The outcome of a question that was not shown.
 pub enum RoutedApproval {
     /// The call may run.
     Cleared(Box<Cleared>),

@@ -277,16 +277,21 @@ impl Gather<'_> {
 
     /// A command line names files of the workspace: those that are there, and those that could be made.
     fn command_line(&mut self, name: &WorkspacePath, value: &OsStr) -> Result<(), CodedError> {
-        let words = CommandWords::read(value.as_bytes()).words;
-        for word in words.iter().filter(|word| is_path(word)) {
+        self.files_among(value).iter().try_for_each(|(path, _)| self.leads(name, path))
+    }
+
+    /// The words of a value that name a file of the workspace, or a place for one, each with where that is.
+    fn files_among(&self, value: &OsStr) -> Vec<(PathBuf, PathBuf)> {
+        let mut files = Vec::new();
+        for word in CommandWords::read(value.as_bytes()).words.iter().filter(|word| is_path(word)) {
             let path = self.expand(Path::new(OsStr::from_bytes(word)));
-            let End::Inside(place) = self.host.follow(Path::new(""), &path).end else { continue };
-            let kind = self.host.kind(&place);
-            if matches!(kind, Some(Kind::RegularFile) | None) {
-                self.leads(name, &path)?;
+            if let End::Inside(place) = self.host.follow(Path::new(""), &path).end
+                && matches!(self.host.kind(&place), Some(Kind::RegularFile) | None)
+            {
+                files.push((path, place));
             }
         }
-        Ok(())
+        files
     }
 
     /// Files of the workspace that any other variable names, whether they are there or not: a program that is
@@ -307,18 +312,10 @@ impl Gather<'_> {
                 continue;
             };
             let name = name.join(&shown);
-            for word in
-                CommandWords::read(value.as_bytes()).words.iter().filter(|word| is_path(word))
-            {
-                let path = self.expand(Path::new(OsStr::from_bytes(word)));
-                let End::Inside(place) = self.host.follow(Path::new(""), &path).end else {
-                    continue;
-                };
-                if matches!(self.host.kind(&place), Some(Kind::RegularFile) | None)
-                    && let Ok(place) = told(place.as_os_str())
-                {
+            for (path, place) in self.files_among(&value) {
+                if let Ok(place) = told(place.as_os_str()) {
                     let _end = self.noted(&name, &path);
-                    self.orders.lead_exactly(&name, &place);
+                    self.orders.add_exact_alias(&name, &place);
                 }
                 if self.orders.count() > limits::PATH_ALIASES {
                     return Err(too_many());

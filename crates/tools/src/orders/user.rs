@@ -120,11 +120,7 @@ fn settings(variables: Variables<'_>) -> Vec<Named> {
         }
     }
     for word in quoted(&text("GIT_CONFIG_PARAMETERS").unwrap_or_default()) {
-        let equals = word.iter().position(|byte| *byte == b'=');
-        if let Some((key, value)) = equals.and_then(|at| word.split_at_checked(at)) {
-            let value = value.get(1..).unwrap_or_default().to_vec();
-            all.extend(Setting::of(key, value).into_iter().flat_map(|own| own.names()));
-        }
+        all.extend(Setting::parse(&word).into_iter().flat_map(|own| own.names()));
     }
     all
 }

@@ -44,7 +44,6 @@ use index::Index;
 use layout::{Part, part};
 
 pub(crate) use files::RunChanges;
-
 pub(crate) use review::{Reviewed, review};
 pub(crate) use snapshot::RepositorySnapshot;
 

@@ -39,7 +39,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstatvfs, unlinkat};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::commands::{Commands, Unshown, unstaged};
-use crate::making::split;
+use crate::making::{Place, split};
 use crate::node;
 use crate::tool::{Cancel, Host};
 use crate::veil::{Veil, VeilError};
@@ -346,16 +346,12 @@ impl Staging {
     pub fn applied(&self, changes: &ChangeSet) -> usize {
         let is_applied = |change: &&Change| {
             let (folder, name) = split(&change.path);
-            let node = match self.lower_folder(folder) {
-                Ok(folder) => match node::stat_at(folder.as_fd(), name) {
-                    Ok(Some(stat)) => node::read(folder.as_fd(), name, &stat).ok(),
-                    Ok(None) => None,
-                    Err(_) => return false,
-                },
-                Err(NotFound::Missing) => None,
-                Err(_) => return false,
+            let state = match self.lower_folder(folder) {
+                Ok(folder) => Place { folder, name }.node().ok(),
+                Err(NotFound::Missing) => Some(None),
+                Err(_) => None,
             };
-            change.matches_after(node.as_ref())
+            state.is_some_and(|state| change.matches_after(state.as_ref()))
         };
         changes.0.values().filter(is_applied).count()
     }

@@ -324,9 +324,9 @@ impl Restoring {
         let orders = veil.borrow().orders_now(&undo.maker.workspace)?;
         let names = (Rc::clone(veil), orders);
         undo.maker.beside = beside(&keeper.run());
-        let _lock = undo.maker.lock().ok_or_else(busy)?;
-        let (ready, looked, unkept) = Default::default();
-        Ok(Self { undo, keeper, cancel, names, ready, looked, unkept, _lock })
+        let lock = undo.maker.lock().ok_or_else(busy)?;
+        let (ready, looked, unkept) = (Vec::new(), Vec::new(), BTreeSet::new());
+        Ok(Self { undo, keeper, cancel, names, ready, looked, unkept, _lock: lock })
     }
 
     /// Compares everything, and keeps what goes away; nothing where nothing does.

@@ -15,7 +15,7 @@ const COMMANDS: &str = "CC CXX CPP LD AR AS FC F77 NM RANLIB STRIP OBJCOPY OBJDU
     BROWSER SUDO CMD COMMAND RUNNER RUN EXEC *_CMD *_COMMAND *_RUNNER *_LAUNCHER *_WRAPPER *_TOOL *_PROGRAM *_EXEC *_EXE \
     *_COMPILER *_SHELL *_EDITOR *_HOOK *CMD";
 
-/// What a word adds that is a target or a setting.
+/// The effects that a target or a setting of a build adds.
 pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
     // A runner puts a word of its command line into the lines that a shell reads.
     let setting = text.split_once('=');
@@ -34,7 +34,7 @@ pub(super) fn effects(text: &str) -> Vec<(Effect, &'static str)> {
     found
 }
 
-/// What a definition adds that no shell reads by itself: `cmake -DX=..`.
+/// The effects of a definition that no shell reads by itself: `cmake -DX=..`.
 pub(super) fn defined(text: &str) -> Vec<(Effect, &'static str)> {
     text.split_once('=').map(|(name, value)| command_of_text(name, value)).unwrap_or_default()
 }
@@ -74,7 +74,7 @@ fn words_of_command(text: &str) -> Option<Vec<String>> {
     (words.len() > 1 && is_known).then_some(words)
 }
 
-/// What a text does that reads as a command line, beyond what every build does. A text of one word may be
+/// The effects of a text that reads as a command line, beyond those of every build. A text of one word may be
 /// the name of anything, and is judged where the name of its setting says that it is a command.
 fn command_of_text(name: &str, text: &str) -> Vec<(Effect, &'static str)> {
     let Some(words) = words_of_command(text) else { return Vec::new() };
@@ -92,7 +92,7 @@ fn command_of_text(name: &str, text: &str) -> Vec<(Effect, &'static str)> {
         .collect()
 }
 
-/// What no build does by itself.
+/// Effects that no build has by itself.
 const STRICTER: [Effect; 10] = [
     Effect::Deletes,
     Effect::Starts,
